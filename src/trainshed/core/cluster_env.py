@@ -1,0 +1,137 @@
+"""The environment of every replica: how each one learns who it is and where the others are.
+
+Google's names (CLUSTER_SPEC, TF_CONFIG, CLOUD_ML_*, AIP_*), PyTorch's (MASTER_ADDR, RANK, …), torchrun's
+(PET_*) and the two that older guides print. The job's own `env` wins over all of them.
+"""
+
+import json
+from collections.abc import Mapping
+
+from trainshed.core.fleet import Admission
+from trainshed.core.job import Job, JobSpec, Pool
+from trainshed.core.replica import Replica
+
+MOST_ARGUMENTS = 16 * 1024  # Linux allows 128 KiB in one variable
+CHIEF, WORKER, SERVER, EVALUATOR = "chief", "worker", "ps", "evaluator"
+
+
+def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
+    """All variables of one replica. The job must be admitted: addresses come from its admission."""
+    admission = job.status.admission
+    if admission is None:
+        raise LookupError(f"job {job.id} is not admitted")
+    env = {
+        "CLUSTER_SPEC": json.dumps(cluster_spec(job, admission, replica)),
+        "TF_CONFIG": json.dumps(tf_config(job, admission, replica)),
+        "CLOUD_ML_JOB_ID": job.id,
+        "CLOUD_ML_PROJECT_ID": job.project,
+        "CLOUD_ML_REGION": job.location,
+        "TRAINSHED_JOB": job.name,
+        "TRAINSHED_ATTEMPT": str(job.status.attempt),
+        "TRAINSHED_RESTART": str(replica.run),
+        "TRAINSHED_TASK": f"workerpool{replica.pool}-{replica.index}",
+    }
+    env |= _ranks(job.spec, admission, replica)
+    env |= _output(job.spec)
+    env |= dict(job.spec.pools[replica.pool].env)
+    return env
+
+
+def cluster_spec(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
+    pools: dict[str, list[str]] = {}
+    for place in admission.placements:
+        pools.setdefault(f"workerpool{place.pool}", []).append(f"{place.host}:{place.port}")
+    task: dict[str, object] = {"type": f"workerpool{replica.pool}", "index": replica.index, "trial": ""}
+    return {"cluster": pools, "environment": "cloud", "task": task, "job": json.dumps(_job(job.spec))}
+
+
+def tf_config(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
+    """TensorFlow knows one chief: further replicas of the first pool are its first workers."""
+    cluster: dict[str, list[str]] = {}
+    mine = ("", 0)
+    for place in admission.placements:
+        role = _role(job.spec, place.pool, place.index)
+        if role is None:
+            continue
+        members = cluster.setdefault(role, [])
+        if (place.pool, place.index) == (replica.pool, replica.index):
+            mine = (role, len(members))
+        members.append(f"{place.host}:{place.port}")
+    config: dict[str, object] = {"cluster": cluster, "environment": "cloud", "job": _job(job.spec)}
+    if mine[0]:
+        config["task"] = {"type": mine[0], "index": mine[1]}
+    return config
+
+
+def _role(spec: JobSpec, pool: int, index: int) -> str | None:
+    """TensorFlow's word for a place. Reducers speak no TensorFlow; pools past the evaluators are workers."""
+    if spec.pools[pool].is_reducer:
+        return None
+    if pool == 0:
+        return CHIEF if index == 0 else WORKER
+    return {2: SERVER, 3: EVALUATOR}.get(pool, WORKER)
+
+
+def _ranks(spec: JobSpec, admission: Admission, replica: Replica) -> dict[str, str]:
+    """Every replica but the reducers has a rank, in order of pools; the first one is the master."""
+    ranked = [p for p in admission.placements if not spec.pools[p.pool].is_reducer]
+    ranked = ranked or list(admission.placements)  # nothing but reducers: odd, but it must start
+    master, port = ranked[0].host, str(admission.master_port)
+    size = str(len(ranked))
+    env = {"MASTER_ADDR": master, "MASTER_PORT": port, "PET_MASTER_ADDR": master, "PET_MASTER_PORT": port}
+    rank = next((n for n, p in enumerate(ranked) if (p.pool, p.index) == (replica.pool, replica.index)), None)
+    if rank is None:
+        return env
+    return env | {
+        "RANK": str(rank),
+        "WORLD_SIZE": size,
+        "NODE_RANK": str(rank),
+        "GROUP_RANK": str(rank),
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "NNODES": size,
+        "PET_NNODES": size,
+        "PET_NODE_RANK": str(rank),
+        "CLOUD_ML_HP_TUNING_RANK": str(rank),
+        "CLOUD_ML_HP_TUNING_WORLD_SIZE": size,
+    }
+
+
+def _output(spec: JobSpec) -> dict[str, str]:
+    if not spec.output:
+        return {}
+    base = spec.output.rstrip("/")
+    return {
+        "AIP_MODEL_DIR": f"{base}/model/",
+        "AIP_CHECKPOINT_DIR": f"{base}/checkpoints/",
+        "AIP_TENSORBOARD_LOG_DIR": f"{base}/logs/",
+    }
+
+
+def _job(spec: JobSpec) -> dict[str, object]:
+    """The job as programs may look it up; without its arguments where these would overflow a variable."""
+    size = sum(len(text) for pool in spec.pools for text in pool.command + pool.args)
+    return {"worker_pool_specs": [_pool(pool, brief=size > MOST_ARGUMENTS) for pool in spec.pools]}
+
+
+def _pool(pool: Pool, *, brief: bool) -> Mapping[str, object]:
+    if pool.is_empty:
+        return {}
+    machine: dict[str, object] = {"machine_type": pool.machine_type}
+    if pool.accelerator:
+        machine |= {"accelerator_type": pool.accelerator, "accelerator_count": pool.accelerators}
+    spec: dict[str, object] = {"machine_spec": machine, "replica_count": pool.replicas}
+    if pool.module:
+        spec["python_package_spec"] = {
+            "executor_image_uri": pool.image,
+            "package_uris": list(pool.packages),
+            "python_module": pool.module,
+            "args": [] if brief else list(pool.args),
+        }
+    else:
+        spec["container_spec"] = {
+            "image_uri": pool.image,
+            "command": [] if brief else list(pool.command),
+            "args": [] if brief else list(pool.args),
+        }
+    return spec

@@ -1,0 +1,308 @@
+"""decide: one job's facts to a plan. Pure and total: no clock, no await, no surprise.
+
+The rule that makes every crash harmless: *actions follow from what is durable; new decisions only change
+the status*. A replica is launched or stopped only because the status, as stored, says so; raising a run
+or attempt number is a status change alone, acted on in the next turn. So a lost action is taken again,
+and a lost write means that nothing was decided.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from trainshed.core import closing as wind
+from trainshed.core.event import Event, Reason, Severity, Waiting
+from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
+from trainshed.core.names import RunKey, task_name
+from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
+from trainshed.core.restart import Meaning, backoff, meaning
+
+MISSING_FOR = timedelta(seconds=2)  # a backend may be late to show a run; a gone one is rare
+SERVERS = 2  # the pool of parameter servers or reducers: they never end by themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    replica: Replica
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    key: RunKey
+    force: bool
+
+
+Action: TypeAlias = Start | Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do now, what to remember, and when to look again at the latest."""
+
+    status: Status
+    actions: tuple[Action, ...] = ()
+    events: tuple[Event, ...] = ()
+    again_at: datetime | None = None
+
+
+def decide(job: Job, seen: Iterable[Observation], now: datetime) -> Plan:
+    runs = {o.key: o for o in seen}
+    status = job.status
+    if job.is_final:
+        return Plan(status=status, actions=tuple(Stop(k, True) for k, o in runs.items() if o.alive))
+    if status.cancel_asked_at is not None and wind.may_become_cancelled(status):
+        status = replace(status, state=JobState.CANCELLING, closing=wind.cancelled(status, now))
+        return _wind_up(job, status, runs, now, durable=False)
+    if status.closing is not None:
+        return _wind_up(job, status, runs, now, durable=True)
+    if status.admission is None:
+        return _wait(job, now)
+    return _run(job, runs, now)
+
+
+def _wait(job: Job, now: datetime) -> Plan:
+    limit = job.spec.scheduling.max_wait
+    if limit is None:
+        return Plan(status=job.status)
+    until = job.created_at + limit
+    if now < until:
+        return Plan(status=job.status, again_at=until)
+    failure = Failure(
+        reason=Reason.WAITED_TOO_LONG,
+        message=f"The job was not admitted within its maxWaitDuration of {limit.total_seconds():g} s.",
+    )
+    return _end(job, job.status, Closing(outcome=Outcome.FAILED, since=now, failure=failure), now)
+
+
+def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
+    """The attempt is on: take in what is seen, judge what ended, start what is planned."""
+    replicas = tuple(_absorb(r, runs.get(job.key(r)), now) for r in job.status.replicas)
+    status = replace(job.status, replicas=replicas)
+    status, events = _mark_running(job, status, now)
+    succeeded = _primary(job, replicas)
+    if closing := _timed_out(job, status, now) or (
+        _finished(job, replicas, succeeded, now) if succeeded else None
+    ):
+        return _close(job, status, closing, runs, now, events)
+    if succeeded:
+        events += tuple(_late_failure(job, new, now) for new in _newly_failed(job, replicas))
+    else:
+        status, more, closing = _judge(job, status, now)
+        events += more
+        if closing is not None:
+            return _close(job, status, closing, runs, now, events)
+    leftovers = tuple(Stop(k, True) for k, o in runs.items() if o.alive and k.name.attempt < status.attempt)
+    if leftovers:  # given up as lost, and back: two attempts never live together
+        return Plan(status=status, actions=leftovers, events=events, again_at=now + timedelta(seconds=1))
+    starts = tuple(
+        Start(r)
+        for r in job.status.replicas
+        if r.phase is Phase.PLANNED
+        and job.key(r) not in runs
+        and (r.not_before is None or r.not_before <= now)
+        and not (succeeded and r.run > 0)
+    )
+    return Plan(
+        status=status, actions=starts, events=events, again_at=_next_look(job, status, succeeded, now)
+    )
+
+
+def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Replica:
+    if replica.phase is Phase.ENDED:
+        return replica
+    if sight is None:
+        match replica.phase:
+            case Phase.RUNNING:
+                return replace(replica, phase=Phase.MISSING, missing_since=now)
+            case Phase.MISSING if replica.missing_since and now - replica.missing_since >= MISSING_FOR:
+                return replace(
+                    replica, phase=Phase.ENDED, exit=Exit(), ended_at=now, noticed_at=now, missing_since=None
+                )
+            case _:
+                return replica
+    replica = replace(
+        replica, missing_since=None, not_before=None, started_at=sight.started_at or replica.started_at or now
+    )
+    if sight.sight is Sight.RUNNING:
+        return replace(replica, phase=Phase.RUNNING)
+    ended_at = sight.ended_at or now
+    return replace(replica, phase=Phase.ENDED, exit=sight.exit or Exit(), ended_at=ended_at, noticed_at=now)
+
+
+def _mark_running(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event, ...]]:
+    """PENDING until every replica of the attempt has been seen once; RUNNING from then on."""
+    unseen = sum(r.phase is Phase.PLANNED for r in status.replicas)
+    total = len(status.replicas)
+    if status.state is not JobState.PENDING:  # whatever was said while a restart was refused is over
+        return (status if unseen or status.waiting is None else replace(status, waiting=None)), ()
+    if unseen:
+        message = f"{total - unseen} of {total} replicas have started."
+        waiting = Waiting(reason=Reason.STARTING, message=message, remedy="The others start by themselves.")
+        if status.waiting is None or status.waiting.reason is not Reason.STARTING:
+            return replace(status, waiting=waiting), ()
+        return status, ()
+    status = replace(status, state=JobState.RUNNING, waiting=None, started_at=status.started_at or now)
+    many = "The replica runs." if total == 1 else f"All {total} replicas run."
+    return status, (_event(status, Reason.RUNNING, many, now),)
+
+
+def _primary(job: Job, replicas: tuple[Replica, ...]) -> Replica | None:
+    """The primary, once it has succeeded: it speaks for the job as a whole."""
+    first = primary(job.spec)
+    for replica in replicas:
+        if (replica.pool, replica.index) == first:
+            return replica if replica.exit is not None and replica.exit.ok else None
+    return None
+
+
+def _timed_out(job: Job, status: Status, now: datetime) -> Closing | None:
+    since = status.started_at or status.admitted_at
+    limit = job.spec.scheduling.timeout
+    if since is None or now - since < limit:
+        return None
+    failure = Failure(
+        reason=Reason.TIMED_OUT,
+        message=f"The job ran longer than its timeout of {limit.total_seconds():g} s and was stopped.",
+    )
+    return Closing(outcome=Outcome.FAILED, since=now, failure=failure)
+
+
+def _finished(job: Job, replicas: tuple[Replica, ...], chief: Replica, now: datetime) -> Closing | None:
+    """The primary has succeeded: the job ends with the last worker, or when the drain time is over."""
+    going = [
+        r
+        for r in replicas
+        if r.pool != SERVERS
+        and (r.phase in (Phase.RUNNING, Phase.MISSING) or (r.phase is Phase.PLANNED and r.run == 0))
+    ]
+    since = chief.noticed_at or now
+    if going and now < since + job.spec.scheduling.drain:
+        return None
+    return Closing(outcome=Outcome.SUCCEEDED, since=now)
+
+
+def _newly_failed(job: Job, replicas: tuple[Replica, ...]) -> list[Replica]:
+    return [
+        new
+        for old, new in zip(job.status.replicas, replicas, strict=True)
+        if old.phase is not Phase.ENDED and new.exit is not None and not new.exit.ok
+    ]
+
+
+def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event, ...], Closing | None]:
+    """What the ended replicas mean: nothing, a restart, a new attempt, or the end of the job."""
+    rule = job.spec.scheduling.restart
+    ended = sorted(
+        (r for r in status.replicas if r.exit is not None and not r.exit.ok and r.phase is Phase.ENDED),
+        key=lambda r: (r.ended_at or now, r.pool, r.index),
+    )
+    for replica in ended:
+        if meaning(_exit(replica), rule) is Meaning.OWN_FAILURE:
+            return status, (), wind.program_failed(replica, now)
+    for replica in ended:
+        if rule.disabled:
+            return status, (), wind.interrupted(replica, now)
+        if rule.whole_gang or replica.run >= rule.replica_restarts:
+            if status.attempt >= rule.job_retries:
+                return status, (), wind.exhausted(job, replica, now)
+            return status, (), wind.retry(replica, now)
+    events: list[Event] = []
+    again: dict[tuple[int, int], Replica] = {}
+    for replica in ended:
+        delay = backoff(rule, replica.run)
+        again[replica.pool, replica.index] = Replica(
+            pool=replica.pool, index=replica.index, run=replica.run + 1, not_before=now + delay
+        )
+        text = (
+            f"{task_name(replica.pool, replica.index)} {replica.exit}; restart {replica.run + 1} of "
+            f"{rule.replica_restarts} in {delay.total_seconds():g} s."
+        )
+        task = task_name(replica.pool, replica.index)
+        events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, task))
+    replicas = tuple(again.get((r.pool, r.index), r) for r in status.replicas)
+    return replace(status, replicas=replicas), tuple(events), None
+
+
+def _close(
+    job: Job,
+    status: Status,
+    closing: Closing,
+    runs: Mapping[RunKey, Observation],
+    now: datetime,
+    events: tuple[Event, ...],
+) -> Plan:
+    plan = _wind_up(job, replace(status, closing=closing), runs, now, durable=False)
+    return replace(plan, events=events + plan.events)
+
+
+def _wind_up(
+    job: Job, status: Status, runs: Mapping[RunKey, Observation], now: datetime, *, durable: bool
+) -> Plan:
+    """Stop what is alive (once the decision to do so is durable); when all is gone, turn to the outcome."""
+    closing = status.closing
+    assert closing is not None
+    replicas = tuple(_fade(r, runs.get(job.key(r)), closing, now) for r in status.replicas)
+    status = replace(status, replicas=replicas)
+    alive = [o.key for o in runs.values() if o.alive]
+    unsure = [r for r in replicas if r.missing_since and now - r.missing_since < MISSING_FOR]
+    if not alive and not unsure:
+        return _end(job, status, closing, now)
+    kill_at = closing.since + job.spec.scheduling.grace
+    force = now >= kill_at
+    waiting = wind.waiting(closing, len(alive) + len(unsure), kill_at)
+    if status.waiting is None or status.waiting.reason is not waiting.reason:
+        status = replace(status, waiting=waiting)
+    stops = tuple(Stop(key, force) for key in alive) if durable else ()
+    looks = [r.missing_since + MISSING_FOR for r in unsure if r.missing_since]
+    looks += [now + timedelta(seconds=1) if force else kill_at] if alive else []
+    return Plan(status=status, actions=stops, again_at=min(looks))
+
+
+def _fade(replica: Replica, sight: Observation | None, closing: Closing, now: datetime) -> Replica:
+    """As _absorb; but what may have been launched just before the end was decided is looked for as well."""
+    if sight is None and replica.phase is Phase.PLANNED and replica.missing_since is None:
+        could_start = replica.not_before is None or replica.not_before <= closing.since
+        return replace(replica, missing_since=now) if could_start else replica
+    return _absorb(replica, sight, now)
+
+
+def _end(job: Job, status: Status, closing: Closing, now: datetime) -> Plan:
+    if closing.outcome is Outcome.RETRY:
+        status, event = wind.next_attempt(job, status, closing, now)
+    else:
+        status, event = wind.final(status, closing, now)
+    again = min((r.not_before for r in status.replicas if r.not_before), default=None)
+    return Plan(status=status, events=(event,), again_at=None if status.state.is_final else again)
+
+
+def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetime) -> datetime | None:
+    scheduling = job.spec.scheduling
+    times = [r.not_before for r in status.replicas if r.not_before and r.not_before > now]
+    times += [r.missing_since + MISSING_FOR for r in status.replicas if r.missing_since]
+    if since := status.started_at or status.admitted_at:
+        times.append(since + scheduling.timeout)
+    if succeeded:
+        times.append((succeeded.noticed_at or now) + scheduling.drain)
+    return min(times, default=None)
+
+
+def _late_failure(job: Job, replica: Replica, now: datetime) -> Event:
+    task = task_name(replica.pool, replica.index)
+    text = f"{task} {replica.exit} after the primary had succeeded; the job's outcome is the primary's."
+    return _event(job.status, Reason.REPLICA_FAILED_LATE, text, now, Severity.WARNING, task)
+
+
+def _event(
+    status: Status,
+    reason: Reason,
+    message: str,
+    at: datetime,
+    severity: Severity = Severity.INFO,
+    task: str = "",
+) -> Event:
+    return Event(at=at, reason=reason, message=message, severity=severity, attempt=status.attempt, task=task)
+
+
+def _exit(replica: Replica) -> Exit:
+    return replica.exit or Exit()

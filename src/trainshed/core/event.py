@@ -1,0 +1,64 @@
+"""History with typed reasons: why a job waits, what happened to it, how it ended."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Every reason Trainshed ever gives. Scripts may rely on these words."""
+
+    SUBMITTED = "SUBMITTED"
+    WAITS_FOR_ADMISSION = "WAITS_FOR_ADMISSION"
+    WAITS_FOR_CAPACITY = "WAITS_FOR_CAPACITY"
+    WAITS_BEHIND_OTHERS = "WAITS_BEHIND_OTHERS"
+    TOO_LARGE = "TOO_LARGE"
+    NO_NODES = "NO_NODES"
+    SHRUNK = "SHRUNK"
+    ADMITTED = "ADMITTED"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    LAUNCH_FAILED = "LAUNCH_FAILED"
+    REPLICA_RESTARTED = "REPLICA_RESTARTED"
+    REPLICA_MISSING = "REPLICA_MISSING"
+    REPLICA_FAILED_LATE = "REPLICA_FAILED_LATE"
+    JOB_RETRIED = "JOB_RETRIED"
+    PROGRAM_FAILED = "PROGRAM_FAILED"
+    REPLICA_KILLED = "REPLICA_KILLED"
+    REPLICA_LOST = "REPLICA_LOST"
+    RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
+    TIMED_OUT = "TIMED_OUT"
+    WAITED_TOO_LONG = "WAITED_TOO_LONG"
+    CANCEL_ASKED = "CANCEL_ASKED"
+    CANCELLED = "CANCELLED"
+    SUCCEEDED = "SUCCEEDED"
+    STOPPED_AFTER_PRIMARY = "STOPPED_AFTER_PRIMARY"
+    LOG_DROPPED = "LOG_DROPPED"
+
+
+class Severity(StrEnum):
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of a job's history."""
+
+    at: datetime
+    reason: Reason
+    message: str
+    severity: Severity = Severity.INFO
+    attempt: int = 0
+    task: str = ""
+    sequence: int = 0  # given by the store: increases within a job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Why a job is not running: the reason, a sentence with numbers, and what would change it."""
+
+    reason: Reason
+    message: str
+    remedy: str = ""

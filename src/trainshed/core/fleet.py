@@ -1,0 +1,51 @@
+"""What a backend offers (nodes) and the recorded answer "yes, these replicas there" (admission)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Fit(StrEnum):
+    """What to do with a job larger than the whole fleet."""
+
+    SHRINK = "shrink"  # it gets all there is, and is told what was cut
+    STRICT = "strict"  # it waits for larger machines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    name: str
+    host: str  # where its replicas reach each other
+    cpus: float
+    memory: int
+    gpus: tuple[str, ...] = ()  # device ids, in order
+    gpu_kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """One replica's place: where, and how much of what."""
+
+    pool: int
+    index: int
+    node: str
+    host: str
+    cpus: float
+    memory: int
+    gpus: tuple[str, ...] = ()
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    placements: tuple[Placement, ...]
+    admitted_at: datetime
+    master_port: int = 0
+    cuts: tuple[str, ...] = ()  # what was asked for and not given, a sentence each
+
+    @property
+    def ports(self) -> frozenset[int]:
+        return frozenset(p.port for p in self.placements) | {self.master_port}
+
+    def by_replica(self) -> dict[tuple[int, int], Placement]:
+        return {(p.pool, p.index): p for p in self.placements}

@@ -1,0 +1,177 @@
+"""A Job: what a person asked for, and where it stands. Frozen values; change is a new value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from trainshed.core.event import Reason, Waiting
+from trainshed.core.fleet import Admission
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.replica import Replica
+
+MAX_POOLS = 10
+MAX_REPLICAS = 1000  # a pool
+MAX_ENV = 100  # a pool
+
+
+class JobState(StrEnum):
+    QUEUED = "QUEUED"
+    PENDING = "PENDING"  # admitted; its replicas are starting
+    RUNNING = "RUNNING"
+    CANCELLING = "CANCELLING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL
+
+
+FINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A homogeneous group of replicas. A pool of no replicas only holds its place: position is role."""
+
+    machine_type: str = ""
+    cpus: float = 0
+    memory: int = 0
+    accelerator: str = ""
+    accelerators: int = 0
+    replicas: int = 0
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    packages: tuple[str, ...] = ()  # Python packages to install, with the module to run
+    module: str = ""
+    is_reducer: bool = False
+    extras: Mapping[str, object] = field(
+        default_factory=dict[str, object]
+    )  # asked for, echoed, unused so far
+
+    @property
+    def is_empty(self) -> bool:
+        return self.replicas == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartRule:
+    """Which ends are worth another try, and how many tries. The defaults are Vertex AI's."""
+
+    retry_codes: tuple[tuple[int, int], ...] = ((129, 255),)  # inclusive ranges
+    replica_restarts: int = 5
+    job_retries: int = 3
+    backoff: timedelta = timedelta(seconds=0.5)  # doubles each time
+    backoff_most: timedelta = timedelta(seconds=30)
+    whole_gang: bool = False  # a replica's restart restarts the whole job
+    disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    timeout: timedelta = timedelta(days=7)
+    max_wait: timedelta | None = None
+    strategy: str = ""
+    priority: int = 0
+    grace: timedelta = timedelta(seconds=30)  # the Kubernetes default, so that all backends feel alike
+    drain: timedelta = timedelta(seconds=60)  # how long others may go on once the primary has succeeded
+    restart: RestartRule = RestartRule()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    pools: tuple[Pool, ...]
+    scheduling: Scheduling = Scheduling()
+    output: str = ""  # base output directory
+    web_access: bool = False
+    extras: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a job failed, in the words its owner reads first."""
+
+    reason: Reason
+    message: str
+    task: str = ""
+
+
+class Outcome(StrEnum):
+    """What an attempt that is being wound up will turn into once all of it is gone."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    RETRY = "RETRY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """The durable decision to end the current attempt. Stops follow from it, never the reverse."""
+
+    outcome: Outcome
+    since: datetime
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """Where a job stands: the only part of it that changes."""
+
+    state: JobState = JobState.QUEUED
+    attempt: int = 0
+    admission: Admission | None = None
+    replicas: tuple[Replica, ...] = ()
+    closing: Closing | None = None
+    waiting: Waiting | None = None
+    failure: Failure | None = None
+    cancel_asked_at: datetime | None = None
+    admitted_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    id: str
+    project: str
+    location: str
+    display_name: str
+    spec: JobSpec
+    created_at: datetime
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    status: Status = Status()
+    version: int = 0
+    extras: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def is_final(self) -> bool:
+        return self.status.state.is_final
+
+    @property
+    def name(self) -> str:
+        return f"projects/{self.project}/locations/{self.location}/customJobs/{self.id}"
+
+    def key(self, replica: Replica) -> RunKey:
+        """The identity of the given replica's current run."""
+        return RunKey(ReplicaName(self.id, self.status.attempt, replica.pool, replica.index), replica.run)
+
+
+def planned_replicas(spec: JobSpec) -> tuple[Replica, ...]:
+    """All replicas of a fresh attempt, primary first."""
+    return tuple(
+        Replica(pool=number, index=index)
+        for number, pool in enumerate(spec.pools)
+        for index in range(pool.replicas)
+    )
+
+
+def primary(spec: JobSpec) -> tuple[int, int]:
+    """The pool and index of the replica that speaks for the job: the first one there is."""
+    first = next(number for number, pool in enumerate(spec.pools) if not pool.is_empty)
+    return first, 0

@@ -1,0 +1,26 @@
+"""From a job and one of its replicas to the Launch a backend is given. Pure."""
+
+from trainshed.core.cluster_env import cluster_env
+from trainshed.core.job import Job
+from trainshed.core.launch import Launch
+from trainshed.core.replica import Replica
+
+
+def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch:
+    admission = job.status.admission
+    if admission is None:
+        raise LookupError(f"job {job.id} is not admitted")
+    pool = job.spec.pools[replica.pool]
+    return Launch(
+        key=job.key(replica),
+        image=pool.image,
+        command=pool.command,
+        args=pool.args,
+        module=pool.module,
+        packages=pool.packages,
+        env=cluster_env(job, replica),
+        placement=admission.by_replica()[replica.pool, replica.index],
+        stdout=stdout,
+        stderr=stderr,
+        grace=job.spec.scheduling.grace,
+    )

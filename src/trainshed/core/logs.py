@@ -1,0 +1,58 @@
+"""Log lines as values, and the question one may ask about them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from trainshed.core.event import Event
+from trainshed.core.names import task_name
+
+
+class Stream(StrEnum):
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line (or a piece of an overlong one). Ordered by (at_ns, insert_id), which is also unique."""
+
+    job: str
+    attempt: int
+    pool: int
+    index: int
+    stream: Stream
+    at_ns: int  # nanoseconds since the epoch, fixed once seen
+    sequence: int  # increases within (attempt, pool, index, stream): the byte offset of the line
+    text: str
+
+    @property
+    def insert_id(self) -> str:
+        """Fixed width, so that it sorts as text in the order the lines are given."""
+        stream = 0 if self.stream is Stream.STDOUT else 1
+        return (
+            f"l{self.at_ns:020d}{self.attempt:04d}{self.pool:02d}{self.index:04d}{stream}{self.sequence:016d}"
+        )
+
+    @property
+    def task(self) -> str:
+        return task_name(self.pool, self.index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogQuery:
+    """Which lines, from where, in which order. `after` and `before` are exclusive."""
+
+    after: tuple[int, str] | None = None  # (at_ns, insert_id): strictly later lines only
+    before: tuple[int, str] | None = None  # strictly earlier lines only
+    since_ns: int | None = None  # inclusive
+    until_ns: int | None = None  # exclusive
+    attempt: int | None = None
+    task: str | None = None
+    stream: Stream | None = None
+    newest_first: bool = False
+    limit: int = 1000
+
+
+def event_insert_id(job: str, event: Event) -> str:
+    """Events stand among the lines: before those of the same moment, in their own order."""
+    return f"e{event.sequence:012d}-{job}"

@@ -1,0 +1,39 @@
+"""Machine types and scale tiers as values. The numbers live in a data file, read by `catalogue.py`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine type: what one replica on it may use."""
+
+    name: str
+    cpus: float
+    memory: int  # bytes
+    accelerator: str = ""  # a kind of accelerator that is part of the type (a2-highgpu-8g)
+    accelerators: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleTier:
+    """AI Platform's named cluster shapes: machine type and count per role."""
+
+    name: str
+    master: str
+    worker: str = ""
+    workers: int = 0
+    parameter_server: str = ""
+    parameter_servers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """All machine types, accelerators and scale tiers that may be asked for."""
+
+    machines: Mapping[str, Machine] = field(default_factory=dict[str, Machine])
+    accelerators: Mapping[str, str] = field(default_factory=dict[str, str])  # name -> a short description
+    tiers: Mapping[str, ScaleTier] = field(default_factory=dict[str, ScaleTier])
+    families: tuple[str, ...] = ()  # e.g. "n1-standard-N (1, 2, 4…)": for error messages

@@ -1,0 +1,180 @@
+"""Where replicas go: a gang's demand, what is left of the nodes, and a place for every replica or none."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from trainshed.core.fleet import Fit, Node, Placement
+from trainshed.core.job import JobSpec
+from trainshed.core.machine import GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What one replica asks for."""
+
+    pool: int
+    index: int
+    cpus: float
+    memory: int
+    gpus: int
+    node: str = ""  # the only node it may go to, where its share was cut to fit just there
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So much of everything; what a person reads in a waiting reason."""
+
+    cpus: float = 0
+    memory: int = 0
+    gpus: int = 0
+
+    def __str__(self) -> str:
+        gpus = f", {self.gpus} GPU{'s' if self.gpus != 1 else ''}" if self.gpus else ""
+        return f"{self.cpus:g} CPU{'s' if self.cpus != 1 else ''}, {self.memory / GIB:.1f} GiB{gpus}"
+
+
+def needs(spec: JobSpec) -> tuple[Need, ...]:
+    return tuple(
+        Need(pool=number, index=index, cpus=pool.cpus, memory=pool.memory, gpus=pool.accelerators)
+        for number, pool in enumerate(spec.pools)
+        for index in range(pool.replicas)
+    )
+
+
+def total(parts: Iterable[Need]) -> Amount:
+    cpus, memory, gpus = 0.0, 0, 0
+    for part in parts:
+        cpus, memory, gpus = cpus + part.cpus, memory + part.memory, gpus + part.gpus
+    return Amount(cpus, memory, gpus)
+
+
+def capacity(nodes: Iterable[Node]) -> Amount:
+    cpus, memory, gpus = 0.0, 0, 0
+    for node in nodes:
+        cpus, memory, gpus = cpus + node.cpus, memory + node.memory, gpus + len(node.gpus)
+    return Amount(cpus, memory, gpus)
+
+
+EPSILON = 1e-9  # shares of a CPU are floats
+
+
+class Room:
+    """What is free on each node. Mutable on purpose: one scheduling cycle takes from its own copy."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = {n.name: n for n in nodes}
+        self.cpus = {n.name: float(n.cpus) for n in nodes}
+        self.memory = {n.name: n.memory for n in nodes}
+        self.gpus = {n.name: list(n.gpus) for n in nodes}
+
+    def copy(self) -> "Room":
+        twin = Room(())
+        twin.nodes = self.nodes
+        twin.cpus, twin.memory = dict(self.cpus), dict(self.memory)
+        twin.gpus = {name: list(ids) for name, ids in self.gpus.items()}
+        return twin
+
+    def free(self) -> Amount:
+        """A node that holds more than it has (it was made smaller) counts as full, not as less than empty."""
+        return Amount(
+            sum(max(0.0, c) for c in self.cpus.values()),
+            sum(max(0, m) for m in self.memory.values()),
+            sum(len(g) for g in self.gpus.values()),
+        )
+
+    def take(self, placements: Iterable[Placement]) -> None:
+        for p in placements:
+            if p.node in self.nodes:
+                self.cpus[p.node] -= p.cpus
+                self.memory[p.node] -= p.memory
+                self.gpus[p.node] = [g for g in self.gpus[p.node] if g not in p.gpus]
+
+    def give(self, placements: Iterable[Placement]) -> None:
+        for p in placements:
+            if p.node in self.nodes:
+                self.cpus[p.node] += p.cpus
+                self.memory[p.node] += p.memory
+                back = {*self.gpus[p.node], *p.gpus}
+                self.gpus[p.node] = [g for g in self.nodes[p.node].gpus if g in back]
+
+    def place(self, wanted: Sequence[Need]) -> tuple[Placement, ...] | None:
+        """A place for each, all or nothing, taken from this room; the order of nodes is kept."""
+        sum_wanted, sum_free = total(wanted), self.free()
+        if sum_wanted.cpus > sum_free.cpus + EPSILON or sum_wanted.memory > sum_free.memory:
+            return None
+        placements: list[Placement] = []
+        for need in wanted:
+            place = self._place_one(need)
+            if place is None:
+                self.give(placements)
+                return None
+            self.take((place,))
+            placements.append(place)
+        return tuple(placements)
+
+    def _place_one(self, need: Need) -> Placement | None:
+        for name, node in self.nodes.items():
+            if (
+                need.node in ("", name)
+                and need.cpus <= self.cpus[name] + EPSILON
+                and need.memory <= self.memory[name]
+                and need.gpus <= len(self.gpus[name])
+            ):
+                return Placement(
+                    pool=need.pool,
+                    index=need.index,
+                    node=name,
+                    host=node.host,
+                    cpus=need.cpus,
+                    memory=need.memory,
+                    gpus=tuple(self.gpus[name][: need.gpus]),
+                )
+        return None
+
+
+def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> tuple[tuple[Need, ...], tuple[str, ...]] | None:
+    """The gang's needs made to fit the empty fleet, and what was cut; None where it may not shrink."""
+    wanted = needs(spec)
+    if Room(nodes).place(wanted) is not None:
+        return wanted, ()
+    if fit is Fit.STRICT or not nodes:
+        return None
+    return _shrink(spec, wanted, nodes)
+
+
+def _shrink(
+    spec: JobSpec, wanted: tuple[Need, ...], nodes: Sequence[Node]
+) -> tuple[tuple[Need, ...], tuple[str, ...]]:
+    """Deal the replicas over the nodes and give each its share of what is there, per kind of resource."""
+    dealt: list[list[Need]] = [list(wanted[i :: len(nodes)]) for i in range(len(nodes))]
+    given: dict[tuple[int, int], Need] = {}
+    for node, group in zip(nodes, dealt, strict=True):
+        asked = total(group)
+        cpu_share = min(1.0, node.cpus / asked.cpus) if asked.cpus else 1.0
+        memory_share = min(1.0, node.memory / asked.memory) if asked.memory else 1.0
+        gpus_left = len(node.gpus)
+        for position, need in enumerate(group):
+            fair = -(-gpus_left // (len(group) - position))  # dealt out evenly, the first get the rest
+            gpus = min(need.gpus, fair, gpus_left)
+            gpus_left -= gpus
+            given[need.pool, need.index] = replace(
+                need,
+                cpus=need.cpus * cpu_share,
+                memory=int(need.memory * memory_share),
+                gpus=gpus,
+                node=node.name,
+            )
+    shrunk = tuple(given[n.pool, n.index] for n in wanted)
+    return shrunk, _cuts(spec, total(wanted), total(shrunk))
+
+
+def _cuts(spec: JobSpec, asked: Amount, got: Amount) -> tuple[str, ...]:
+    cuts: list[str] = []
+    if got.cpus < asked.cpus - EPSILON:
+        cuts.append(f"CPUs: asked {asked.cpus:g}, given {got.cpus:g}")
+    if got.memory < asked.memory:
+        cuts.append(f"memory: asked {asked.memory / GIB:.1f} GiB, given {got.memory / GIB:.1f} GiB")
+    if got.gpus < asked.gpus:
+        kinds = ", ".join(dict.fromkeys(p.accelerator for p in spec.pools if p.accelerator))
+        cuts.append(f"accelerators ({kinds}): asked {asked.gpus}, given {got.gpus}")
+    return tuple(cuts)

@@ -1,0 +1,194 @@
+"""The seams: small protocols between the core and the world. Each numbered promise has a contract test.
+
+A promise holds for every implementation, the fakes included; what only some can do is a declared
+capability, never guessed by class.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from trainshed.core.event import Event
+from trainshed.core.fleet import Node
+from trainshed.core.job import Job, JobState, Status
+from trainshed.core.launch import Launch
+from trainshed.core.logs import Line, LogQuery
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.query import JobQuery
+from trainshed.core.replica import Handle, Observation
+
+
+class Clock(Protocol):
+    """The one source of time. It never runs backwards and does not follow a jump of the wall clock."""
+
+    def now(self) -> datetime: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    name: str
+    survives_server: bool  # replicas go on while no server runs
+    kills_escapees: bool  # a process that double-forked away is found and killed too
+
+
+class Backend(Protocol):
+    """Starts, sees and stops replicas.
+
+    1. launch is idempotent: the same RunKey twice gives the first Handle and one run, also across a crash.
+    2. launch of run n makes sure that every earlier run of the same name is gone first.
+    3. observe shows every run launched and not removed, with its true exit status once all of it is gone.
+    4. a run whose exit status nobody holds is LOST, never guessed.
+    5. stop(force=False) asks once, however often called; stop(force=True) kills all of it, escapees too.
+    6. stopping or removing what is not there is no error.
+    7. remove forgets a job's ended runs and leaves no process, cgroup or private file but the logs.
+    8. a program that cannot be started ends with code 127 (not found) or 126, and says why on its stderr.
+    9. output goes to the files named in the Launch, in order, whatever the server does.
+    10. nothing blocks the event loop.
+    """
+
+    capabilities: Capabilities
+
+    async def start(self) -> None:
+        """Find again what an earlier server left running, and begin to watch it."""
+        ...
+
+    async def close(self) -> None:
+        """Stop watching. Replicas go on."""
+        ...
+
+    async def nodes(self) -> tuple[Node, ...]: ...
+
+    def refuse_image(self, image: str) -> str | None:
+        """A sentence naming the image and what would run it, or None where it can run here."""
+        ...
+
+    def render(self, launch: Launch) -> Mapping[str, object]:
+        """What would be started, as plain data. Pure."""
+        ...
+
+    async def launch(self, launch: Launch) -> Handle: ...
+
+    async def observe(self, job: str) -> tuple[Observation, ...]: ...
+
+    async def stop(self, key: RunKey, *, force: bool) -> None: ...
+
+    async def remove(self, job: str) -> None: ...
+
+    async def jobs(self) -> frozenset[str]:
+        """The ids of all jobs of which anything is left here."""
+        ...
+
+    async def free_ports(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
+        """Ports nobody listens on now, none of `avoid`."""
+        ...
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        """Call hint(job) soon after anything of that job changes. Hints may be lost or spurious."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    jobs: tuple[Job, ...]
+    next_cursor: tuple[str, str] | None = None  # (created_at, id) after which the next page begins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A long-running operation that has been done, kept so that clients can ask for it."""
+
+    name: str
+    kind: str  # e.g. "delete"
+    target: str
+    created_at: datetime
+
+
+class Store(Protocol):
+    """Remembers jobs, events and operations.
+
+    1. a write that returned survives kill -9 and, on a sane disk, a power cut.
+    2. write is guarded: Conflict, and nothing changed, unless the row still has job.version.
+    3. status and events of one write land together or not at all.
+    4. insert with a known idempotency key gives the job made first and inserts nothing.
+    5. find pages in a stable order, newest first, however many jobs come and go between pages.
+    6. active gives every job that is not final, and costs nothing for those that are.
+    """
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def insert(self, job: Job, events: Sequence[Event], idempotency_key: str = "") -> Job:
+        """Keep a new job; its version becomes 1. With a key seen before in the project: the earlier job."""
+        ...
+
+    async def get(self, project: str, location: str, job: str) -> Job: ...
+
+    async def load(self, job: str) -> Job | None:
+        """The job by id alone: what the loop needs. None where it does not exist."""
+        ...
+
+    async def find(self, query: JobQuery) -> Page: ...
+
+    async def active(self) -> tuple[Job, ...]: ...
+
+    async def write(self, job: Job, status: Status, events: Sequence[Event] = ()) -> Job:
+        """Replace the status where the version still is job.version; the new job with the next version."""
+        ...
+
+    async def delete(self, job: Job, operation: Operation) -> None:
+        """Forget an ended job and its events, guarded by version; keep the operation."""
+        ...
+
+    async def operation(self, name: str) -> Operation: ...
+
+    async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]: ...
+
+    async def counts(self) -> Mapping[JobState, int]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    stdout: str
+    stderr: str
+
+
+class LogStore(Protocol):
+    """Keeps what replicas print.
+
+    1. the time and place of a line are fixed once given out: asked twice, the answer is the same.
+    2. lines come in one total order, (at_ns, insert_id), insert ids unique and sorted as text.
+    3. any bytes go in; text comes out; no line is longer than 256 KiB (longer ones come in pieces).
+    4. nothing is lost by kill -9; lines printed while no server ran are there afterwards.
+    5. a job over its quota loses the middle of its output, and a marker line says how much.
+    6. memory does not grow with the size of a log.
+    """
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def sink(self, name: ReplicaName) -> Sink:
+        """The files a replica writes into; made with their folder where missing."""
+        ...
+
+    async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
+        """At most query.limit lines, in order."""
+        ...
+
+    def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
+        """Batches as they come, oldest first; ends once finish(job) was called and all is read."""
+        ...
+
+    async def finish(self, job: str) -> None:
+        """No more output will come: give out a last unended line, stop watching, end the followers."""
+        ...
+
+    async def remove(self, job: str) -> None: ...
+
+
+class Authenticator(Protocol):
+    def check(self, authorization: str | None) -> None:
+        """Raise Unauthenticated (wrong) or Forbidden (none given) unless the header lets the caller in."""
+        ...

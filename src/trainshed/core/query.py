@@ -1,0 +1,65 @@
+"""A question about jobs: a small condition tree that stores translate and tests evaluate."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Field(StrEnum):
+    DISPLAY_NAME = "display_name"
+    STATE = "state"
+    CREATED = "created_at"
+    UPDATED = "updated_at"
+    STARTED = "started_at"
+    ENDED = "ended_at"
+    LABEL = "label"
+    ID = "id"
+
+
+class Op(StrEnum):
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    LIKE = ":"  # a wildcard match; for a label, `*` means it exists
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    field: Field
+    op: Op
+    value: str | datetime
+    label: str = ""  # which label, where field is LABEL
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: "Condition"
+
+
+Condition: TypeAlias = Compare | All | Any | Not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Jobs of a project (and location, unless "-"), newest first unless said otherwise."""
+
+    project: str
+    location: str = "-"
+    where: Condition | None = None
+    limit: int = 100
+    cursor: tuple[str, str] | None = None  # from the page before
+    oldest_first: bool = False

@@ -1,0 +1,28 @@
+"""The restart rule: what an ended run means for its job, and how long to wait before the next try."""
+
+from datetime import timedelta
+from enum import StrEnum
+
+from trainshed.core.job import RestartRule
+from trainshed.core.replica import Exit
+
+
+class Meaning(StrEnum):
+    DONE = "DONE"
+    OWN_FAILURE = "OWN_FAILURE"  # the program says it failed: trying again would fail again
+    INTERRUPTED = "INTERRUPTED"  # something outside ended it: worth another try
+
+
+def meaning(end: Exit, rule: RestartRule) -> Meaning:
+    if end.ok:
+        return Meaning.DONE
+    if end.code is None:  # died by a signal, or nobody saw how
+        return Meaning.INTERRUPTED
+    if any(low <= end.code <= high for low, high in rule.retry_codes):
+        return Meaning.INTERRUPTED
+    return Meaning.OWN_FAILURE
+
+
+def backoff(rule: RestartRule, tries: int) -> timedelta:
+    """How long to wait before the next try, after `tries` earlier ones."""
+    return min(rule.backoff * 2 ** min(tries, 30), rule.backoff_most)
