@@ -1,0 +1,1 @@
+"""The HTTP edge: Google's words in and out, nothing decided here."""

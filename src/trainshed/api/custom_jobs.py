@@ -1,0 +1,167 @@
+"""customJobs: create, list, get, cancel, delete as Google words them, and our own verbs beside."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from trainshed.api import gcloud
+from trainshed.api.call import Call, Json, Reply, Stream, Text
+from trainshed.core.errors import Invalid, NotFound, Violation
+from trainshed.core.job import Job
+from trainshed.core.logs import Line, LogQuery
+from trainshed.core.ports import Clock
+from trainshed.core.query import JobQuery
+from trainshed.service.jobs import Jobs, Request
+from trainshed.service.logs import Logs
+from trainshed.wire import job_filter, page, read_mask
+from trainshed.wire.custom_job import parse_custom_job, render_custom_job
+from trainshed.wire.job_status import render_events, render_job_status
+from trainshed.wire.operation import render_operation
+from trainshed.wire.pool import Offer
+from trainshed.wire.scalars import nanos_text, read_duration
+
+MOST_WAIT = timedelta(minutes=10)
+MOST_KEY = 255
+
+
+@dataclass(slots=True)
+class CustomJobs:
+    jobs: Jobs
+    logs: Logs
+    offer: Offer
+    clock: Clock
+
+    async def create(self, call: Call) -> Json:
+        key = call.headers.get("idempotency-key", "")
+        if len(key) > MOST_KEY:
+            raise Invalid((Violation("Idempotency-Key", f"is longer than {MOST_KEY} characters."),))
+        draft = parse_custom_job(call.body, self.offer)
+        request = Request(
+            display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras
+        )
+        job = await self.jobs.submit(call.path["project"], call.path["location"], request, key)
+        return self._render(call, job)
+
+    async def get(self, call: Call) -> Json:
+        answer = self._render(call, await self._job(call))
+        if gcloud.streams_logs(call.user_agent):
+            answer.setdefault("endTime", answer.get("updateTime"))
+        return answer
+
+    async def find(self, call: Call) -> Json:
+        text, order = call.query.get("filter", ""), call.query.get("orderBy", "")
+        where = job_filter.parse_filter(text)
+        oldest_first = job_filter.parse_order_by(order)
+        mask = read_mask.parse_mask(call.query.get("readMask", ""))
+        size = page.parse_size(call.query.get("pageSize"))
+        project, location = call.path["project"], call.path["location"]
+        fingerprint = page.fingerprint(project, location, text, order)
+        found = await self.jobs.find(
+            JobQuery(
+                project=project,
+                location=location,
+                where=where,
+                limit=size,
+                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+                oldest_first=oldest_first,
+            )
+        )
+        answer: Json = {}
+        if found.jobs:
+            answer["customJobs"] = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
+        if found.next_cursor is not None:
+            answer["nextPageToken"] = page.encode(found.next_cursor, fingerprint)
+        return answer
+
+    async def cancel(self, call: Call) -> Json:
+        await self.jobs.cancel(call.path["project"], call.path["location"], call.path["job"])
+        return {}
+
+    async def delete(self, call: Call) -> Json:
+        operation = await self.jobs.delete(call.path["project"], call.path["location"], call.path["job"])
+        return render_operation(operation)
+
+    async def operation(self, call: Call) -> Json:
+        path = call.path
+        return render_operation(
+            await self.jobs.operation(
+                f"projects/{path['project']}/locations/{path['location']}/operations/{path['operation']}"
+            )
+        )
+
+    async def wait(self, call: Call) -> Json:
+        """Answered when the job is final, or when the given time is over: pushed, not polled."""
+        patience = min(_duration(call, "timeout", "60s"), MOST_WAIT)
+        path = call.path
+        return self._render(
+            call, await self.jobs.wait(path["project"], path["location"], path["job"], patience)
+        )
+
+    async def status(self, call: Call) -> Json:
+        return render_job_status(await self._job(call))
+
+    async def events(self, call: Call) -> Json:
+        path = call.path
+        return {
+            "events": render_events(await self.jobs.events(path["project"], path["location"], path["job"]))
+        }
+
+    async def tail(self, call: Call) -> Reply:
+        """Lines as NDJSON; with follow, until the job has ended and all is sent."""
+        job = await self._job(call)
+        query = LogQuery(
+            task=call.query.get("task") or None,
+            attempt=call.number("attempt"),
+            limit=call.number("limit") or 1000,
+        )
+        if call.flag("follow"):
+            return Stream(self._follow(job, query))
+        newest = call.number("limit") is not None
+        return Stream(self._read_all(job, query, newest))
+
+    async def _follow(self, job: Job, query: LogQuery) -> AsyncIterator[bytes]:
+        async for lines in self.logs.follow(job, query):
+            yield b"".join(map(_ndjson, lines))
+
+    async def _read_all(self, job: Job, query: LogQuery, newest: bool) -> AsyncIterator[bytes]:
+        """Everything, page by page; or the last `limit` lines where a limit was given."""
+        async for lines in self.logs.pages(job, query, newest=newest):
+            yield b"".join(map(_ndjson, lines))
+
+    async def shell(self, call: Call) -> Reply:
+        job = await self._job(call)
+        task = call.path["task"]
+        return Text(
+            f"Replica {task} of job {job.id} is {job.status.state}.\n\n"
+            f"This version has no web shell. Its output: trainshed logs {job.id} --replica {task}\n",
+            status=501,
+        )
+
+    async def _job(self, call: Call) -> Job:
+        path = call.path
+        if ":" in path["job"]:
+            raise NotFound(f"There is no method or job '{path['job']}'.")
+        return await self.jobs.get(path["project"], path["location"], path["job"])
+
+    def _render(self, call: Call, job: Job) -> Json:
+        return render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
+
+
+def _ndjson(line: Line) -> bytes:
+    row = {
+        "timestamp": nanos_text(line.at_ns),
+        "insertId": line.insert_id,
+        "task": line.task,
+        "attempt": line.attempt,
+        "stream": line.stream.value,
+        "text": line.text,
+    }
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
+def _duration(call: Call, name: str, default: str) -> timedelta:
+    try:
+        return max(read_duration(call.query.get(name, default)), timedelta())
+    except ValueError as error:
+        raise Invalid((Violation(name, f"{name} {error}"),)) from error

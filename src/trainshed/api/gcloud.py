@@ -1,0 +1,47 @@
+"""What the real gcloud needs beyond the API: `stream-logs` on a running job must end when the job ends.
+
+gcloud fetches the job once, at the start, and ends its loop only if *that* answer had an endTime, after two
+polls in a row without a new line. So its command, known by its user agent, is told an endTime at once, and
+its polls are held open while the job runs and is silent. A job that is silent for longer than a poll can be
+held gets a line from the service, so that two polls in a row are never empty before the end.
+"""
+
+import asyncio
+import re
+import time
+
+from trainshed.core.event import Event, Reason
+from trainshed.core.job import Job
+from trainshed.core.ports import Clock
+
+STREAMS = re.compile(r"command/gcloud(\.\w+)?\.(ai|ai-platform)\.[\w.-]*stream-logs")
+UPPER_BOUND = re.compile(r'\s+AND\s+timestamp<"[^"]*"')
+HOLD = 240.0  # seconds; gcloud's own HTTP timeout is 300
+SETTLE_NS = 500_000_000  # lines of two replicas may be seen in another order than printed, for that long
+
+
+def streams_logs(user_agent: str) -> bool:
+    return STREAMS.search(user_agent) is not None
+
+
+def without_upper_bound(log_filter: str) -> str:
+    """gcloud asks only for lines older than five seconds; a held poll may answer with newer ones."""
+    return UPPER_BOUND.sub("", log_filter)
+
+
+def settled_ns() -> int:
+    """Up to when all lines of all replicas have surely been seen."""
+    return time.time_ns() - SETTLE_NS
+
+
+async def settle() -> None:
+    await asyncio.sleep(1.2 * SETTLE_NS / 1e9)
+
+
+def still_running(job: Job, clock: Clock) -> Event:
+    since = job.status.started_at or job.created_at
+    minutes = (clock.now() - since).total_seconds() / 60
+    text = (
+        f"The job is {job.status.state.lower()} ({minutes:.0f} min); no new output for {HOLD / 60:.0f} min."
+    )
+    return Event(at=clock.now(), reason=Reason.RUNNING, message=text, attempt=job.status.attempt)

@@ -1,0 +1,153 @@
+"""Cloud Logging's entries:list over our logs: its filter language, both orders, pages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from trainshed.api import gcloud
+from trainshed.api.call import Call, Json
+from trainshed.core.errors import Invalid, Violation
+from trainshed.core.event import Event
+from trainshed.core.job import Job
+from trainshed.core.logs import LogQuery
+from trainshed.core.ports import Clock
+from trainshed.service.logs import Logs, Row
+from trainshed.wire import log_bounds, log_filter, page
+from trainshed.wire.log_entry import render_event_entry, render_line
+
+MOST_SCANNED = 200_000  # entries looked at for one page: a filter that matches nothing must still end
+
+
+@dataclass(slots=True)
+class LogEntries:
+    logs: Logs
+    clock: Clock
+
+    async def search(self, call: Call) -> Json:
+        ask = _Ask.of(call)
+        streams = gcloud.streams_logs(call.user_agent)
+        text = gcloud.without_upper_bound(ask.filter) if streams else ask.filter
+        parsed = log_filter.parse(text)
+        bounds = log_bounds.bounds(parsed)
+        query = LogQuery(
+            since_ns=bounds.since_ns,
+            until_ns=bounds.until_ns,
+            task=next(iter(bounds.tasks)) if bounds.tasks and len(bounds.tasks) == 1 else None,
+            newest_first=ask.newest_first,
+            after=bounds.after,
+            limit=ask.size,
+        )
+        if ask.cursor is not None:
+            at = (int(ask.cursor[0]), ask.cursor[1])
+            query = replace(query, before=at) if ask.newest_first else replace(query, after=at)
+        ids = sorted(bounds.jobs) if bounds.jobs is not None else None
+        jobs = [job for p in ask.projects for job in await self.logs.jobs_of(p, ids)]
+        if streams and len(jobs) == 1:
+            return await self._held(jobs[0], query, parsed)
+        entries, last, more = await self._collect(jobs, query, parsed, ask.size)
+        answer: Json = {"entries": entries} if entries else {}
+        if more and last is not None:
+            answer["nextPageToken"] = page.encode(last, ask.fingerprint)
+        return answer
+
+    async def _held(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
+        """gcloud's stream-logs: answer at once with what there is, else when there is something."""
+        loop_until = self.clock.now().timestamp() + gcloud.HOLD
+        while True:
+            settled = replace(query, until_ns=gcloud.settled_ns())
+            entries, _, _ = await self._collect([job], settled, parsed, query.limit)
+            if entries:
+                return {"entries": entries}
+            left = loop_until - self.clock.now().timestamp()
+            latest = await self.logs.fresh(job)
+            if latest is None or (latest.is_final and self._is_settled(latest)):
+                return {}
+            if left <= 0:
+                return {"entries": [render_event_entry(gcloud.still_running(latest, self.clock), job)]}
+            await self.logs.news(latest, query, min(left, 1.0 if latest.is_final else left))
+            await gcloud.settle()
+
+    def _is_settled(self, job: Job) -> bool:
+        ended = job.status.ended_at or job.created_at
+        return (self.clock.now() - ended).total_seconds() > 2 * gcloud.SETTLE_NS / 1e9
+
+    async def _collect(
+        self, jobs: list[Job], query: LogQuery, parsed: log_filter.Filter, size: int
+    ) -> tuple[list[Json], tuple[str, str] | None, bool]:
+        """One page of matching entries; the position of the last one looked at; whether more may follow."""
+        entries: list[Json] = []
+        last: tuple[str, str] | None = None
+        scanned = 0
+        async for job, row in self.logs.merged(jobs, query):
+            if len(entries) == size or scanned == MOST_SCANNED:
+                return entries, last, True
+            scanned += 1
+            last = (str(row.at_ns), row.insert_id)
+            entry = _render(job, row)
+            if log_filter.matches(parsed, entry):
+                entries.append(entry)
+        return entries, last, False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ask:
+    projects: tuple[str, ...]
+    filter: str
+    newest_first: bool
+    size: int
+    cursor: tuple[str, str] | None
+    fingerprint: str
+
+    @classmethod
+    def of(cls, call: Call) -> "_Ask":
+        body = call.body
+        unknown = set(body) - {"resourceNames", "projectIds", "filter", "orderBy", "pageSize", "pageToken"}
+        if unknown:
+            raise Invalid(tuple(Violation(name, f"Unknown name '{name}'.") for name in sorted(unknown)))
+        order = _text(body, "orderBy") or "timestamp asc"
+        if order not in ("timestamp asc", "timestamp desc", "timestamp"):
+            raise Invalid(
+                (Violation("orderBy", f"'{order}' is neither 'timestamp asc' nor 'timestamp desc'."),)
+            )
+        fingerprint = f"{_text(body, 'filter')}&{order}"
+        return cls(
+            projects=_projects(body),
+            filter=_text(body, "filter"),
+            newest_first=order.endswith("desc"),
+            size=page.parse_size(body.get("pageSize")),
+            cursor=page.decode(_text(body, "pageToken"), fingerprint),
+            fingerprint=fingerprint,
+        )
+
+
+def _text(body: Mapping[str, object], name: str) -> str:
+    value = body.get(name) or ""
+    if not isinstance(value, str):
+        raise Invalid((Violation(name, f"{name} must be a string."),))
+    return value
+
+
+def _projects(body: Mapping[str, object]) -> tuple[str, ...]:
+    projects = _texts(body, "projectIds")
+    for name in _texts(body, "resourceNames"):
+        parts = name.split("/")
+        if len(parts) < 2 or parts[0] != "projects" or not parts[1]:
+            raise Invalid((Violation("resourceNames", f"'{name}' is not of the form projects/PROJECT."),))
+        projects.append(parts[1])
+    if not projects:
+        raise Invalid((Violation("resourceNames", "names no project: give projects/PROJECT."),))
+    return tuple(dict.fromkeys(projects))
+
+
+def _texts(body: Mapping[str, object], name: str) -> list[str]:
+    value = body.get(name) or ()
+    items = cast("list[object]", value) if isinstance(value, list | tuple) else [None]
+    if not all(isinstance(item, str) for item in items):
+        raise Invalid((Violation(name, f"{name} must be a list of strings."),))
+    return [str(item) for item in items]
+
+
+def _render(job: Job, row: Row) -> Json:
+    if isinstance(row.entry, Event):
+        return render_event_entry(row.entry, job)
+    return render_line(row.entry, job.project)

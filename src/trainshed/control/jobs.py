@@ -1,0 +1,104 @@
+"""One turn of one job: load what is, decide, apply, write once; again until there is nothing to do."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from trainshed.core.decide import Action, Start, Stop, decide
+from trainshed.core.errors import Conflict, TrainshedError
+from trainshed.core.event import Event, Reason, Severity, Waiting
+from trainshed.core.job import Job
+from trainshed.core.launching import launch_of
+from trainshed.core.ports import Backend, Clock, LogStore, Store
+
+log = logging.getLogger(__name__)
+
+MOST_TURNS = 20  # a job that still moves after that is taken up again after the others
+RETRY_LAUNCH = timedelta(seconds=5)
+
+
+@dataclass(slots=True)
+class JobLoop:
+    store: Store
+    backend: Backend
+    logs: LogStore
+    clock: Clock
+    ring: Callable[[Job], None]
+    hint_scheduler: Callable[[], None]
+
+    async def turn(self, job_id: str) -> datetime | None:
+        """Bring one job as far as it goes now; when to look again."""
+        for _ in range(MOST_TURNS):
+            job = await self.store.load(job_id)
+            if job is None:
+                await self.backend.remove(job_id)
+                await self.logs.remove(job_id)
+                return None
+            seen = await self.backend.observe(job_id)
+            now = self.clock.now()
+            plan = decide(job, seen, now)
+            refused = await self._apply(job, plan.actions)
+            if refused is not None:
+                return await self._note_refusal(job, refused, now)
+            if plan.status == job.status:
+                if job.is_final and not plan.actions:
+                    await self._clean_up(job)
+                    return None
+                if not plan.actions or all(isinstance(a, Stop) for a in plan.actions):
+                    return plan.again_at or (now + timedelta(seconds=1) if plan.actions else None)
+                continue
+            try:
+                written = await self.store.write(job, replace(plan.status, updated_at=now), plan.events)
+            except Conflict:
+                continue
+            self.ring(written)
+            if written.is_final:
+                self.hint_scheduler()
+        return self.clock.now()
+
+    async def _apply(self, job: Job, actions: tuple[Action, ...]) -> TrainshedError | None:
+        for action in actions:
+            match action:
+                case Start():
+                    key = job.key(action.replica)
+                    sink = self.logs.sink(key.name)
+                    launch = launch_of(job, action.replica, stdout=sink.stdout, stderr=sink.stderr)
+                    try:
+                        await self.backend.launch(launch)
+                    except TrainshedError as error:
+                        return error
+                case Stop():
+                    await self.backend.stop(action.key, force=action.force)
+                case _:
+                    assert_never(action)
+        return None
+
+    async def _note_refusal(self, job: Job, error: TrainshedError, now: datetime) -> datetime:
+        """The backend could not launch (a full disk, say): say so, and try again later."""
+        waiting = Waiting(
+            reason=Reason.LAUNCH_FAILED,
+            message=f"A replica could not be started: {error.message}",
+            remedy=f"It is tried again every {RETRY_LAUNCH.total_seconds():g} s.",
+        )
+        log.warning("job %s: %s", job.id, waiting.message)
+        if job.status.waiting != waiting:
+            event = Event(
+                at=now,
+                reason=Reason.LAUNCH_FAILED,
+                message=waiting.message,
+                severity=Severity.WARNING,
+                attempt=job.status.attempt,
+            )
+            try:
+                status = replace(job.status, waiting=waiting, updated_at=now)
+                self.ring(await self.store.write(job, status, (event,)))
+            except Conflict:
+                return now
+        return now + RETRY_LAUNCH
+
+    async def _clean_up(self, job: Job) -> None:
+        """The job is over and nothing of it lives: its private files go, its logs stay."""
+        await self.logs.finish(job.id)
+        await self.backend.remove(job.id)

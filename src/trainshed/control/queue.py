@@ -1,0 +1,90 @@
+"""The work queue: one flight per key, many keys at once, back-off per key that fails.
+
+A hint only says "look": hints for a key in flight make it fly once more, no matter how many there were.
+Losing every hint costs latency, never correctness, because a tick looks at everything now and then.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TypeAlias
+
+from trainshed.core.ports import Clock
+
+log = logging.getLogger(__name__)
+
+Work: TypeAlias = Callable[[str], Awaitable[datetime | None]]  # do it; when to look again
+
+MOST_FLIGHTS = 32
+FIRST_BACKOFF, MOST_BACKOFF = 0.2, 30.0  # seconds
+
+
+class WorkQueue:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._work: Work | None = None
+        self._dirty: dict[str, None] = {}  # waiting for a flight, oldest first
+        self._flying: dict[str, asyncio.Task[None]] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._failures: dict[str, int] = {}
+        self._closed = False
+
+    def serve(self, work: Work) -> None:
+        """Say what a flight does. The loop that works and the queue that hints it know each other."""
+        self._work = work
+
+    def hint(self, key: str) -> None:
+        if self._closed:
+            return
+        self._dirty[key] = None
+        self._take_off()
+
+    def at(self, key: str, when: datetime) -> None:
+        """Look again then at the latest; a later call replaces the time."""
+        delay = max(0.0, (when - self._clock.now()).total_seconds())
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
+        # Long timers are cut: the clock may be steadier than the event loop's idea of a week.
+        self._timers[key] = asyncio.get_running_loop().call_later(min(delay, 3600.0), self._ring, key)
+
+    async def close(self) -> None:
+        """Take no more hints and wait for the flights in the air."""
+        self._closed = True
+        self._dirty.clear()
+        for timer in self._timers.values():
+            timer.cancel()
+        await asyncio.gather(*self._flying.values(), return_exceptions=True)
+
+    def _ring(self, key: str) -> None:
+        self._timers.pop(key, None)
+        self.hint(key)
+
+    def _take_off(self) -> None:
+        for key in list(self._dirty):
+            if len(self._flying) >= MOST_FLIGHTS:
+                return
+            if key not in self._flying:
+                del self._dirty[key]
+                self._flying[key] = asyncio.create_task(self._fly(key))
+
+    async def _fly(self, key: str) -> None:
+        assert self._work is not None
+        try:
+            again_at = await self._work(key)
+            self._failures.pop(key, None)
+            if timer := self._timers.pop(key, None):
+                timer.cancel()
+            if again_at is not None and not self._closed:
+                self.at(key, again_at)
+        except Exception:
+            count = self._failures[key] = self._failures.get(key, 0) + 1
+            delay = min(FIRST_BACKOFF * 2 ** (count - 1), MOST_BACKOFF)
+            log.exception("work on %s failed (%d times in a row); again in %g s", key, count, delay)
+            if not self._closed:
+                loop = asyncio.get_running_loop()
+                self._timers[key] = loop.call_later(delay, self._ring, key)
+        finally:
+            del self._flying[key]
+            if not self._closed:
+                self._take_off()

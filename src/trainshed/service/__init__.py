@@ -1,0 +1,1 @@
+"""What people may do: the use cases, free of HTTP words and of any adapter's name."""

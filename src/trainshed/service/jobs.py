@@ -1,0 +1,156 @@
+"""Submit, look, wait, cancel, delete: all that a person may do with jobs.
+
+Every change is a guarded write; whoever loses a race reads again. Nothing here starts or stops a process:
+it changes what is durable and hints the loop to look.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from trainshed.core.errors import AlreadyExists, Conflict
+from trainshed.core.event import Event, Reason, Waiting
+from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.ports import Clock, Operation, Page, Store
+from trainshed.core.query import JobQuery
+from trainshed.service.bell import Bell
+
+TRIES = 20  # how often a guarded write is tried again: each loss means that somebody else made progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A job as asked for, already checked."""
+
+    display_name: str
+    spec: JobSpec
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    extras: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(slots=True)
+class Jobs:
+    store: Store
+    clock: Clock
+    bell: Bell
+    hint_job: Callable[[str], None]
+    hint_scheduler: Callable[[], None]
+    waiting_reason: Callable[[str], Waiting | None]
+
+    async def submit(self, project: str, location: str, request: Request, key: str = "") -> Job:
+        """Keep a new job. The same idempotency key again gives the same job."""
+        now = self.clock.now()
+        status = Status(
+            updated_at=now,
+            waiting=Waiting(
+                reason=Reason.WAITS_FOR_ADMISSION,
+                message="Submitted; not looked at by the scheduler yet.",
+                remedy="Nothing to do: it is looked at within milliseconds.",
+            ),
+        )
+        event = Event(at=now, reason=Reason.SUBMITTED, message="The job was submitted.")
+        for last in (False, False, True):
+            job = Job(
+                id=new_id(),
+                project=project,
+                location=location,
+                display_name=request.display_name,
+                labels=request.labels,
+                spec=request.spec,
+                extras=request.extras,
+                created_at=now,
+                status=status,
+            )
+            try:
+                kept = await self.store.insert(job, (event,), key)
+            except AlreadyExists:
+                if key or last:
+                    raise
+                continue  # two jobs in one millisecond drew the same number
+            self.hint_scheduler()
+            if kept.spec.scheduling.max_wait is not None:
+                self.hint_job(kept.id)
+            return kept
+        raise AssertionError("unreachable")
+
+    async def get(self, project: str, location: str, job: str) -> Job:
+        return self._with_reason(await self.store.get(project, location, job))
+
+    async def find(self, query: JobQuery) -> Page:
+        page = await self.store.find(query)
+        return replace(page, jobs=tuple(self._with_reason(j) for j in page.jobs))
+
+    async def wait(self, project: str, location: str, job: str, patience: timedelta) -> Job:
+        """The job as soon as it is final, or as it is when the time is over."""
+        deadline = time.monotonic() + patience.total_seconds()
+        with self.bell.listen(job) as event:
+            while True:
+                event.clear()
+                found = await self.store.get(project, location, job)
+                left = deadline - time.monotonic()
+                if found.is_final or left <= 0:
+                    return self._with_reason(found)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(event.wait(), left)
+
+    async def cancel(self, project: str, location: str, job: str) -> None:
+        """Ask for the end of a job. Asking twice is once; an ended job cannot be cancelled."""
+        for _ in range(TRIES):
+            found = await self.store.get(project, location, job)
+            status = found.status
+            if status.state.is_final:
+                raise Conflict(f"Job {found.name} is in state {status.state} and can no longer be cancelled.")
+            if status.cancel_asked_at is not None:
+                return
+            now = self.clock.now()
+            asked = replace(status, state=JobState.CANCELLING, cancel_asked_at=now, updated_at=now)
+            event = Event(
+                at=now, reason=Reason.CANCEL_ASKED, message="Cancel was asked for.", attempt=status.attempt
+            )
+            try:
+                self.bell.ring(await self.store.write(found, asked, (event,)))
+            except Conflict:
+                continue
+            self.hint_job(job)
+            return
+        raise Conflict("The job changes too fast to be cancelled; try again.")
+
+    async def delete(self, project: str, location: str, job: str) -> Operation:
+        """Forget an ended job, its logs and its history."""
+        found = await self.store.get(project, location, job)
+        if not found.is_final:
+            raise Conflict(f"Job {found.name} is in state {found.status.state}; cancel it first.")
+        now = self.clock.now()
+        operation = Operation(
+            name=f"projects/{project}/locations/{found.location}/operations/{new_id()}",
+            kind="delete",
+            target=found.name,
+            created_at=now,
+        )
+        await self.store.delete(found, operation)
+        self.bell.ring(found)
+        self.hint_job(job)
+        return operation
+
+    async def operation(self, name: str) -> Operation:
+        return await self.store.operation(name)
+
+    async def events(self, project: str, location: str, job: str) -> tuple[Event, ...]:
+        found = await self.store.get(project, location, job)
+        return await self.store.events(found.id)
+
+    def _with_reason(self, job: Job) -> Job:
+        """The scheduler's latest word on a waiting job is kept in memory; put it in."""
+        if job.status.state is not JobState.QUEUED:
+            return job
+        latest = self.waiting_reason(job.id)
+        return job if latest is None else replace(job, status=replace(job.status, waiting=latest))
+
+
+def new_id() -> str:
+    """Nineteen digits, as Google's ids: milliseconds, so that they sort by age, and chance."""
+    return f"{time.time_ns() // 1_000_000:013d}{secrets.randbelow(1_000_000):06d}"

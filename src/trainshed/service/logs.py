@@ -1,0 +1,145 @@
+"""Logs for people: a job's lines, and its events among them as lines of the service itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from trainshed.core.event import Event
+from trainshed.core.job import Job
+from trainshed.core.logs import Line, LogQuery, event_insert_id
+from trainshed.core.ports import LogStore, Store
+from trainshed.core.query import JobQuery
+from trainshed.service.bell import Bell
+
+SERVICE_TASK = "service"
+MOST_JOBS = 200  # how many jobs one search over a whole project looks into, newest first
+CHUNK = 1000  # lines read at a time
+
+Entry: TypeAlias = Line | Event
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry with its place in the total order."""
+
+    at_ns: int
+    insert_id: str
+    entry: Entry
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.at_ns, self.insert_id
+
+
+@dataclass(slots=True)
+class Logs:
+    store: Store
+    lines: LogStore
+    bell: Bell
+
+    def follow(self, job: Job, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
+        return self.lines.follow(job.id, query)
+
+    async def pages(self, job: Job, query: LogQuery, *, newest: bool) -> AsyncIterator[tuple[Line, ...]]:
+        """All lines, a chunk at a time; or, for `newest`, the last query.limit of them, oldest first."""
+        if newest:
+            lines = await self.lines.read(job.id, replace(query, newest_first=True))
+            yield tuple(reversed(lines))
+            return
+        query = replace(query, limit=CHUNK)
+        while lines := await self.lines.read(job.id, query):
+            yield lines
+            query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
+
+    async def fresh(self, job: Job) -> Job | None:
+        return await self.store.load(job.id)
+
+    async def jobs_of(self, project: str, ids: Sequence[str] | None) -> tuple[Job, ...]:
+        """The jobs a search is about: those named, or the project's newest."""
+        if ids is None:
+            return (await self.store.find(JobQuery(project=project, limit=MOST_JOBS))).jobs
+        found = [await self.store.load(job) for job in ids]
+        return tuple(j for j in found if j is not None and j.project == project)
+
+    async def merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, Row]]:
+        """Lines and events of several jobs in one total order, read a chunk at a time."""
+        sign = -1 if query.newest_first else 1
+        feeds = {job.id: self._rows(job, query) for job in jobs}
+        heads: dict[str, tuple[Job, Row]] = {}
+        for job in jobs:
+            if row := await anext(feeds[job.id], None):
+                heads[job.id] = (job, row)
+        while heads:
+            pick = min if sign > 0 else max
+            key = pick(heads, key=lambda k: heads[k][1].place)
+            yield heads[key]
+            row = await anext(feeds[key], None)
+            if row is None:
+                del heads[key]
+            else:
+                heads[key] = (heads[key][0], row)
+
+    async def _rows(self, job: Job, query: LogQuery) -> AsyncIterator[Row]:
+        events = [e for e in await self._events(job, query) if _within(e, query)]
+        events.sort(key=lambda row: row.place, reverse=query.newest_first)
+        async for line in self._lines(job, query):
+            row = Row(line.at_ns, line.insert_id, line)
+            while events and (events[0].place < row.place) is not query.newest_first:
+                yield events.pop(0)
+            yield row
+        for event in events:
+            yield event
+
+    async def _events(self, job: Job, query: LogQuery) -> list[Row]:
+        if query.task not in (None, SERVICE_TASK):
+            return []
+        return [event_row(job, e) for e in await self.store.events(job.id)]
+
+    async def _lines(self, job: Job, query: LogQuery) -> AsyncIterator[Line]:
+        if query.task == SERVICE_TASK:
+            return
+        query = replace(query, limit=min(CHUNK, query.limit))
+        while lines := await self.lines.read(job.id, query):
+            for line in lines:
+                yield line
+            at = (lines[-1].at_ns, lines[-1].insert_id)
+            query = replace(query, before=at) if query.newest_first else replace(query, after=at)
+
+    async def news(self, job: Job, query: LogQuery, patience: float) -> None:
+        """Wait until there may be something new to read, or patience ends."""
+        waits = [asyncio.create_task(self._line(job, query))]
+        if not job.is_final:
+            waits.append(asyncio.create_task(self._moved(job)))
+        try:
+            await asyncio.wait(waits, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _line(self, job: Job, query: LogQuery) -> None:
+        forward = replace(query, newest_first=False, until_ns=None, limit=1)
+        async for _ in self.lines.follow(job.id, forward):
+            return
+
+    async def _moved(self, job: Job) -> None:
+        """Until the job's status changes: most changes come with an event, which is an entry too."""
+        with self.bell.listen(job.id) as event:
+            now = await self.store.load(job.id)
+            if now is not None and now.version == job.version:
+                await event.wait()
+
+
+def event_row(job: Job, event: Event) -> Row:
+    at_ns = int(event.at.timestamp()) * 1_000_000_000 + event.at.microsecond * 1000
+    return Row(at_ns, event_insert_id(job.id, event), event)
+
+
+def _within(row: Row, query: LogQuery) -> bool:
+    return (
+        (query.since_ns is None or row.at_ns >= query.since_ns)
+        and (query.until_ns is None or row.at_ns < query.until_ns)
+        and (query.after is None or row.place > query.after)
+        and (query.before is None or row.place < query.before)
+    )
