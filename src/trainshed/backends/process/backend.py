@@ -1,0 +1,207 @@
+"""ProcessBackend: the promises of core.ports.Backend, kept with processes of this machine.
+
+What is known of each run is kept in memory and changed by three things only: a launch, the end of a keeper,
+the scan at start. So observing reads no file. The truth is in the runs' directories: a server killed at any
+line finds it there. It may assume that it alone works on its home.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from trainshed.backends.process import node
+from trainshed.backends.process.keeper import Keeper, make_keeper
+from trainshed.backends.process.net import Groups
+from trainshed.backends.process.port import Ports
+from trainshed.backends.process.render import Frame, refuse, render
+from trainshed.backends.process.run import Run, find_runs
+from trainshed.backends.process.start import begin
+from trainshed.backends.process.tend import Tender
+from trainshed.backends.process.watch import Watch
+from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
+from trainshed.core.fleet import Node
+from trainshed.core.launch import Launch
+from trainshed.core.names import RunKey
+from trainshed.core.ports import Capabilities
+from trainshed.core.replica import Handle, Observation
+
+_MANY_PORTS = 64  # more are looked for in a thread
+
+
+class ProcessBackend:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        python: str = sys.executable,
+        cpus: float | None = None,
+        memory: int | None = None,
+        host: str = "127.0.0.1",
+        keeper: Keeper | None = None,
+    ) -> None:
+        home = home.absolute()
+        self.capabilities = Capabilities(name="process", survives_server=True, kills_escapees=True)
+        self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
+        self._frame = Frame(
+            jobs=self._jobs_folder,
+            tools=self._tools,
+            python=python,
+            version=_version(python),
+            environ=dict(os.environ),
+        )
+        self._size = (cpus, memory, host)
+        self._node: Node | None = None
+        self._keeper = keeper
+        self._groups = Groups(home)
+        self._ports = Ports()
+        self._tender = Tender(Watch(), self._groups, self._hint)
+        self._hints: list[Callable[[str], None]] = []
+        self._runs: dict[str, dict[RunKey, Run]] = {}
+        # One at a time per job: the second launch of a key finds the first, and none meets a removal.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def start(self) -> None:
+        found = await asyncio.to_thread(self._open)
+        for job, runs in found:
+            self._runs[job] = {run.key: run for run in runs}
+            for run in runs:
+                self._tender.find_again(run)
+
+    async def close(self) -> None:
+        await self._tender.close()
+        await asyncio.to_thread(self._groups.close)
+
+    async def nodes(self) -> tuple[Node, ...]:
+        if self._node is None:
+            cpus, memory, host = self._size
+            self._node = await asyncio.to_thread(node.survey, cpus=cpus, memory=memory, host=host)
+        return (self._node,)
+
+    def refuse_image(self, image: str) -> str | None:
+        return refuse(image, self._frame.version)
+
+    def render(self, launch: Launch) -> Mapping[str, object]:
+        return render(launch, self._frame).plain(launch)
+
+    async def launch(self, launch: Launch) -> Handle:
+        key = launch.key
+        job = key.name.job
+        if not job or job.startswith(".") or "/" in job or "\0" in job:
+            raise Invalid((Violation("job", f"'{job}' cannot be the name of a folder."),))
+        if self._keeper is None:
+            raise Unavailable("The process backend has not been started.")
+        async with self._lock(job):
+            runs = self._runs.setdefault(job, {})
+            known = runs.get(key)
+            if known is not None and known.observation is not None:
+                return known.handle
+            await self._clear_the_way(key, runs)
+            rendered = render(launch, self._frame)
+            run = known or Run(key, Path(rendered.run))
+            pid = begin(run, launch, rendered, self._keeper, self._groups)
+            runs[key] = run
+            self._tender.begun(run, pid)
+            return run.handle
+
+    async def observe(self, job: str) -> tuple[Observation, ...]:
+        runs = self._runs.get(job)
+        if not runs:
+            return ()
+        return tuple(run.observation for run in runs.values() if run.observation is not None)
+
+    async def stop(self, key: RunKey, *, force: bool) -> None:
+        run = self._runs.get(key.name.job, {}).get(key)
+        if run is None or run.gone.is_set():
+            return
+        if force:
+            await self._tender.kill(run)
+        else:
+            await self._tender.ask(run)
+
+    async def remove(self, job: str) -> None:
+        if job not in self._runs:
+            return
+        async with self._lock(job):
+            runs = list(self._runs.get(job, {}).values())
+            await asyncio.gather(*(self._tender.kill(run) for run in runs))
+            if left := [str(run.key) for run in runs if not run.gone.is_set()]:
+                raise Unavailable(f"Processes of {', '.join(left)} do not end although they were killed.")
+            try:
+                await asyncio.to_thread(self._erase, job, runs)
+            except OSError as error:
+                raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
+            self._runs.pop(job, None)
+
+    async def jobs(self) -> frozenset[str]:
+        return frozenset(self._runs)
+
+    async def free_ports(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
+        if count > _MANY_PORTS:
+            return await asyncio.to_thread(self._ports.draw, count, avoid)
+        return self._ports.draw(count, avoid)
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        self._hints.append(hint)
+
+    def _hint(self, run: Run) -> None:
+        for hint in self._hints:
+            hint(run.key.name.job)
+
+    def _lock(self, job: str) -> asyncio.Lock:
+        return self._locks.setdefault(job, asyncio.Lock())
+
+    async def _clear_the_way(self, key: RunKey, runs: dict[RunKey, Run]) -> None:
+        others = [run for run in runs.values() if run.key.name == key.name and run.key != key]
+        if any(run.key.run > key.run for run in others):
+            raise Conflict(f"A later run than {key} has been started.")
+        for run in others:
+            if not run.gone.is_set():
+                await self._tender.kill(run)
+            if not run.gone.is_set():
+                raise Unavailable(f"Run {run.key} is still alive although it was killed: {key} has to wait.")
+
+    def _open(self) -> list[tuple[str, list[Run]]]:
+        for folder in (self._jobs_folder, self._trash, self._tools):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.rmtree(self._trash, ignore_errors=True)
+        self._trash.mkdir(mode=0o700, exist_ok=True)
+        self._groups.open()
+        if self._keeper is None:
+            self._keeper = make_keeper(self._tools)
+        self._offer_python()
+        return list(find_runs(self._jobs_folder))
+
+    def _offer_python(self) -> None:
+        """`python` and `python3` are the interpreter, also where its folder calls it by another name."""
+        for name in ("python", "python3"):
+            tool = self._tools / name
+            if Path(self._frame.python).with_name(name).exists():
+                continue
+            tool.write_text(f'#!/bin/sh\nexec "{self._frame.python}" "$@"\n')
+            tool.chmod(0o700)
+
+    def _erase(self, job: str, runs: list[Run]) -> None:
+        self._groups.discard(run.group for run in runs)
+        # Moved away first: at once and whole, so that neither a crash nor a late keeper finds half a job.
+        grave = self._trash / f"{job}-{os.urandom(4).hex()}"
+        with contextlib.suppress(FileNotFoundError):
+            (self._jobs_folder / job).rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+
+
+def _version(python: str) -> str:
+    if python == sys.executable:
+        return f"{sys.version_info.major}.{sys.version_info.minor}"
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        return subprocess.run(
+            [python, "-c", code], check=True, capture_output=True, text=True, timeout=60
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"The interpreter {python} does not run: {error}.") from error

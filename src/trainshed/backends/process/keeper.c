@@ -1,0 +1,278 @@
+/* The keeper: the smallest parent that can hold a program's exit status while no server runs.
+ *
+ *     keeper RUN WORK GROUP PROGRAM [ARG...]
+ *
+ * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
+ * The environment, and the files open as 0, 1 and 2, are the program's.
+ *
+ * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
+ * that of two keepers one leaves without a trace. It overwrites the spaces in place, a line each, which
+ * works on a full disk:
+ *
+ *     keeper PID START BOOT NANOSECONDS      itself; START is field 22 of /proc/PID/stat
+ *     program PID START
+ *     exit CODE NANOSECONDS                  or: signal NUMBER NANOSECONDS
+ *
+ * It never writes the last line before everything that descends from the program is gone, never reads
+ * or writes the program's output, and knows nothing of jobs. keeper.sh does the same without a compiler.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+#define STOP_ROUNDS 32
+
+struct process {
+    pid_t pid, parent;
+    char state;
+    int ours;
+};
+
+static int record = -1;
+
+static long long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void nap(long milliseconds) {
+    struct timespec t = {milliseconds / 1000, (milliseconds % 1000) * 1000000L};
+    nanosleep(&t, NULL);
+}
+
+static ssize_t slurp(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t got = read(fd, text, size - 1);
+    close(fd);
+    text[got < 0 ? 0 : got] = 0;
+    return got;
+}
+
+/* A file system that copies on write may refuse even these bytes when full: wait for room, the end of a
+ * run must not be lost. */
+static void note(const char *line) {
+    size_t length = strlen(line);
+    while (write(record, line, length) < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EINTR)) nap(100);
+}
+
+/* Parent, state and start of a process; the command in parentheses may hold anything, so begin after it. */
+static int look(pid_t pid, struct process *process, unsigned long long *start) {
+    char path[64], text[1024], *rest;
+    int parent;
+    unsigned long long begun;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (slurp(path, text, sizeof text) <= 0 || !(rest = strrchr(text, ')'))) return -1;
+    if (sscanf(rest + 1,
+               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &process->state, &parent, &begun) != 3)
+        return -1;
+    process->pid = pid;
+    process->parent = parent;
+    process->ours = 0;
+    if (start) *start = begun;
+    return 0;
+}
+
+/* All that runs on this machine; with `ours` set on what descends from this process. */
+static size_t survey(struct process **table) {
+    static struct process *all;
+    static size_t room;
+    size_t count = 0, i, j;
+    struct dirent *entry;
+    pid_t me = getpid();
+    int found = 1;
+    DIR *proc = opendir("/proc");
+    if (!proc) return 0;
+    while ((entry = readdir(proc))) {
+        pid_t pid = atoi(entry->d_name);
+        if (pid <= 0) continue;
+        if (count == room) {
+            struct process *more = realloc(all, (room + 256) * sizeof *all);
+            if (!more) break;
+            all = more;
+            room += 256;
+        }
+        if (look(pid, &all[count], NULL) == 0) count++;
+    }
+    closedir(proc);
+    while (found) {
+        found = 0;
+        for (i = 0; i < count; i++) {
+            if (all[i].ours || all[i].pid == me) continue;
+            int ours = all[i].parent == me;
+            for (j = 0; !ours && j < count; j++) ours = all[j].ours && all[j].pid == all[i].parent;
+            if (ours) all[i].ours = found = 1;
+        }
+    }
+    *table = all;
+    return count;
+}
+
+/* Stop first, until a look finds nothing that still runs: what forks faster than it is killed would win. */
+static void sweep(void) {
+    struct process *all = NULL;
+    size_t count = 0, i;
+    int round, moving = 1;
+    setpriority(PRIO_PROCESS, 0, -20); /* where allowed: they may be hundreds, and busy */
+    for (round = 0; moving && round < STOP_ROUNDS; round++) {
+        moving = 0;
+        count = survey(&all);
+        for (i = 0; i < count; i++)
+            if (all[i].ours && !strchr("TtZX", all[i].state)) {
+                moving = 1;
+                kill(all[i].pid, SIGSTOP);
+            }
+    }
+    for (i = 0; i < count; i++)
+        if (all[i].ours) kill(all[i].pid, SIGKILL);
+}
+
+static void put(const char *group, const char *file, const char *text) {
+    char path[4096];
+    int fd;
+    snprintf(path, sizeof path, "%s/%s", group, file);
+    if ((fd = open(path, O_WRONLY | O_CLOEXEC)) < 0) return;
+    if (write(fd, text, strlen(text)) < 0) { /* the other nets remain */ }
+    close(fd);
+}
+
+/* Born inside the cgroup where the kernel can: moving a process later waits for a grace period of RCU. */
+static pid_t split(const char *group) {
+#ifdef SYS_clone3
+    struct {
+        uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+    } how;
+    int fd = group ? open(group, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        memset(&how, 0, sizeof how);
+        how.flags = CLONE_INTO_CGROUP;
+        how.exit_signal = SIGCHLD;
+        how.cgroup = (uint64_t)fd;
+        pid_t pid = (pid_t)syscall(SYS_clone3, &how, sizeof how);
+        if (pid > 0) close(fd);
+        if (pid >= 0) return pid;
+        close(fd);
+    }
+#endif
+    pid_t pid = fork();
+    if (pid == 0 && group) put(group, "cgroup.procs", "0");
+    return pid;
+}
+
+static void refuse(const char *what, const char *name, int code) {
+    dprintf(2, "trainshed: %s '%s': %s\n", what, name, strerror(errno));
+    _exit(code);
+}
+
+/* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
+static void become(const char *work, char **program, pid_t keeper) {
+    static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
+    int number;
+    sigset_t none;
+    /* Past the C library, which keeps two signals to itself and, in posix_spawn, leaves them ignored. */
+    for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
+    if (getppid() != keeper) _exit(127);
+    if (chdir(work) < 0) refuse("cannot enter", work, 126);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(program[0], program);
+    refuse("cannot run", program[0], errno == ENOENT ? 127 : 126);
+}
+
+static int claim(const char *run) {
+    char ready[4096], path[4096];
+    snprintf(ready, sizeof ready, "%s/ready", run);
+    snprintf(path, sizeof path, "%s/record", run);
+    if (rename(ready, path) < 0) return -1;
+    return record = open(path, O_WRONLY | O_CLOEXEC);
+}
+
+static void introduce(void) {
+    char boot[64] = "-", line[256];
+    struct process self;
+    unsigned long long start = 0;
+    if (slurp("/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
+    look(getpid(), &self, &start);
+    snprintf(line, sizeof line, "keeper %d %llu %s %lld\n", (int)getpid(), start, boot, now());
+    note(line);
+}
+
+static int hold(pid_t program, const char *group) {
+    int status = 0, other;
+    pid_t gone;
+    long pause = 1;
+    while ((gone = waitpid(-1, &other, 0)) != program || !(WIFEXITED(other) || WIFSIGNALED(other)))
+        if (gone < 0 && errno != EINTR) break;
+    status = other;
+    for (;;) {
+        while ((gone = waitpid(-1, &other, WNOHANG)) > 0) {}
+        if (gone < 0 && errno == ECHILD) return status; /* a subreaper without children has no descendants */
+        if (group) put(group, "cgroup.kill", "1");
+        sweep();
+        nap(pause);
+        if (pause < 64) pause *= 2;
+    }
+}
+
+int main(int count, char **words) {
+    char line[256];
+    struct process self;
+    unsigned long long start = 0;
+    sigset_t every;
+    int number, status;
+    pid_t program, keeper = getpid();
+    const char *group;
+    if (count < 5) return 2;
+    group = strcmp(words[3], "-") ? words[3] : NULL;
+#ifdef SYS_close_range
+    syscall(SYS_close_range, 3U, ~0U, 0U);
+#endif
+    setsid();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (number = 1; number < NSIG; number++)
+        if (number != SIGCHLD) signal(number, SIG_IGN); /* an ignored SIGCHLD would throw statuses away */
+    signal(SIGCHLD, SIG_DFL);
+    if (claim(words[1]) < 0) return 0;
+    if (chdir("/") < 0) return 0; /* holds no mount of the server's */
+    introduce();
+    sigfillset(&every);
+    sigprocmask(SIG_SETMASK, &every, NULL);
+    while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
+    if (program == 0) become(words[2], words + 4, keeper);
+    sigemptyset(&every);
+    sigprocmask(SIG_SETMASK, &every, NULL);
+    number = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(number, 1);
+    dup2(number, 2);
+    look(program, &self, &start);
+    snprintf(line, sizeof line, "program %d %llu\n", (int)program, start);
+    note(line);
+    status = hold(program, group);
+    if (WIFSIGNALED(status))
+        snprintf(line, sizeof line, "signal %d %lld\n", WTERMSIG(status), now());
+    else
+        snprintf(line, sizeof line, "exit %d %lld\n", WEXITSTATUS(status), now());
+    note(line);
+    return 0;
+}

@@ -1,0 +1,145 @@
+"""Makes the keeper and starts it: compiled once where there is a C compiler, in shell where there is none.
+
+It may assume that the run's directory is prepared (run.py). It never waits for a keeper beyond its exec,
+and a keeper inherits nothing of the server but what is given here.
+"""
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+_log = logging.getLogger(__name__)
+_SOURCE = Path(__file__).with_name("keeper.c")
+_SCRIPT = Path(__file__).with_name("keeper.sh")
+_SHELL = "/bin/sh"
+_USAGE = 2  # what a keeper without arguments exits with: proof that it runs here
+_PR_SET_CHILD_SUBREAPER = 36
+_OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Everything a keeper is told."""
+
+    run: str
+    work: str
+    group: str | None
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    stdout: str
+    stderr: str
+
+    @property
+    def words(self) -> list[str]:
+        return [self.run, self.work, self.group or "-", *self.argv]
+
+
+class Keeper(Protocol):
+    @property
+    def joins_groups(self) -> bool:
+        """Whether it can put a program into a cgroup without making it wait."""
+        ...
+
+    def spawn(self, order: Order) -> int:
+        """Start a keeper; its pid. OSError or ValueError where the system refuses."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKeeper:
+    path: str
+    joins_groups: bool = True
+
+    def spawn(self, order: Order) -> int:
+        # It makes its own session, drops what else is open and resets signals: the shortest way in is enough.
+        return os.posix_spawn(
+            self.path,
+            ["trainshed-keeper", *order.words],
+            order.env,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, order.stdout, _OUTPUT, 0o600),
+                (os.POSIX_SPAWN_OPEN, 2, order.stderr, _OUTPUT, 0o600),
+            ],
+        )
+
+
+class ShellKeeper:
+    joins_groups = False
+
+    def __init__(self) -> None:
+        # The text itself is the argument: a shell reads a file as it goes, and an upgrade may change it.
+        self._script = _SCRIPT.read_text()
+        self._prctl = ctypes.CDLL(None).prctl
+
+    def spawn(self, order: Order) -> int:
+        out = os.open(order.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
+        try:
+            err = os.open(order.stderr, _OUTPUT | os.O_CLOEXEC, 0o600)
+            try:
+                child = subprocess.Popen(
+                    [_SHELL, "-c", self._script, "keeper", *order.words],
+                    env=order.env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                    preexec_fn=self._adopt_descendants,  # noqa: PLW1509 - nothing but a system call happens there
+                )
+            finally:
+                os.close(err)
+        finally:
+            os.close(out)
+        child.returncode = 0  # it is watched and reaped by pid; the object must not complain when dropped
+        return child.pid
+
+    def _adopt_descendants(self) -> None:
+        self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def make_keeper(tools: Path, compiler: str = "cc") -> Keeper:
+    """The compiled keeper, from the cache in `tools` or fresh; the one in shell where that fails."""
+    source = _SOURCE.read_bytes()
+    name = f"keeper-{hashlib.sha256(platform.machine().encode() + source).hexdigest()[:16]}"
+    path = tools / name
+    try:
+        if _runs(path) or (_compile(compiler, path) and _runs(path)):
+            return CompiledKeeper(str(path))
+    except OSError as error:
+        _log.warning("the keeper cannot be compiled: %s", error)
+    _log.warning("replicas are held by the shell keeper: there is no compiled one")
+    return ShellKeeper()
+
+
+def _runs(path: Path) -> bool:
+    if not path.exists():
+        return False
+    return subprocess.run([path], check=False, capture_output=True).returncode == _USAGE
+
+
+def _compile(compiler: str, path: Path) -> bool:
+    found = shutil.which(compiler)
+    if found is None:
+        return False
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        # Static first: it starts faster, and a program's LD_PRELOAD or LD_LIBRARY_PATH cannot reach it.
+        for extra in (["-static"], []):
+            done = subprocess.run(
+                [found, "-O2", *extra, "-o", draft, _SOURCE], check=False, capture_output=True, text=True
+            )
+            if done.returncode == 0:
+                draft.rename(path)
+                return True
+            _log.info("compiling the keeper with %s failed: %s", extra, done.stderr.strip())
+    finally:
+        draft.unlink(missing_ok=True)
+    return False

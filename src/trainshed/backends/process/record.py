@@ -1,0 +1,69 @@
+"""What a keeper wrote about its run, read without trusting that it got to the end.
+
+A record is a file of spaces overwritten in place, a line per fact (keeper.c says which). It may be cut off
+anywhere: only a line with its newline counts. Pure; it never touches a file.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from trainshed.core.replica import Exit
+
+BLANK = b" " * 2048  # room for every line, bash's account of a killed child included
+
+# Deaths that shells keep silent about. Of the two things such a status can mean this is the likelier.
+_SILENT = frozenset({2, 13})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process: a pid is given out again, a pid with its start time (in ticks since boot) is not."""
+
+    pid: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    keeper: Identity | None = None
+    boot: str = ""
+    started_at: datetime | None = None
+    program: Identity | None = None
+    exit: Exit | None = None
+    ended_at: datetime | None = None
+
+
+def moment(nanoseconds: int) -> datetime:
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+
+
+def parse(text: bytes) -> Record:
+    keeper = program = ended = None
+    boot = ""
+    started_at = ended_at = None
+    noise = False
+    for line in text.decode("utf-8", "replace").split("\n")[:-1]:
+        match line.split():
+            case ["keeper", pid, start, boot, *rest] if keeper is None:
+                keeper = Identity(int(pid), int(start))
+                started_at = moment(int(rest[0])) if rest else None
+            case ["program", pid, start] if program is None:
+                program = Identity(int(pid), int(start))
+            case ["exit", code, at]:
+                ended, ended_at = Exit(code=int(code)), moment(int(at))
+            case ["signal", number, at]:
+                ended, ended_at = Exit(signal=int(number)), moment(int(at))
+            case ["status", status]:
+                ended = _from_shell(int(status), noise)
+            case _:
+                noise = True
+    return Record(
+        keeper=keeper, boot=boot, started_at=started_at, program=program, exit=ended, ended_at=ended_at
+    )
+
+
+def _from_shell(status: int, noise: bool) -> Exit:
+    """A shell says 137 for `exit 137` and for a death by signal 9, and complains only of the latter."""
+    if status > 128 and (noise or status - 128 in _SILENT):
+        return Exit(signal=status - 128)
+    return Exit(code=status)

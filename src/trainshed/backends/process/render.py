@@ -1,0 +1,113 @@
+"""A Launch as plain data: argv, environment and directories of the process it will be. Pure.
+
+It may assume that names are safe as folder names (the backend checks). It never looks at the machine: what
+it needs of it comes in a Frame.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainshed.core.launch import Launch
+from trainshed.core.names import RunKey
+
+IMAGE = "trainshed/python"
+MARK = "TRAINSHED_RUN_DIR"  # by this variable the processes of a run are found, whoever their parent is
+
+# What of the server's environment a program may see; everything else is the server's own business.
+_PASSED = frozenset({"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"}) | {
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+}
+_PASSED_PREFIXES = ("LC_", "PIP_")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# Python's multiprocessing makes sockets in TMPDIR, and a socket's path ends at 108 bytes.
+_LONGEST_TMPDIR = 70
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What rendering needs to know of the backend."""
+
+    jobs: Path  # the folder of all jobs' folders
+    tools: Path  # holds `python` where the interpreter's own folder does not
+    python: str
+    version: str  # "3.11"
+    environ: Mapping[str, str]  # the server's environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    run: str  # the run's own directory
+    work: str  # the working directory, shared by the runs of a replica
+    tmp: str
+
+    def plain(self, launch: Launch) -> dict[str, object]:
+        return {
+            "argv": list(self.argv),
+            "env": dict(self.env),
+            "cwd": self.work,
+            "stdin": "/dev/null",
+            "stdout": launch.stdout,
+            "stderr": launch.stderr,
+        }
+
+
+def images(version: str) -> tuple[str, ...]:
+    return (IMAGE, f"{IMAGE}:latest", f"{IMAGE}:3", f"{IMAGE}:{version}")
+
+
+def refuse(image: str, version: str) -> str | None:
+    if image in images(version):
+        return None
+    if image.partition(":")[0] == IMAGE:
+        return (
+            f"Image '{image}' cannot run here: the interpreter of this server is Python {version}, "
+            f"as image '{IMAGE}:3' or '{IMAGE}:{version}'."
+        )
+    return (
+        f"Image '{image}' cannot run here: this server has the process backend, which runs '{IMAGE}:3' "
+        f"(Python {version}); a container engine (Docker or Podman) is needed for other images."
+    )
+
+
+def run_folder(jobs: Path, key: RunKey) -> Path:
+    name = key.name
+    return jobs / name.job / str(name.attempt) / f"{name.pool}-{name.index}" / str(key.run)
+
+
+def render(launch: Launch, frame: Frame) -> Rendered:
+    folder = run_folder(frame.jobs, launch.key)
+    run, work, tmp = str(folder), str(folder.parent / "work"), str(folder.parent / "tmp")
+    return Rendered(
+        argv=_argv(launch, frame.python), env=_env(launch, frame, run, tmp), run=run, work=work, tmp=tmp
+    )
+
+
+def _argv(launch: Launch, python: str) -> tuple[str, ...]:
+    if launch.command:
+        first, *rest = launch.command
+        if first in ("python", "python3") and "PATH" not in launch.env:
+            first = python
+        return (first, *rest, *launch.args)
+    if launch.module:
+        return (python, "-m", launch.module, *launch.args)
+    return (python, *launch.args)
+
+
+def _env(launch: Launch, frame: Frame, run: str, tmp: str) -> dict[str, str]:
+    env = {k: v for k, v in frame.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+    env["PATH"] = f"{Path(frame.python).parent}:{frame.tools}:{frame.environ.get('PATH') or _PATH}"
+    if len(tmp.encode()) <= _LONGEST_TMPDIR:
+        env["TMPDIR"] = tmp
+    env["PYTHONUNBUFFERED"] = "1"  # into a file Python would hold lines back, and a follower see nothing
+    env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # so that a number means the same device as to NVML
+    env["CUDA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus)
+    env.update(launch.env)
+    env["TRAINSHED_RUN"] = str(launch.key)
+    env[MARK] = run
+    return env

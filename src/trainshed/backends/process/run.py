@@ -1,0 +1,149 @@
+"""One run as its directory tells it: prepared, claimed by a keeper, ended; and what is remembered of it.
+
+    launch.json   what was asked for, with the cgroup it got
+    ready         spaces, until a keeper claims the run by renaming it ...
+    record        ... to this, and writes itself, the program and the end into it
+    term          exists once SIGTERM has been sent
+
+Everything rests on rename and link, which need no room on a full disk and happen once. It may assume that
+one server at a time works on a home. It never signals anything and never waits.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from trainshed.backends.process.net import Trace
+from trainshed.backends.process.record import BLANK, Record, moment, parse
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.replica import Exit, Handle, Observation, Sight
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    key: RunKey
+    path: Path
+    group: str | None = None
+    sight: Sight | None = None  # None: prepared, and no keeper has claimed it
+    asked: bool = False  # SIGTERM has been sent
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    observation: Observation | None = None
+
+    def show(
+        self,
+        sight: Sight,
+        started_at: datetime | None,
+        *,
+        exit: Exit | None = None,
+        ended_at: datetime | None = None,
+    ) -> None:
+        self.sight = sight
+        self.observation = Observation(
+            key=self.key,
+            sight=sight,
+            exit=exit,
+            started_at=started_at,
+            ended_at=ended_at,
+            handle=self.handle,
+        )
+        if sight is not Sight.RUNNING:
+            self.gone.set()
+
+    @property
+    def handle(self) -> Handle:
+        return {"run": str(self.path)}
+
+    @property
+    def started_at(self) -> datetime | None:
+        return self.observation.started_at if self.observation else None
+
+    # The files
+
+    def prepare(self, request: dict[str, object]) -> None:
+        """Write everything a keeper needs; `ready` last and whole, so that a half-made run is no run."""
+        _write(self.path / "launch.json", json.dumps({**request, "group": self.group}).encode())
+        _write(self.path / ".ready", BLANK)
+        (self.path / ".ready").rename(self.path / "ready")
+
+    def prepared(self) -> bool:
+        return (self.path / "ready").exists()
+
+    def claim(self) -> bool:
+        """Take the run from any keeper still to come. False where one has it."""
+        try:
+            (self.path / "ready").rename(self.path / "record")
+        except OSError:
+            return False
+        return True
+
+    def read(self) -> Record | None:
+        """What the keeper wrote; None where no keeper has claimed the run."""
+        try:
+            return parse((self.path / "record").read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            return Record()  # unreadable: claimed, and nothing known
+
+    def write_end(self, code: int, at_ns: int) -> None:
+        with (self.path / "record").open("r+b") as file:
+            file.write(f"exit {code} {at_ns}\n".encode())
+
+    def ask(self) -> bool:
+        """Note that SIGTERM is about to be sent; False where it has been."""
+        if self.asked:
+            return False
+        self.asked = True
+        try:
+            (self.path / "term").hardlink_to(self.path / "launch.json")
+        except FileExistsError:
+            return False
+        except OSError:
+            pass  # a disk without links or room: remembered as long as this server lives
+        return True
+
+    def changed_at(self, name: str) -> datetime | None:
+        try:
+            return moment((self.path / name).stat().st_mtime_ns)
+        except OSError:
+            return None
+
+    def trace(self, record: Record | None) -> Trace:
+        known = record or Record()
+        return Trace(run=str(self.path), group=self.group, keeper=known.keeper, program=known.program)
+
+
+def _write(path: Path, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        if os.write(handle, content) != len(content):
+            raise OSError(28, "No space left on device", str(path))
+    finally:
+        os.close(handle)
+
+
+def find_runs(jobs: Path) -> Iterator[tuple[str, list[Run]]]:
+    """Every job's folder and the runs in it, as an earlier server left them."""
+    for job in sorted(jobs.iterdir()):
+        runs: list[Run] = []
+        for path in sorted(job.glob("*/*-*/*/")):
+            pool, _, index = path.parent.name.partition("-")
+            with contextlib.suppress(ValueError):  # `work`, `tmp`: not a run
+                name = ReplicaName(job.name, int(path.parent.parent.name), int(pool), int(index))
+                runs.append(_reload(RunKey(name, int(path.name)), path))
+        yield job.name, runs
+
+
+def _reload(key: RunKey, path: Path) -> Run:
+    run = Run(key, path, asked=(path / "term").exists())
+    try:
+        group = json.loads((path / "launch.json").read_bytes()).get("group")
+    except (OSError, ValueError):
+        return run  # killed while it was being prepared: to be prepared again
+    run.group = group if isinstance(group, str) else None
+    return run

@@ -1,0 +1,82 @@
+"""Starts one run: its directories, its files, its keeper. A fraction of a millisecond, without awaiting.
+
+It may assume that no other launch of the same job goes on and that earlier runs are gone. When it fails it
+leaves nothing that would stand in the way of trying again; a killed server leaves at most a `ready` file,
+and the next launch goes on from there.
+"""
+
+import contextlib
+import errno
+import shutil
+import time
+from pathlib import Path
+
+from trainshed.backends.process.keeper import Keeper, Order
+from trainshed.backends.process.net import Groups
+from trainshed.backends.process.render import Rendered
+from trainshed.backends.process.run import Run
+from trainshed.core.errors import Unavailable
+from trainshed.core.launch import Launch
+
+
+def begin(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: Groups) -> int | None:
+    """The keeper's pid; None where the run is already claimed, or is one that can never be started."""
+    try:
+        _make_folders(rendered)
+        if run.read() is not None:
+            return None
+        if not run.prepared():
+            run.group = groups.make(str(run.key)) if keeper.joins_groups else None
+            run.prepare(rendered.plain(launch))
+        elif run.group is not None:
+            groups.make(str(run.key))
+    except OSError as error:
+        _undo(run, groups)
+        raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
+    order = Order(
+        run=rendered.run,
+        work=rendered.work,
+        group=run.group,
+        argv=rendered.argv,
+        env=rendered.env,
+        stdout=launch.stdout,
+        stderr=launch.stderr,
+    )
+    try:
+        return keeper.spawn(order)
+    except (OSError, ValueError) as error:
+        # Arguments too long, or with a NUL: the program can never be started, and trying again is no use.
+        if isinstance(error, ValueError) or error.errno == errno.E2BIG:
+            _refuse(run, launch, error)
+            return None
+        _undo(run, groups)
+        raise Unavailable(f"{run.key} could not be started: {error}.") from error
+
+
+def _make_folders(rendered: Rendered) -> None:
+    run = Path(rendered.run)
+    try:
+        run.mkdir(0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        run.mkdir(0o700, parents=True)
+    for folder in (rendered.work, rendered.tmp):
+        with contextlib.suppress(FileExistsError):
+            Path(folder).mkdir(0o700)
+
+
+def _refuse(run: Run, launch: Launch, error: OSError | ValueError) -> None:
+    if not run.claim():
+        return
+    with contextlib.suppress(OSError), Path(launch.stderr).open("a") as file:
+        file.write(f"trainshed: the program cannot be started: {error}\n")
+    run.write_end(126, time.time_ns())
+
+
+def _undo(run: Run, groups: Groups) -> None:
+    groups.discard([run.group])
+    run.group = None
+    # Not if a keeper has it, which happens where an earlier server's keeper was late.
+    if run.read() is None:
+        shutil.rmtree(run.path, ignore_errors=True)

@@ -1,0 +1,171 @@
+"""Tends runs from their start to the end of their last process: sees them end, asks them, kills them.
+
+It may assume a running event loop. It changes what is remembered of a run and nothing else; it never
+forgets one and never starts one. An end is shown only when all of the run is gone.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+
+from trainshed.backends.process import net
+from trainshed.backends.process.net import Groups
+from trainshed.backends.process.record import Record
+from trainshed.backends.process.run import Run
+from trainshed.backends.process.watch import Watch
+from trainshed.core.replica import Exit, Sight
+
+_PATIENCE = 2.0  # seconds for a keeper of an earlier server to write its first line
+_KILLING = 10.0  # seconds of killing before the caller hears that it is not over yet
+_STUCK = 5.0  # seconds after which a keeper that holds nothing any more is killed itself
+
+
+class Tender:
+    def __init__(self, watch: Watch, groups: Groups, hint: Callable[[Run], None]) -> None:
+        self._watch = watch
+        self._groups = groups
+        self._hint = hint
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        self._watch.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def begun(self, run: Run, pid: int | None) -> None:
+        """A launch: with the keeper just started, or without where there is something to read instead."""
+        if pid is None:
+            self.find_again(run)
+            return
+        run.show(Sight.RUNNING, datetime.now(UTC))
+        self._watch.child(pid, lambda: self._keeper_gone(run, pid))
+
+    def find_again(self, run: Run) -> None:
+        record = run.read()
+        if record is None:
+            # Prepared, and the server was killed. A keeper that was under way may still come.
+            self._do(self._await_claim(run))
+        elif record.exit is not None:
+            self._end(run, record, record.exit)
+        elif record.keeper is None:
+            run.show(Sight.RUNNING, run.changed_at("launch.json"))
+            self._do(self._await_keeper(run))
+        elif record.boot != net.boot_id():
+            self._lose(run, record)
+        elif self._watch.adopt(record.keeper, lambda: self._keeper_gone(run, None)):
+            run.show(Sight.RUNNING, record.started_at or run.changed_at("launch.json"))
+        else:
+            self._keeper_gone(run, None)
+
+    async def ask(self, run: Run) -> None:
+        """SIGTERM, once, to all of the run but its keeper."""
+        if run.sight is None or not run.ask():
+            return
+        record = await self._program(run)
+        if not run.gone.is_set():
+            await asyncio.to_thread(net.ask, run.trace(record))
+
+    async def kill(self, run: Run) -> None:
+        """SIGKILL to all of the run, and again until nothing is left of it or the time is up."""
+        if run.sight is None:
+            self._give_up_start(run)
+        await self._program(run)  # before that the keeper cannot be told from the rest
+        loop = asyncio.get_running_loop()
+        began = busy_at = loop.time()
+        pause, again = 0.002, False
+        while not run.gone.is_set() and loop.time() - began < _KILLING:
+            record = run.read()
+            if await asyncio.to_thread(net.kill, run.trace(record), freeze=again):
+                busy_at = loop.time()
+            if record is not None and record.keeper is not None:
+                # Somebody may have stopped the keeper, and it has to see the end.
+                stuck = loop.time() - busy_at > _STUCK
+                net.send(record.keeper, signal.SIGKILL if stuck else signal.SIGCONT)
+            await _either(run.gone, pause)
+            pause, again = min(pause * 2, 0.25), True
+
+    def _keeper_gone(self, run: Run, pid: int | None) -> None:
+        """A keeper has ended: it wrote how the program did, or was killed, or another had claimed the run."""
+        record = run.read()
+        if record is not None and record.exit is not None:
+            self._end(run, record, record.exit)
+        elif record is not None and pid is not None and (record.keeper is None or record.keeper.pid != pid):
+            self.find_again(run)
+        else:
+            # Nobody holds the program any more, so nobody would hold it to its limits either: it is killed.
+            if run.observation is None:
+                run.show(Sight.RUNNING, run.changed_at("launch.json"))
+            run.claim()
+            self._do(self._bury(run))
+
+    def _end(self, run: Run, record: Record, exit: Exit) -> None:
+        started_at = run.started_at or record.started_at or run.changed_at("launch.json")
+        run.show(Sight.ENDED, started_at, exit=exit, ended_at=record.ended_at or run.changed_at("record"))
+        self._groups.discard([run.group])
+        self._hint(run)
+
+    def _lose(self, run: Run, record: Record | None) -> None:
+        known = record.started_at if record else None
+        run.show(
+            Sight.LOST,
+            run.started_at or known or run.changed_at("launch.json"),
+            exit=Exit(),
+            ended_at=datetime.now(UTC),
+        )
+        self._groups.discard([run.group])
+        self._hint(run)
+
+    def _give_up_start(self, run: Run) -> None:
+        """A run no keeper has claimed: keep them from it. Where one was faster, it is like any other."""
+        if run.claim() or run.read() is None:
+            self._lose(run, None)
+        else:
+            self.find_again(run)
+
+    async def _await_claim(self, run: Run) -> None:
+        pause = 0.005
+        while pause < _PATIENCE and run.sight is None and not run.gone.is_set():
+            await asyncio.sleep(pause)
+            pause *= 2
+            if run.sight is None and not run.gone.is_set() and run.read() is not None:
+                self.find_again(run)
+                self._hint(run)
+
+    async def _await_keeper(self, run: Run) -> None:
+        pause = 0.005
+        while pause < _PATIENCE:
+            await asyncio.sleep(pause)
+            pause *= 2
+            if (record := run.read()) is not None and record.keeper is not None:
+                self.find_again(run)
+                return
+        await self._bury(run)
+
+    async def _bury(self, run: Run) -> None:
+        record, pause = run.read(), 0.002
+        while await asyncio.to_thread(net.kill, run.trace(record), freeze=True):
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 0.25)
+        self._lose(run, record)
+
+    async def _program(self, run: Run) -> Record | None:
+        """The record once the program has been started, which a launch does not wait for."""
+        record, pause = run.read(), 0.001
+        while (record is None or record.program is None) and pause < _PATIENCE and not run.gone.is_set():
+            await _either(run.gone, pause)
+            record, pause = run.read(), pause * 2
+        return record
+
+    def _do(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,92 @@
+"""Tells within a millisecond that a keeper has gone, be it a child of this server or of an earlier one.
+
+By pidfd where the kernel has it and there are descriptors left, else by looking every few milliseconds. It
+reaps what are children. It never decides what an end means.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainshed.backends.process import net
+from trainshed.backends.process.record import Identity
+
+_POLL = 0.02
+
+
+@dataclass(slots=True)
+class _Watched:
+    pid: int
+    start: int | None  # None for a child of ours: unreaped, its pid cannot pass to another
+    gone: Callable[[], None]
+    handle: int | None = None
+
+
+class Watch:
+    def __init__(self, *, pidfd: bool = True) -> None:
+        self._pidfd = pidfd and hasattr(os, "pidfd_open")
+        self._polled: dict[int, _Watched] = {}
+        self._handles: dict[int, _Watched] = {}
+        self._poller: asyncio.Task[None] | None = None
+
+    def child(self, pid: int, gone: Callable[[], None]) -> None:
+        """Watch a child just started."""
+        self._add(_Watched(pid, None, gone))
+
+    def adopt(self, keeper: Identity, gone: Callable[[], None]) -> bool:
+        """Watch another's child; False where it is not there any more."""
+        watched = _Watched(keeper.pid, keeper.start, gone)
+        self._add(watched)
+        # Looked at with the handle open, so that it surely is the handle of this process.
+        if net.alive(keeper):
+            return True
+        self._drop(watched)
+        return False
+
+    def close(self) -> None:
+        for watched in [*self._handles.values(), *self._polled.values()]:
+            self._drop(watched)
+        if self._poller is not None:
+            self._poller.cancel()
+            self._poller = None
+
+    def _add(self, watched: _Watched) -> None:
+        handle = None
+        if self._pidfd:
+            with contextlib.suppress(OSError):  # gone already, or no descriptors left: looking finds out
+                handle = os.pidfd_open(watched.pid)
+        if handle is None:
+            self._polled[watched.pid] = watched
+            if self._poller is None:
+                self._poller = asyncio.get_running_loop().create_task(self._poll())
+            return
+        watched.handle = handle
+        self._handles[handle] = watched
+        asyncio.get_running_loop().add_reader(handle, self._ended, watched)
+
+    def _drop(self, watched: _Watched) -> None:
+        if watched.handle is None:
+            self._polled.pop(watched.pid, None)
+        elif self._handles.pop(watched.handle, None) is not None:
+            asyncio.get_running_loop().remove_reader(watched.handle)
+            os.close(watched.handle)
+
+    def _ended(self, watched: _Watched) -> None:
+        self._drop(watched)
+        with contextlib.suppress(
+            ChildProcessError
+        ):  # a child of an earlier server is its new parent's to reap
+            os.waitpid(watched.pid, os.WNOHANG)
+        watched.gone()
+
+    async def _poll(self) -> None:
+        while self._polled:
+            for watched in list(self._polled.values()):
+                process = net.look(watched.pid)
+                same = process is not None and watched.start in (None, process.start)
+                if process is None or process.dead or not same:
+                    self._ended(watched)
+            await asyncio.sleep(_POLL)
+        self._poller = None

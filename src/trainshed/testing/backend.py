@@ -1,0 +1,227 @@
+"""A backend in memory that keeps every promise of core.ports.Backend, and breaks the world on request.
+
+FakeMachine is what outlives a server: the runs. A new FakeBackend over the same one is a restarted server.
+Time is a clock given or the real one; programs are words (program.py). Faults are asked for by the test: an
+action that fails, or whose answer is lost; observations that are old; replicas that end, get lost or vanish.
+It never starts a process, and writes files only where a Launch names them.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from trainshed.core.errors import Conflict, Exhausted, Unavailable
+from trainshed.core.fleet import Node
+from trainshed.core.launch import Launch
+from trainshed.core.names import RunKey
+from trainshed.core.ports import Capabilities, Clock
+from trainshed.core.replica import Exit, Handle, Observation, Sight
+from trainshed.testing.program import Program, read_program
+
+_KILLED = Exit(signal=9)
+_TERMINATED = Exit(signal=15)
+
+
+@dataclass(slots=True)
+class FakeRun:
+    launch: Launch
+    program: Program
+    started_at: datetime
+    asked: bool = False
+    exit: Exit | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.exit is None
+
+    def write(self, out: str, err: str = "") -> None:
+        for path, text in ((self.launch.stdout, out), (self.launch.stderr, err)):
+            if path and text:
+                handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+                os.write(handle, text.encode())
+                os.close(handle)
+
+    def observe(self) -> Observation:
+        key = self.launch.key
+        sight = Sight.RUNNING if self.exit is None else Sight.LOST if self.exit.lost else Sight.ENDED
+        return Observation(
+            key=key,
+            sight=sight,
+            exit=self.exit,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            handle={"fake": str(key)},
+        )
+
+
+class RealClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class FakeMachine:
+    """The world behind the backend: it goes on while no server runs."""
+
+    clock: Clock = field(default_factory=RealClock)
+    nodes: tuple[Node, ...] = (Node(name="fake", host="127.0.0.1", cpus=96.0, memory=1 << 40),)
+    runs: dict[RunKey, FakeRun] = field(default_factory=dict[RunKey, FakeRun])
+    starts: Counter[RunKey] = field(default_factory=Counter[RunKey])  # how often each run was really started
+    watchers: list[Callable[[str], None]] = field(default_factory=list[Callable[[str], None]])
+
+    def end(self, key: RunKey, exit: Exit, at: datetime | None = None) -> None:
+        """A run ends, whatever its program says."""
+        run = self.runs.get(key)
+        if run is None or not run.alive:
+            return
+        run.exit, run.ended_at = exit, at or self.clock.now()
+        for watcher in list(self.watchers):
+            watcher(key.name.job)
+
+    def lose(self, key: RunKey) -> None:
+        """Who held the exit status is gone, and with it the run."""
+        self.end(key, Exit())
+
+    def vanish(self, key: RunKey) -> None:
+        """The run is not there any more and nothing tells that it ever was."""
+        self.runs.pop(key, None)
+
+    def alive(self) -> frozenset[RunKey]:
+        self.pass_time()
+        return frozenset(key for key, run in self.runs.items() if run.alive)
+
+    def pass_time(self) -> None:
+        """Let every program that has come to its end by now end."""
+        now = self.clock.now()
+        for key, run in list(self.runs.items()):
+            due = run.started_at + run.program.after
+            if run.alive and run.program.exit is not None and due <= now:
+                self.end(key, run.program.exit, due)
+
+
+class FakeBackend:
+    def __init__(self, machine: FakeMachine | None = None) -> None:
+        self.machine = machine or FakeMachine()
+        self.capabilities = Capabilities(name="fake", survives_server=True, kills_escapees=True)
+        self.mute = False  # hints are lost
+        self._frozen: dict[RunKey, Observation] | None = None
+        self._failures: list[tuple[str, bool]] = []
+        self._hints: list[Callable[[str], None]] = []
+        self._next_port = 10_000
+
+    # What a test may ask for
+
+    def fail(self, action: str, *, after: bool = False) -> None:
+        """The next launch, observe, stop or remove fails: before it does anything, or after it did it."""
+        self._failures.append((action, after))
+
+    def freeze(self) -> None:
+        """From now on observe shows what there is now."""
+        self.machine.pass_time()
+        self._frozen = {key: run.observe() for key, run in self.machine.runs.items()}
+
+    def thaw(self) -> None:
+        self._frozen = None
+
+    # The promises
+
+    async def start(self) -> None:
+        self.machine.watchers.append(self._hint)
+
+    async def close(self) -> None:
+        if self._hint in self.machine.watchers:
+            self.machine.watchers.remove(self._hint)
+
+    async def nodes(self) -> tuple[Node, ...]:
+        return self.machine.nodes
+
+    def refuse_image(self, image: str) -> str | None:
+        if image.startswith("trainshed/"):
+            return None
+        return f"Image '{image}' cannot run here: the fake backend runs trainshed/python:3 and nothing else."
+
+    def render(self, launch: Launch) -> Mapping[str, object]:
+        return {"words": list(launch.command + launch.args), "env": dict(launch.env)}
+
+    async def launch(self, launch: Launch) -> Handle:
+        self._fault("launch", after=False)
+        await asyncio.sleep(0)
+        key, runs = launch.key, self.machine.runs
+        if key not in runs:
+            others = [other for other in runs if other.name == key.name]
+            if any(other.run > key.run for other in others):
+                raise Conflict(f"A later run than {key} has been started.")
+            for other in others:
+                self.machine.end(other, _KILLED)
+            self._start(launch)
+        self._fault("launch", after=True)
+        return {"fake": str(key)}
+
+    async def observe(self, job: str) -> tuple[Observation, ...]:
+        self._fault("observe", after=False)
+        self.machine.pass_time()
+        runs = self._frozen
+        if runs is None:
+            return tuple(run.observe() for key, run in self.machine.runs.items() if key.name.job == job)
+        return tuple(seen for key, seen in runs.items() if key.name.job == job)
+
+    async def stop(self, key: RunKey, *, force: bool) -> None:
+        self._fault("stop", after=False)
+        await asyncio.sleep(0)
+        self.machine.pass_time()
+        run = self.machine.runs.get(key)
+        if run is not None and run.alive and force:
+            self.machine.end(key, _KILLED)
+        elif run is not None and run.alive and not run.asked:
+            run.asked = True
+            run.write(run.program.on_term)
+            if run.program.obeys:
+                self.machine.end(key, _TERMINATED)
+        self._fault("stop", after=True)
+
+    async def remove(self, job: str) -> None:
+        self._fault("remove", after=False)
+        await asyncio.sleep(0)
+        for key in [key for key in self.machine.runs if key.name.job == job]:
+            self.machine.end(key, _KILLED)
+            self.machine.vanish(key)
+        self._fault("remove", after=True)
+
+    async def jobs(self) -> frozenset[str]:
+        return frozenset(key.name.job for key in self.machine.runs)
+
+    async def free_ports(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
+        found: list[int] = []
+        for _ in range(20_000):
+            if len(found) == count:
+                return tuple(found)
+            if self._next_port not in avoid:
+                found.append(self._next_port)
+            self._next_port = self._next_port + 1 if self._next_port < 29_999 else 10_000
+        raise Exhausted(f"{count} free ports are needed and {len(found)} are left.")
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        self._hints.append(hint)
+
+    def _hint(self, job: str) -> None:
+        if not self.mute:
+            for hint in self._hints:
+                hint(job)
+
+    def _fault(self, action: str, *, after: bool) -> None:
+        if (action, after) in self._failures:
+            self._failures.remove((action, after))
+            raise Unavailable(f"The fake backend was told to fail at {action}.")
+
+    def _start(self, launch: Launch) -> None:
+        machine, key = self.machine, launch.key
+        program = read_program(launch.command + launch.args)
+        machine.runs[key] = run = FakeRun(launch, program, machine.clock.now())
+        machine.starts[key] += 1
+        run.write(program.out, program.err)
+        if program.exit is not None and isinstance(machine.clock, RealClock):
+            asyncio.get_running_loop().call_later(program.after.total_seconds(), machine.pass_time)

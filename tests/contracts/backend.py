@@ -1,0 +1,311 @@
+"""The promises of core.ports.Backend as tests. A backend inherits BackendContract and supplies one World.
+
+A test may branch on a declared capability, never on a class.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.backend_bench import Bench, World, until
+from trainshed.core.replica import Exit, Sight
+
+
+class BackendContract:
+    @pytest.fixture
+    async def world(self, tmp_path: Path):
+        raise NotImplementedError
+        yield
+
+    @pytest.fixture
+    async def bench(self, world: World, tmp_path: Path):
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        bench = Bench(world, folder)
+        bench.backend = await world.backend()
+        yield bench
+        await bench.backend.remove(bench.job)
+        assert world.leftovers(bench.job) == []
+        await bench.backend.close()
+        await world.close()
+
+    # 1. launch is idempotent
+
+    async def test_launching_a_run_twice_gives_the_first_handle_and_one_run(self, bench: Bench):
+        first = await bench.backend.launch(bench.launch(bench.programs.prints("once\n")))
+        await bench.ended(bench.key())
+        second = await bench.backend.launch(bench.launch(bench.programs.prints("once\n")))
+        assert first == second
+        assert len(await bench.backend.observe(bench.job)) == 1
+        assert bench.out() == "once\n"
+
+    async def test_launching_a_run_many_times_at_once_starts_it_once(self, bench: Bench):
+        launch = bench.launch(bench.programs.prints("once\n"))
+        handles = await asyncio.gather(*(bench.backend.launch(launch) for _ in range(5)))
+        await bench.ended(bench.key())
+        assert all(handle == handles[0] for handle in handles)
+        assert bench.out() == "once\n"
+
+    async def test_a_new_server_launching_the_same_run_does_not_start_it_again(self, bench: Bench):
+        launch = bench.launch(bench.programs.sleeps())
+        first = await bench.backend.launch(launch)
+        await until(lambda: "ready" in bench.out())
+        await bench.renew()
+        assert await bench.backend.launch(launch) == first
+        seen = await bench.see(bench.key())
+        assert seen is not None and seen.alive and seen.handle == first
+        assert bench.out() == "ready\n"
+
+    # 2. one run of a name at a time
+
+    async def test_a_new_run_begins_only_when_the_earlier_one_is_gone(self, bench: Bench):
+        first = await bench.begin(bench.programs.stubborn())
+        await bench.backend.launch(bench.launch(bench.programs.stubborn(), run=1))
+        old, new = await bench.see(first), await bench.see(bench.key(1))
+        assert old is not None and old.sight is Sight.ENDED and old.exit == Exit(signal=9)
+        assert new is not None and new.sight is Sight.RUNNING
+
+    async def test_a_new_server_ends_the_earlier_run_before_it_launches_the_next(self, bench: Bench):
+        first = await bench.begin(bench.programs.stubborn())
+        await bench.renew()
+        await bench.backend.launch(bench.launch(bench.programs.stubborn(), run=1))
+        old = await bench.see(first)
+        assert old is not None and old.exit == Exit(signal=9)
+
+    # 3. observe tells the truth
+
+    @pytest.mark.parametrize("code", [0, 1, 3, 129, 137, 143, 255])
+    async def test_an_exit_code_is_shown_as_a_code(self, bench: Bench, code: int):
+        seen = await bench.run(bench.programs.exits(code))
+        assert seen.sight is Sight.ENDED
+        assert seen.exit == Exit(code=code)
+
+    @pytest.mark.parametrize("number", [1, 2, 6, 9, 11, 15])
+    async def test_a_death_by_signal_is_shown_as_a_signal(self, bench: Bench, number: int):
+        seen = await bench.run(bench.programs.dies(number))
+        assert seen.sight is Sight.ENDED
+        assert seen.exit == Exit(signal=number)
+
+    async def test_a_run_is_shown_from_its_launch_with_its_times(self, bench: Bench):
+        handle = await bench.backend.launch(bench.launch(bench.programs.sleeps()))
+        running = await bench.see(bench.key())
+        assert running is not None and running.sight is Sight.RUNNING
+        assert running.handle == handle and running.exit is None
+        assert running.started_at is not None and running.ended_at is None
+        await bench.backend.stop(bench.key(), force=True)
+        ended = await bench.ended(bench.key())
+        assert ended.started_at == running.started_at
+        assert ended.ended_at is not None and ended.ended_at >= running.started_at
+
+    async def test_each_job_is_shown_its_own_runs_only(self, bench: Bench):
+        await bench.backend.launch(bench.launch(bench.programs.exits(0)))
+        assert await bench.backend.observe("another") == ()
+        assert bench.job in await bench.backend.jobs()
+
+    async def test_a_run_is_ended_only_when_its_abandoned_children_are_gone(self, bench: Bench):
+        seen = await bench.run(bench.programs.abandons(bench.job, 4))
+        assert seen.exit == Exit(code=4)
+        if bench.backend.capabilities.kills_escapees:
+            assert bench.world.leftovers(bench.job) == []
+
+    async def test_a_new_server_finds_a_running_run_and_later_its_true_end(self, bench: Bench):
+        if not bench.backend.capabilities.survives_server:
+            return
+        key = await bench.begin(bench.programs.sleeps())
+        await bench.renew()
+        seen = await bench.see(key)
+        assert seen is not None and seen.sight is Sight.RUNNING
+        await bench.backend.stop(key, force=False)
+        assert (await bench.ended(key)).exit == Exit(signal=15)
+
+    async def test_what_ended_while_no_server_ran_is_found_with_its_true_end(self, bench: Bench):
+        if not bench.backend.capabilities.survives_server:
+            return
+        await bench.backend.launch(bench.launch(bench.programs.exits(143)))
+        await bench.renew()
+        assert (await bench.ended(bench.key())).exit == Exit(code=143)
+        await bench.renew()
+        assert (await bench.ended(bench.key())).exit == Exit(code=143)
+
+    async def test_a_hint_follows_the_end_of_a_run(self, bench: Bench):
+        key = await bench.begin(bench.programs.sleeps())
+        hinted: asyncio.Queue[str] = asyncio.Queue()
+        bench.backend.on_change(hinted.put_nowait)
+        await bench.backend.stop(key, force=False)
+        assert await hinted.get() == bench.job
+        seen = await bench.see(key)
+        assert seen is not None and not seen.alive
+
+    async def test_a_hint_follows_the_end_of_a_run_of_an_earlier_server(self, bench: Bench):
+        key = await bench.begin(bench.programs.sleeps())
+        await bench.renew()
+        hinted: asyncio.Queue[str] = asyncio.Queue()
+        bench.backend.on_change(hinted.put_nowait)
+        await bench.backend.stop(key, force=False)
+        assert await hinted.get() == bench.job
+
+    # 4. lost, never guessed
+
+    async def test_a_run_whose_status_nobody_holds_is_lost_and_all_of_it_is_gone(self, bench: Bench):
+        key = await bench.begin(bench.programs.stubborn())
+        await bench.world.lose(key)
+        seen = await bench.ended(key)
+        assert seen.sight is Sight.LOST
+        assert seen.exit is not None and seen.exit.lost
+        assert bench.world.leftovers(bench.job) == []
+
+    async def test_a_run_lost_while_no_server_ran_is_lost(self, bench: Bench):
+        key = await bench.begin(bench.programs.stubborn())
+        await bench.backend.close()
+        await bench.world.lose(key)
+        bench.backend = await bench.world.backend()
+        assert (await bench.ended(key)).sight is Sight.LOST
+        assert bench.world.leftovers(bench.job) == []
+
+    # 5. stopping
+
+    async def test_asking_many_times_asks_once(self, bench: Bench):
+        key = await bench.begin(bench.programs.counts())
+        await asyncio.gather(*(bench.backend.stop(key, force=False) for _ in range(3)))
+        await until(lambda: "term" in bench.out())
+        await bench.renew()
+        await bench.backend.stop(key, force=False)
+        await bench.backend.stop(key, force=True)
+        await bench.ended(key)
+        assert bench.out() == "ready\nterm\n"
+
+    async def test_a_run_asked_right_after_its_launch_hears_it(self, bench: Bench):
+        await bench.backend.launch(bench.launch(bench.programs.sleeps()))
+        await bench.backend.stop(bench.key(), force=False)
+        assert (await bench.ended(bench.key())).exit == Exit(signal=15)
+
+    async def test_a_run_killed_right_after_its_launch_ends_by_that_signal(self, bench: Bench):
+        await bench.backend.launch(bench.launch(bench.programs.sleeps()))
+        await bench.backend.stop(bench.key(), force=True)
+        assert (await bench.ended(bench.key())).exit == Exit(signal=9)
+
+    async def test_force_ends_what_ignores_the_question(self, bench: Bench):
+        key = await bench.begin(bench.programs.stubborn())
+        await bench.backend.stop(key, force=False)
+        await bench.backend.stop(key, force=True)
+        assert (await bench.ended(key)).exit == Exit(signal=9)
+
+    async def test_force_kills_what_double_forked_away(self, bench: Bench):
+        if not bench.backend.capabilities.kills_escapees:
+            return
+        key = await bench.begin(bench.programs.escapes(bench.job))
+        await bench.renew()
+        await bench.backend.stop(key, force=True)
+        await bench.ended(key)
+        assert bench.world.leftovers(bench.job) == []
+
+    # 6. what is not there
+
+    async def test_stopping_or_removing_what_is_not_there_is_no_error(self, bench: Bench):
+        await bench.backend.stop(bench.key(), force=False)
+        await bench.backend.stop(bench.key(), force=True)
+        await bench.backend.remove(bench.job)
+        assert await bench.backend.observe(bench.job) == ()
+
+    async def test_stopping_what_has_ended_changes_nothing(self, bench: Bench):
+        before = await bench.run(bench.programs.exits(3))
+        await bench.backend.stop(bench.key(), force=False)
+        await bench.backend.stop(bench.key(), force=True)
+        assert await bench.see(bench.key()) == before
+
+    # 7. removing
+
+    async def test_removing_forgets_the_job_and_keeps_its_logs(self, bench: Bench):
+        await bench.run(bench.programs.prints("kept\n"))
+        await bench.backend.remove(bench.job)
+        assert await bench.backend.observe(bench.job) == ()
+        assert bench.job not in await bench.backend.jobs()
+        assert bench.world.private_files(bench.job) == []
+        assert bench.out() == "kept\n"
+        await bench.renew()
+        assert bench.job not in await bench.backend.jobs()
+
+    async def test_removing_leaves_no_process_of_a_run_that_still_lives(self, bench: Bench):
+        await bench.begin(bench.programs.escapes(bench.job))
+        await bench.backend.remove(bench.job)
+        assert bench.world.leftovers(bench.job) == []
+        assert bench.world.private_files(bench.job) == []
+
+    # 8. what cannot be started
+
+    async def test_a_program_that_is_not_there_ends_with_127_and_says_so(self, bench: Bench):
+        assert (await bench.run(bench.programs.missing())).exit == Exit(code=127)
+        assert "No such file" in bench.err()
+
+    async def test_a_program_that_may_not_run_ends_with_126_and_says_so(self, bench: Bench):
+        assert (await bench.run(bench.programs.forbidden())).exit == Exit(code=126)
+        assert "ermission denied" in bench.err()
+
+    # 9. output
+
+    async def test_output_is_in_order_and_a_restart_appends_to_it(self, bench: Bench):
+        text = "".join(f"{n}\n" for n in range(2000))
+        await bench.run(bench.programs.prints(text))
+        await bench.backend.launch(bench.launch(bench.programs.prints("again\n"), run=1))
+        await bench.ended(bench.key(1))
+        assert bench.out() == text + "again\n"
+
+    async def test_output_is_written_while_no_server_runs(self, bench: Bench):
+        await bench.backend.launch(bench.launch(bench.programs.prints("alone\n")))
+        await bench.backend.close()
+        await until(lambda: bench.out() == "alone\n")
+        bench.backend = await bench.world.backend()
+        assert (await bench.ended(bench.key())).exit == Exit(code=0)
+
+    # 10. the loop goes on
+
+    async def test_other_work_goes_on_while_runs_are_started_and_killed(self, bench: Bench):
+        turns = 0
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.create_task(turn())
+        await bench.begin(bench.programs.stubborn())
+        before = turns
+        await bench.backend.stop(bench.key(), force=True)
+        assert turns > before
+        before = turns
+        await bench.backend.remove(bench.job)
+        assert turns > before
+        other.cancel()
+
+    # And the rest of the port
+
+    async def test_fifty_runs_at_once_each_have_their_own_end(self, bench: Bench):
+        launches = [bench.launch(bench.programs.exits(i), index=i) for i in range(50)]
+        await asyncio.gather(*(bench.backend.launch(launch) for launch in launches))
+        for i in range(50):
+            assert (await bench.ended(bench.key(index=i))).exit == Exit(code=i)
+
+    async def test_rendering_starts_nothing_and_gives_the_same_each_time(self, bench: Bench):
+        launch = bench.launch(bench.programs.prints("no"))
+        assert bench.backend.render(launch) == bench.backend.render(launch)
+        assert await bench.backend.observe(bench.job) == ()
+
+    async def test_a_refused_image_is_named_and_a_known_one_is_not_refused(self, bench: Bench):
+        sentence = bench.backend.refuse_image("example/train:1")
+        assert sentence is not None and "example/train:1" in sentence
+        assert bench.backend.refuse_image("trainshed/python:3") is None
+
+    async def test_there_is_a_node_with_room(self, bench: Bench):
+        node, *_ = await bench.backend.nodes()
+        assert node.cpus > 0 and node.memory > 0 and node.host
+
+    @pytest.mark.parametrize("count", [1, 3, 500])
+    async def test_free_ports_are_distinct_and_none_of_those_to_avoid(self, bench: Bench, count: int):
+        first = await bench.backend.free_ports(count, frozenset())
+        avoid = frozenset(range(10_000, 20_000))
+        second = await bench.backend.free_ports(count, avoid)
+        assert len(set(first)) == len(set(second)) == count
+        assert not avoid & set(second)
+        assert not set(first) & set(second)

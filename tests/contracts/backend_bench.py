@@ -1,0 +1,121 @@
+"""What the backend contract stands on: the world a backend's tests supply, and a bench with one job on it."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from trainshed.core.fleet import Placement
+from trainshed.core.launch import Launch
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.ports import Backend
+from trainshed.core.replica import Observation
+
+Words = tuple[str, ...]
+
+
+class Programs(Protocol):
+    """Commands that do something worth observing. Those that stay write "ready" once they are set up."""
+
+    def exits(self, code: int) -> Words: ...
+    def dies(self, number: int) -> Words: ...
+    def prints(self, text: str) -> Words: ...
+    def sleeps(self) -> Words: ...
+    def stubborn(self) -> Words: ...  # ignores SIGTERM
+    def counts(self) -> Words: ...  # writes "term" at each SIGTERM and stays
+    def escapes(
+        self, job: str
+    ) -> Words: ...  # sleeps; its child has a new session, no environment, no parent
+    def abandons(self, job: str, code: int) -> Words: ...  # exits at once; its child is like that
+    def missing(self) -> Words: ...
+    def forbidden(self) -> Words: ...
+
+
+class World(Protocol):
+    """What a backend's tests have to supply."""
+
+    programs: Programs
+
+    async def backend(self) -> Backend:
+        """A started backend over this world: the first, or a successor of one whose server was killed."""
+        ...
+
+    async def lose(self, key: RunKey) -> None:
+        """Take away whoever holds the exit status of a run."""
+        ...
+
+    def leftovers(self, job: str) -> list[str]:
+        """Every process of the job that is alive."""
+        ...
+
+    def private_files(self, job: str) -> list[str]: ...
+
+    async def close(self) -> None: ...
+
+
+async def until(check: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> None:
+    """Wait for what is sure to come; the test's own timeout says when it was not."""
+    while True:
+        answer = check()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        await asyncio.sleep(0.005)
+
+
+class Bench:
+    """One job on one backend, with its output files."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self.world = world
+        self.programs = world.programs
+        self.job = f"job{uuid.uuid4().hex}"
+        self.folder = folder
+        self.backend: Backend
+
+    async def renew(self) -> None:
+        """Another server over the same world."""
+        await self.backend.close()
+        self.backend = await self.world.backend()
+
+    def key(self, run: int = 0, index: int = 0) -> RunKey:
+        return RunKey(ReplicaName(self.job, 1, 0, index), run)
+
+    def launch(self, command: Words, run: int = 0, index: int = 0) -> Launch:
+        return Launch(
+            key=self.key(run, index),
+            image="trainshed/python:3",
+            command=command,
+            args=(),
+            placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=1 << 20),
+            stdout=str(self.folder / f"{index}.out"),
+            stderr=str(self.folder / f"{index}.err"),
+        )
+
+    def out(self, index: int = 0) -> str:
+        path = self.folder / f"{index}.out"
+        return path.read_text() if path.exists() else ""
+
+    def err(self, index: int = 0) -> str:
+        return (self.folder / f"{index}.err").read_text()
+
+    async def begin(self, command: Words, run: int = 0) -> RunKey:
+        """Launch a program that stays, and wait until it is set up."""
+        before = self.out().count("ready")
+        await self.backend.launch(self.launch(command, run))
+        await until(lambda: self.out().count("ready") > before)
+        return self.key(run)
+
+    async def see(self, key: RunKey) -> Observation | None:
+        return next((seen for seen in await self.backend.observe(self.job) if seen.key == key), None)
+
+    async def ended(self, key: RunKey) -> Observation:
+        while True:
+            seen = await self.see(key)
+            if seen is not None and not seen.alive:
+                return seen
+            await asyncio.sleep(0.005)
+
+    async def run(self, command: Words) -> Observation:
+        await self.backend.launch(self.launch(command))
+        return await self.ended(self.key())
