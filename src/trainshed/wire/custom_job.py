@@ -1,0 +1,217 @@
+"""A customJob: what clients send becomes a Draft, a core Job becomes what they are answered.
+
+Everything Google's clients know is understood. Beyond that, inside `jobSpec.scheduling` (gcloud's --config
+passes such fields on, so they work with the real gcloud as well):
+
+    priority: 10                     higher goes first; 0 where absent, may be negative
+    gracePeriod: "30s"               between asking a replica to stop and killing it, 0 to 600 s
+    drainDuration: "60s"             how long others may go on once the primary has succeeded, up to a day
+    restartRule:
+      retryExitCodes: ["129-255", "42"]    which exit codes are worth another try
+      maxReplicaRestarts: 5                of one replica, within an attempt
+      maxJobRetries: 3                     of the whole job
+      backoff: "0.5s"                      before the first new try; doubles each time
+      maxBackoff: "30s"
+
+Two shapes that documents print and Google's API would refuse are understood too: a whole job file given as
+`jobSpec` (`jobSpec: {displayName, jobSpec}`; what was said outside wins), and `reductionServerSpec` inside a
+pool, which becomes pool 2. Every violation is told at once. Nothing here looks at running jobs or the clock.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from trainshed.core.event import Reason
+from trainshed.core.job import MAX_POOLS, Job, JobSpec, JobState, Pool
+from trainshed.core.names import task_name
+from trainshed.wire import base, enums, job_schema
+from trainshed.wire.faults import Faults
+from trainshed.wire.labels import check_labels
+from trainshed.wire.pool import REDUCER_POOL, Offer, PoolParser, render_pool
+from trainshed.wire.scalars import time_text
+from trainshed.wire.scheduling import parse_scheduling, render_scheduling
+
+__all__ = ["Draft", "Offer", "parse_custom_job", "parse_job_file", "render_custom_job"]
+
+LONGEST_NAME = 128
+_POOLS = "job_spec.worker_pool_specs"
+_PREFIXES = ("gs://", "s3://", "file://")
+_SPEC_NAMES = ("jobSpec", "job_spec")
+_JOB_NAMES = frozenset(job_schema.CustomJob.fields) - frozenset(_SPEC_NAMES)
+
+# google.rpc.Code, by what the owner may do about it. What is not here is UNKNOWN.
+_CODES: Mapping[Reason, int] = {
+    Reason.CANCELLED: 1,  # CANCELLED
+    Reason.PROGRAM_FAILED: 3,  # INVALID_ARGUMENT: what Vertex AI says of a program that exits with an error
+    Reason.TIMED_OUT: 4,  # DEADLINE_EXCEEDED
+    Reason.WAITED_TOO_LONG: 4,
+    Reason.TOO_LARGE: 8,  # RESOURCE_EXHAUSTED
+    Reason.LAUNCH_FAILED: 9,  # FAILED_PRECONDITION
+    Reason.REPLICA_KILLED: 10,  # ABORTED
+    Reason.RETRIES_EXHAUSTED: 10,
+    Reason.REPLICA_LOST: 14,  # UNAVAILABLE
+}
+_UNKNOWN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A job as asked for: valid in itself, not yet given an id."""
+
+    display_name: str
+    spec: JobSpec
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    extras: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+def parse_custom_job(body: Mapping[str, object], context: Offer) -> Draft:
+    """What the body asks for; Invalid with every violation where it may not."""
+    faults = Faults("custom_job")
+    job = base.read(job_schema.CustomJob, _unwrapped(body), faults)
+    if not job.display_name:
+        faults.add("display_name", "is required.")
+    elif len(job.display_name) > LONGEST_NAME:
+        faults.add(
+            "display_name", f"must have at most {LONGEST_NAME} characters, not {len(job.display_name)}."
+        )
+    check_labels(job.labels, "labels", faults)
+    spec = job.job_spec or job_schema.CustomJobSpec()
+    draft = Draft(
+        display_name=job.display_name,
+        labels=dict(job.labels),
+        spec=JobSpec(
+            pools=_pools(spec.worker_pool_specs, PoolParser(context, faults), faults),
+            scheduling=parse_scheduling(spec.scheduling, "job_spec.scheduling", faults),
+            output=_output(spec.base_output_directory, faults),
+            web_access=spec.enable_web_access,
+            extras=base.write(spec, job_schema.SpecExtras),
+        ),
+        extras=base.write(job, job_schema.JobExtras),
+    )
+    faults.settle()
+    return draft
+
+
+def _pools(
+    specs: Sequence[job_schema.WorkerPoolSpec], parser: PoolParser, faults: Faults
+) -> tuple[Pool, ...]:
+    pools = [parser.parse(pool, f"{_POOLS}[{number}]", number) for number, pool in enumerate(specs)]
+    if len(pools) > MAX_POOLS:
+        faults.add(_POOLS, f"must have at most {MAX_POOLS} pools, not {len(pools)}.")
+    if all(pool.is_empty for pool in pools) and not faults.under(_POOLS):
+        faults.add(_POOLS, "is required: at least one pool that is not empty.")
+    first = ""
+    for number, pool in enumerate(specs):
+        if pool.reduction_server_spec is None:
+            continue
+        path = f"{_POOLS}[{number}].reduction_server_spec"
+        reducer = parser.parse_reducer(pool.reduction_server_spec, path)
+        pools += [Pool()] * (REDUCER_POOL + 1 - len(pools))
+        if first:
+            faults.add(path, f"must be given once; it is in {first} already.")
+        elif not pools[REDUCER_POOL].is_empty or number == REDUCER_POOL:
+            faults.add(path, f"needs pool {REDUCER_POOL}, which is taken: leave that one empty or this out.")
+        first = first or f"{_POOLS}[{number}]"
+        pools[REDUCER_POOL] = reducer
+    return tuple(pools)
+
+
+def _output(output: job_schema.GcsDestination | None, faults: Faults) -> str:
+    prefix = output.output_uri_prefix if output else ""
+    bare = any(prefix == known for known in _PREFIXES)
+    if prefix and (bare or not prefix.startswith(("/", *_PREFIXES))):
+        sentence = "must begin with gs://, s3:// or file:// and name a place there, or be an absolute path"
+        faults.add("job_spec.base_output_directory.output_uri_prefix", f'{sentence}, not "{prefix[:100]}".')
+    return prefix
+
+
+def _unwrapped(body: Mapping[str, object]) -> Mapping[str, object]:
+    """The body with a job file given as its jobSpec taken apart; anything else as it is."""
+    outer = _inside(body)
+    inner = _inside(outer)
+    if not inner:
+        return body
+    said = {base.camel(name): value for name, value in body.items() if value is not None}
+    about_spec = {base.camel(name): value for name, value in inner.items()}
+    for name, value in outer.items():
+        if name in _JOB_NAMES:
+            said.setdefault(base.camel(name), value)
+        elif name not in _SPEC_NAMES and value is not None:
+            about_spec[base.camel(name)] = value
+    said["jobSpec"] = about_spec
+    return said
+
+
+def _inside(mapping: Mapping[str, object]) -> Mapping[str, object]:
+    """What its jobSpec holds; nothing where that is missing or not an object."""
+    spec = next((mapping[name] for name in _SPEC_NAMES if mapping.get(name) is not None), None)
+    return cast("Mapping[str, object]", spec) if isinstance(spec, Mapping) else {}
+
+
+def parse_job_file(document: Mapping[str, object]) -> Mapping[str, object]:
+    """A job file in any of its printed shapes as the body of a create: a whole job, or its jobSpec alone."""
+    if any(name in document for name in _SPEC_NAMES):
+        return document
+    about_job = {name: value for name, value in document.items() if name in _JOB_NAMES}
+    about_spec = {name: value for name, value in document.items() if name not in _JOB_NAMES}
+    return {**about_job, "jobSpec": about_spec}
+
+
+def render_custom_job(job: Job, *, enum_ints: bool = False, base_url: str = "") -> dict[str, Any]:
+    """The job as Google's API tells it. `base_url` is where people reach this server, no slash behind."""
+    status = job.status
+    state = enums.state_name(status.state)
+    answer: dict[str, Any] = {
+        "name": job.name,
+        "displayName": job.display_name,
+        "jobSpec": render_spec(job.spec, enum_ints=enum_ints),
+        "state": enums.told(state, enums.JOB_STATES, as_ints=enum_ints),
+        "createTime": time_text(job.created_at),
+    }
+    if status.started_at is not None:
+        answer["startTime"] = time_text(status.started_at)
+    if job.is_final and status.ended_at is not None:
+        answer["endTime"] = time_text(status.ended_at)
+    answer["updateTime"] = time_text(status.updated_at or job.created_at)
+    if error := _error(job):
+        answer["error"] = error
+    if job.labels:
+        answer["labels"] = dict(job.labels)
+    if job.spec.web_access and status.state is JobState.RUNNING:
+        answer["webAccessUris"] = web_access_uris(job, base_url)
+    answer.update(job.extras)
+    return answer
+
+
+def render_spec(spec: JobSpec, *, enum_ints: bool = False) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "workerPoolSpecs": [render_pool(pool, enum_ints=enum_ints) for pool in spec.pools],
+        "scheduling": render_scheduling(spec.scheduling, enum_ints=enum_ints),
+    }
+    if spec.output:
+        answer["baseOutputDirectory"] = {"outputUriPrefix": spec.output}
+    if spec.web_access:
+        answer["enableWebAccess"] = True
+    answer.update(spec.extras)
+    return answer
+
+
+def web_access_uris(job: Job, base_url: str) -> dict[str, str]:
+    """Where a shell in each replica is found, by task."""
+    root = f"{base_url}/shell/{job.project}/{job.location}/{job.id}"
+    tasks = [task_name(replica.pool, replica.index) for replica in job.status.replicas]
+    return {task: f"{root}/{task}" for task in tasks}
+
+
+def _error(job: Job) -> Mapping[str, object] | None:
+    failure = job.status.failure
+    match job.status.state:
+        case JobState.FAILED:
+            code = _CODES.get(failure.reason, _UNKNOWN) if failure else _UNKNOWN
+            return {"code": code, "message": failure.message if failure else "The job failed."}
+        case JobState.CANCELLED:
+            message = failure.message if failure else "The job was cancelled."
+            return {"code": _CODES[Reason.CANCELLED], "message": message}
+        case _:
+            return None

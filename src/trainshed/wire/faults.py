@@ -1,0 +1,81 @@
+"""Everything wrong with one request, collected with paths, and raised once as Invalid.
+
+A path is written in snake_case from the body down: `job_spec.worker_pool_specs[1].machine_spec.machine_type`.
+A description that begins with a capital is a whole sentence; any other goes on from the path.
+"""
+
+from trainshed.core.errors import Invalid, Violation
+
+MOST = 1000  # an answer must not grow far beyond the request that caused it
+SHOWN = 3  # how many are told in the message itself; all are in its details
+
+
+class Faults:
+    """Everything found wrong with one request. `root` is what Google calls the body in its messages."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._found: dict[tuple[str, str], Violation] = {}
+        self._touched: set[str] = set()  # the paths at fault, with all they lie in
+        self._lost: set[str] = set()
+
+    def add(self, path: str, sentence: str) -> None:
+        """Record that the value at the path is wrong, unless it could not even be read."""
+        if not self._is_lost(path):
+            self._keep(path, sentence)
+
+    def lose(self, path: str, sentence: str) -> None:
+        """Record that the value at the path could not be read: nothing more can be said about it."""
+        self._keep(path, sentence)
+        self._lost.add(path)
+
+    def unknown(self, path: str, name: str) -> None:
+        where = f"{self.root}.{path}" if path else self.root
+        name = name[:100]
+        self._keep(
+            join(path, name),
+            f"Invalid JSON payload received. Unknown name \"{name}\" at '{where}': Cannot find field.",
+        )
+
+    def under(self, path: str) -> bool:
+        """Whether anything at or below the path is at fault."""
+        return path in self._touched
+
+    def settle(self) -> None:
+        """Raise Invalid with all that was found, if anything was."""
+        if self._found:
+            raise invalid(tuple(self._found.values()))
+
+    def _keep(self, path: str, sentence: str) -> None:
+        if len(self._found) < MOST:
+            self._found.setdefault((path, sentence), Violation(path, sentence))
+        while path not in self._touched:
+            self._touched.add(path)
+            path = _parent(path)
+
+    def _is_lost(self, path: str) -> bool:
+        while self._lost and path:
+            if path in self._lost:
+                return True
+            path = _parent(path)
+        return False
+
+
+def _parent(path: str) -> str:
+    return path[: max(path.rfind("."), path.rfind("["), 0)]
+
+
+def invalid(violations: tuple[Violation, ...]) -> Invalid:
+    """The error with all violations, and the first of them in its message."""
+    first = [v.description if _speaks(v) else f"{v.field} {v.description}" for v in violations[:SHOWN]]
+    more = len(violations) - len(first)
+    return Invalid(violations, " ".join(first) + (f" And {more} more." if more else ""))
+
+
+def _speaks(violation: Violation) -> bool:
+    """Whether the description names its field by itself: it is then a whole sentence."""
+    return not violation.field or violation.description[:1].isupper()
+
+
+def join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

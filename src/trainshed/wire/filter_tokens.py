@@ -1,0 +1,149 @@
+"""Cuts a filter text, of the logs or of the jobs list, into tokens. Both languages share their spelling.
+
+What a token means is the parser's matter: `AND` is a WORD here, and a path such as `labels."a/b".c` is
+several adjacent tokens (`labels.`, `"a/b"`, `.c`) that `path_at` puts together again. Text it cannot cut
+is refused with `Invalid` and the position; nothing else is ever raised. Comments (`-- to the end of the
+line`) are skipped.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from trainshed.core.errors import Invalid, Violation
+
+LONGEST = 20_000  # characters: what Cloud Logging takes
+
+
+class Kind(StrEnum):
+    WORD = "word"  # bare: a keyword, a path or part of one, a value
+    STRING = "string"  # quoted; its text is what stands between the quotes, escapes resolved
+    OPERATOR = "operator"  # = != > >= < <= : =~ !~
+    MINUS = "-"  # the short form of NOT, directly before what it denies
+    OPEN = "("
+    CLOSE = ")"
+    COMMA = ","
+    END = "end"  # always the last token
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: Kind
+    text: str
+    position: int  # of its first character, counted from 0
+    end: int  # just behind its last character
+
+    def is_word(self, word: str) -> bool:
+        """Whether this is that bare word; keywords are upper case, and a quoted one is only a text."""
+        return self.kind is Kind.WORD and self.text == word
+
+
+_TOKEN = re.compile(
+    r"""(?P<space>(?:\s+|--[^\n]*)+)
+      | "(?P<double>(?:[^"\\]|\\.)*)"
+      | '(?P<single>(?:[^'\\]|\\.)*)'
+      | (?P<operator>=~|!~|!=|>=|<=|=|>|<|:)
+      | (?P<open>\()
+      | (?P<close>\))
+      | (?P<comma>,)
+      | (?P<minus>-(?=[^\s=<>!:~,)]))
+      | (?P<word>[^\s"'()=<>!:~,]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+# Directly behind an operator a minus belongs to a number, and the colons of an unquoted time to the time.
+_VALUE = re.compile(
+    r"""\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)? | [^\s"'()=<>!:~,]+""",
+    re.VERBOSE,
+)
+_SIMPLE = {
+    "operator": Kind.OPERATOR,
+    "open": Kind.OPEN,
+    "close": Kind.CLOSE,
+    "comma": Kind.COMMA,
+    "minus": Kind.MINUS,
+    "word": Kind.WORD,
+}
+
+_ESCAPE = re.compile(
+    r"\\(?:([0-3][0-7]{2})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
+)
+_LETTERS = dict(zip("abfnrtv\\\"'", "\a\b\f\n\r\t\v\\\"'", strict=True))
+
+
+def refuse(sentence: str, position: int, field: str = "filter") -> Invalid:
+    """The error for a filter that cannot be understood, with the position counted from 1, as people do."""
+    return Invalid((Violation(field, f"{sentence} (at character {position + 1} of the filter)"),))
+
+
+def tokens(text: str) -> list[Token]:
+    """All tokens of the text in order, the last of kind END."""
+    if len(text) > LONGEST:
+        raise refuse(f"The filter is {len(text)} characters long; at most {LONGEST} are allowed", LONGEST)
+    found: list[Token] = []
+    at = 0
+    while at < len(text):
+        after_operator = bool(found) and found[-1].kind is Kind.OPERATOR
+        if after_operator and (value := _VALUE.match(text, at)):
+            found.append(Token(Kind.WORD, value[0], at, value.end()))
+            at = value.end()
+            continue
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise refuse(_complaint(text[at]), at)
+        group = match.lastgroup or ""
+        if group in ("double", "single"):
+            found.append(Token(Kind.STRING, _unescape(match[group]), at, match.end()))
+        elif group != "space":
+            found.append(Token(_SIMPLE[group], match[0], at, match.end()))
+        at = match.end()
+    found.append(Token(Kind.END, "", len(text), len(text)))
+    return found
+
+
+def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
+    """The parts of the path (or bare word) that begins at that token, and the number of the token behind it.
+
+    A word alone is a path of one or more parts; quoted parts join where they touch a dot.
+    """
+    parts: list[str] = []
+    text, number = "", start
+    joined = True  # whether the next token would continue the path
+    while joined and found[number].kind in (Kind.WORD, Kind.STRING):
+        token = found[number]
+        if token.kind is Kind.STRING:
+            parts.append(token.text)
+            dotted = False
+        else:
+            text = token.text[1:] if number > start and token.text.startswith(".") else token.text
+            dotted = text.endswith(".")
+            parts.extend(text.removesuffix(".").split("."))
+        number += 1
+        following = found[number]
+        touches = following.position == token.end
+        joined = touches and (
+            (dotted and following.kind in (Kind.STRING, Kind.WORD))
+            or (token.kind is Kind.STRING and following.kind is Kind.WORD and following.text.startswith("."))
+        )
+    return tuple(parts), number
+
+
+def _complaint(character: str) -> str:
+    if character in "\"'":
+        return f"The quotation mark {character} is never closed"
+    return f"The character {character!r} has no meaning here"
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_resolve, text) if "\\" in text else text
+
+
+def _resolve(match: re.Match[str]) -> str:
+    octal, *hexadecimal, letter = match.groups()
+    if octal:
+        return chr(int(octal, 8))
+    for digits in hexadecimal:
+        if digits:
+            number = int(digits, 16)
+            return chr(number) if number <= 0x10FFFF else match[0]
+    # An escape nobody knows keeps its backslash: "\.py$" is then the regular expression people mean.
+    return _LETTERS.get(letter, match[0])

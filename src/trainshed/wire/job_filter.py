@@ -1,0 +1,193 @@
+"""The filter and the order of a list of jobs, in the language of Google's lists (AIP-160), as a Condition.
+
+    display_name = "my_job"        display_name: "my_job_*"       (`*` is any text; also with = and !=)
+    state = "JOB_STATE_RUNNING"    state != SUCCEEDED
+    create_time >= "2026-01-31T12:00:00Z"                          (update_, start_ and end_time too)
+    labels.team = vision           labels.team: *                  labels."team" != "vision"
+    name = "projects/p/locations/l/customJobs/123"
+    NOT (a OR b) AND -c            a b
+
+Names are taken in either spelling. NOT binds tighter than OR, OR tighter than AND, and two terms side by side
+mean AND. What is not understood is refused with what would be; nothing but Invalid is ever raised.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from trainshed.core.errors import Violation
+from trainshed.core.query import All, Any, Compare, Condition, Field, Not, Op
+from trainshed.wire import enums
+from trainshed.wire.base import camel
+from trainshed.wire.faults import invalid
+from trainshed.wire.filter_tokens import Kind, Token, path_at, refuse, tokens
+from trainshed.wire.scalars import read_time
+
+DEEPEST = 50  # parentheses and NOTs within each other
+MOST_TERMS = 200  # databases limit how large an expression may be
+
+_NAMES: Mapping[str, Field] = {
+    "display_name": Field.DISPLAY_NAME,
+    "state": Field.STATE,
+    "create_time": Field.CREATED,
+    "update_time": Field.UPDATED,
+    "start_time": Field.STARTED,
+    "end_time": Field.ENDED,
+    "labels": Field.LABEL,
+    "name": Field.ID,
+}
+_FIELDS = {spelled: field for name, field in _NAMES.items() for spelled in (name, camel(name))}
+_EQUAL = (Op.EQ, Op.NE)
+_TEXT = (*_EQUAL, Op.LIKE)
+_ORDERED = (*_EQUAL, Op.LT, Op.LE, Op.GT, Op.GE)
+_TIMES = frozenset({Field.CREATED, Field.UPDATED, Field.STARTED, Field.ENDED})
+_KNOWN = "display_name, state, create_time, update_time, start_time, end_time, labels.KEY and name are"
+_KEYWORDS = ("AND", "OR", "NOT")
+
+
+def parse_filter(text: str) -> Condition | None:
+    """The condition, or None where the text asks for nothing."""
+    found = tokens(text)
+    return None if len(found) == 1 else _Parser(found).whole()
+
+
+def parse_order_by(text: str) -> bool:
+    """Whether the oldest come first; by default, as in Google's lists, the newest do."""
+    match text.replace("createTime", "create_time").split():
+        case [] | ["create_time", "desc"]:
+            return False
+        case ["create_time"] | ["create_time", "asc"]:
+            return True
+        case _:
+            sentence = f'must be "create_time" or "create_time desc", not "{text[:100]}".'
+            raise invalid((Violation("order_by", sentence),))
+
+
+class _Parser:
+    def __init__(self, found: list[Token]) -> None:
+        self._tokens = found
+        self._at = 0
+        self._terms = 0
+
+    def whole(self) -> Condition:
+        condition = self._all(0)
+        if self._next.kind is not Kind.END:
+            raise refuse(f'"{self._next.text}" is not expected here', self._next.position)
+        return condition
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take_word(self, word: str) -> bool:
+        if self._next.is_word(word):
+            self._at += 1
+            return True
+        return False
+
+    def _all(self, depth: int) -> Condition:
+        parts = [self._any(depth)]
+        while self._take_word("AND") or self._next.kind not in (Kind.END, Kind.CLOSE):
+            parts.append(self._any(depth))
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def _any(self, depth: int) -> Condition:
+        parts = [self._one(depth)]
+        while self._take_word("OR"):
+            parts.append(self._one(depth))
+        return parts[0] if len(parts) == 1 else Any(tuple(parts))
+
+    def _one(self, depth: int) -> Condition:
+        if depth > DEEPEST:
+            raise refuse(f"More than {DEEPEST} levels are nested here", self._next.position)
+        token = self._next
+        if token.kind is Kind.MINUS or token.is_word("NOT"):
+            self._at += 1
+            return Not(self._one(depth + 1))
+        if token.kind is Kind.OPEN:
+            self._at += 1
+            condition = self._all(depth + 1)
+            if self._next.kind is not Kind.CLOSE:
+                raise refuse("A parenthesis is not closed", token.position)
+            self._at += 1
+            return condition
+        return self._compare()
+
+    def _compare(self) -> Condition:
+        start = self._next
+        if start.kind is not Kind.WORD or start.text in _KEYWORDS:
+            what = f'not "{start.text}"' if start.text else "but the filter ends"
+            raise refuse(f'A comparison such as state="RUNNING" is expected here, {what}', start.position)
+        self._terms += 1
+        if self._terms > MOST_TERMS:
+            raise refuse(f"The filter has more than {MOST_TERMS} comparisons", start.position)
+        path, self._at = path_at(self._tokens, self._at)
+        operator = self._next
+        if operator.kind is not Kind.OPERATOR:
+            raise refuse(f'"{".".join(path)}" must be compared with something', start.position)
+        self._at += 1
+        value = self._next
+        if value.kind not in (Kind.WORD, Kind.STRING):
+            raise refuse(f"A value is expected behind {operator.text}", value.position)
+        self._at += 1
+        return _condition(path, operator, value, start.position)
+
+
+def _condition(path: tuple[str, ...], operator: Token, value: Token, position: int) -> Condition:
+    field = _FIELDS.get(path[0])
+    if field is None or (len(path) != 1 and field is not Field.LABEL) or len(path) > 2:
+        raise refuse(f'"{".".join(path)}" is not known here; {_KNOWN}', position)
+    if operator.text not in {op.value for op in Op}:
+        raise refuse(f"{operator.text} is not known here", operator.position)
+    op = Op(operator.text)
+    if field is Field.LABEL:
+        return _label(path, op, value, position)
+    if field in _TIMES:
+        return Compare(field, _only(op, _ORDERED, operator), _time(value))
+    if field is Field.DISPLAY_NAME:
+        return _text(field, _only(op, _TEXT, operator), value.text)
+    _only(op, _EQUAL, operator)
+    if field is Field.STATE:
+        return Compare(field, op, _state(value))
+    return Compare(field, op, value.text.rsplit("/", 1)[-1])
+
+
+def _only(op: Op, allowed: tuple[Op, ...], operator: Token) -> Op:
+    if op not in allowed:
+        known = " ".join(one.value for one in allowed)
+        raise refuse(f"{op.value} cannot be used here; {known} can", operator.position)
+    return op
+
+
+def _label(path: tuple[str, ...], op: Op, value: Token, position: int) -> Condition:
+    if len(path) == 1:
+        if op is not Op.LIKE:
+            raise refuse('A label is compared as labels.KEY = "value"', position)
+        return Compare(Field.LABEL, Op.LIKE, "*", value.text)  # labels:key asks whether there is such a label
+    if op not in _TEXT:
+        raise refuse(f"{op.value} cannot be used with labels; = != : can", position)
+    return _text(Field.LABEL, op, value.text, path[1])
+
+
+def _text(field: Field, op: Op, value: str, label: str = "") -> Condition:
+    """A `*` makes any comparison a wildcard match; `:` without one looks for the text anywhere."""
+    if op is Op.LIKE:
+        return Compare(field, Op.LIKE, value if "*" in value else f"*{value}*", label)
+    if "*" not in value:
+        return Compare(field, op, value, label)
+    like = Compare(field, Op.LIKE, value, label)
+    return like if op is Op.EQ else Not(like)
+
+
+def _time(value: Token) -> datetime:
+    try:
+        return read_time(value.text)
+    except ValueError as error:
+        raise refuse(f"A time to compare with {error}".rstrip("."), value.position) from error
+
+
+def _state(value: Token) -> str:
+    name = value.text.removeprefix("JOB_STATE_")
+    if f"JOB_STATE_{name}" not in enums.JOB_STATES:
+        known = ", ".join(state.removeprefix("JOB_STATE_") for state in list(enums.JOB_STATES)[1:])
+        raise refuse(f'"{value.text[:100]}" is not a state; {known} are', value.position)
+    return name

@@ -1,0 +1,109 @@
+"""What Trainshed tells of a job beyond Google's API: why it waits, its replicas, what was cut, history."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from trainshed.core.event import Event
+from trainshed.core.fleet import Placement
+from trainshed.core.job import Job
+from trainshed.core.names import task_name
+from trainshed.core.replica import Exit, Replica
+from trainshed.wire import enums
+from trainshed.wire.scalars import time_text
+
+
+def render_job_status(job: Job) -> dict[str, Any]:
+    status = job.status
+    places = status.admission.by_replica() if status.admission else {}
+    answer: dict[str, Any] = {
+        "name": job.name,
+        "displayName": job.display_name,
+        "state": enums.state_name(status.state),
+        "attempt": status.attempt,
+        "times": _times(
+            created=job.created_at,
+            admitted=status.admitted_at,
+            started=status.started_at,
+            ended=status.ended_at,
+        ),
+        "replicas": [
+            _replica(replica, places.get((replica.pool, replica.index))) for replica in status.replicas
+        ],
+        "cuts": list(status.admission.cuts) if status.admission else [],
+    }
+    if status.waiting:
+        waiting = status.waiting
+        answer["waiting"] = {"reason": waiting.reason.value, "message": waiting.message}
+        if waiting.remedy:
+            answer["waiting"]["remedy"] = waiting.remedy
+    if status.failure:
+        failure = status.failure
+        answer["failure"] = {"reason": failure.reason.value, "message": failure.message}
+        if failure.task:
+            answer["failure"]["task"] = failure.task
+    if status.closing:
+        answer["closing"] = {
+            "outcome": status.closing.outcome.value,
+            "since": time_text(status.closing.since),
+        }
+    if status.cancel_asked_at:
+        answer["cancelAskedTime"] = time_text(status.cancel_asked_at)
+    return answer
+
+
+def render_events(events: Sequence[Event]) -> list[dict[str, Any]]:
+    return [render_event(event) for event in events]
+
+
+def render_event(event: Event) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "time": time_text(event.at),
+        "reason": event.reason.value,
+        "severity": event.severity.value,
+        "message": event.message,
+        "attempt": event.attempt,
+        "sequence": event.sequence,
+    }
+    if event.task:
+        answer["task"] = event.task
+    return answer
+
+
+def _replica(replica: Replica, place: Placement | None) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "task": task_name(replica.pool, replica.index),
+        "phase": replica.phase.value,
+        "restarts": replica.run,
+    }
+    if replica.exit is not None:
+        answer["exit"] = _exit(replica.exit)
+    if replica.started_at is not None:
+        answer["startTime"] = time_text(replica.started_at)
+    if replica.ended_at is not None:
+        answer["endTime"] = time_text(replica.ended_at)
+    if replica.not_before is not None:
+        answer["notBefore"] = time_text(replica.not_before)
+    if place is not None:
+        answer |= {
+            "node": place.node,
+            "cpus": place.cpus,
+            "memoryBytes": str(place.memory),
+            "gpus": list(place.gpus),
+            "port": place.port,
+        }
+    return answer
+
+
+def _exit(exit: Exit) -> dict[str, Any]:
+    answer: dict[str, Any] = {"text": str(exit)}
+    if exit.code is not None:
+        answer["code"] = exit.code
+    if exit.signal is not None:
+        answer["signal"] = exit.signal
+    return answer
+
+
+def _times(**phases: datetime | None) -> dict[str, str]:
+    """When each phase was reached, in order; what has not come yet is left out."""
+    return {phase: time_text(at) for phase, at in phases.items() if at is not None}

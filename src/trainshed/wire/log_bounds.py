@@ -1,0 +1,116 @@
+"""What a log filter demands at least: which jobs, which tasks, from when to when, behind which entry.
+
+A read can then begin at the right place instead of at the first line ever kept. The answer is conservative:
+every entry that matches lies within it, not the other way round. Assumes that all labels naming an entry's
+job (or its task) agree.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from trainshed.wire.log_terms import All, Any, Compare, Filter, Not, Op, Search
+
+_JOB = (("resource", "labels", "job_id"), ("labels", "ml.googleapis.com/job_id"))
+_TASK = (
+    ("resource", "labels", "task_name"),
+    ("labels", "task_name"),
+    ("labels", "ml.googleapis.com/task_name"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What every matching entry fulfils, so that a read can begin at the right place. None: no bound."""
+
+    jobs: frozenset[str] | None = None
+    tasks: frozenset[str] | None = None
+    since_ns: int | None = None  # inclusive
+    until_ns: int | None = None  # exclusive
+    after: tuple[int, str] | None = None  # (time, insert id), exclusive
+
+
+def bounds(condition: Filter) -> Bounds:
+    """Necessary conditions only: every entry that matches lies within them, not the other way round."""
+    match condition:
+        case Compare():
+            return _bound(condition)
+        case All(parts):
+            return _narrow(parts)
+        case Any(parts):
+            return _widen([bounds(part) for part in parts])
+        case Search() | Not():
+            return Bounds()
+        case _:
+            assert_never(condition)
+
+
+def _bound(compare: Compare) -> Bounds:
+    if compare.op is Op.EQ and compare.path in _JOB:
+        return Bounds(jobs=frozenset({compare.value}))
+    if compare.op is Op.EQ and compare.path in _TASK:
+        return Bounds(tasks=frozenset({compare.value}))
+    if compare.path != ("timestamp",) or compare.rank is None:
+        return Bounds()
+    match compare.op:
+        case Op.EQ:
+            return Bounds(since_ns=compare.rank, until_ns=compare.rank + 1)
+        case Op.GT:
+            return Bounds(since_ns=compare.rank + 1)
+        case Op.GE:
+            return Bounds(since_ns=compare.rank)
+        case Op.LT:
+            return Bounds(until_ns=compare.rank)
+        case Op.LE:
+            return Bounds(until_ns=compare.rank + 1)
+        case _:
+            return Bounds()
+
+
+def _narrow(parts: tuple[Filter, ...]) -> Bounds:
+    found = [bounds(part) for part in parts]
+    since = max((b.since_ns for b in found if b.since_ns is not None), default=None)
+    until = min((b.until_ns for b in found if b.until_ns is not None), default=None)
+    after = max((b.after for b in found if b.after is not None), default=None)
+    if since is not None and until == since + 1:
+        # One instant only: there an insert id is a place.
+        for part in parts:
+            if isinstance(part, Compare) and part.path == ("insertId",) and part.op is Op.GT:
+                after = max(after or (since, ""), (since, part.value))
+    return Bounds(
+        jobs=_common(b.jobs for b in found if b.jobs is not None),
+        tasks=_common(b.tasks for b in found if b.tasks is not None),
+        since_ns=since,
+        until_ns=until,
+        after=after,
+    )
+
+
+def _common(sets: Iterable[frozenset[str]]) -> frozenset[str] | None:
+    common: frozenset[str] | None = None
+    for one in sets:
+        common = one if common is None else common & one
+    return common
+
+
+def _widen(found: list[Bounds]) -> Bounds:
+    jobs = [b.jobs for b in found if b.jobs is not None]
+    tasks = [b.tasks for b in found if b.tasks is not None]
+    sinces = [b.since_ns for b in found if b.since_ns is not None]
+    untils = [b.until_ns for b in found if b.until_ns is not None]
+    every = len(found)
+    after = None
+    if len(sinces) == every:
+        # (time, 0) is the start of an instant, (time, 1, id) a place within it.
+        starts = [
+            ((b.since_ns or 0), 0, "") if b.after is None else (b.after[0], 1, b.after[1]) for b in found
+        ]
+        time, within, place = min(starts)
+        after = (time, place) if within else None
+    return Bounds(
+        jobs=frozenset(job for some in jobs for job in some) if len(jobs) == every else None,
+        tasks=frozenset(task for some in tasks for task in some) if len(tasks) == every else None,
+        since_ns=min(sinces) if len(sinces) == every else None,
+        until_ns=max(untils) if len(untils) == every else None,
+        after=after,
+    )

@@ -1,0 +1,58 @@
+"""Lines and events as Cloud Logging's LogEntry.
+
+Severity: what a program prints to stdout is INFO, to stderr ERROR, as Vertex AI has it; an event keeps its
+own. Timestamps have nine digits always, since clients compare them as text. The message is in `jsonPayload`,
+which every reader looks at first. Events come as the task "service", as Vertex AI's own messages do; their
+insert ids sort before those of lines of the same moment. Callers give both in order of (timestamp, insertId).
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+from trainshed.core.event import Event
+from trainshed.core.job import Job
+from trainshed.core.logs import Line, Stream, event_insert_id
+from trainshed.wire.scalars import nanos_text, time_text
+
+SERVICE = "service"
+
+
+def render_line(line: Line, project: str) -> dict[str, Any]:
+    entry = _entry(project, line.job, line.task, nanos_text(line.at_ns))
+    entry["insertId"] = line.insert_id
+    entry["severity"] = "INFO" if line.stream is Stream.STDOUT else "ERROR"
+    entry["jsonPayload"] = {"message": line.text}
+    entry["labels"] |= {
+        "trainshed/attempt": str(line.attempt),
+        "trainshed/stream": line.stream.value,
+        "trainshed/sequence": str(line.sequence),
+    }
+    return entry
+
+
+def render_event_entry(event: Event, job: Job) -> dict[str, Any]:
+    entry = _entry(job.project, job.id, SERVICE, time_text(event.at)[:-1] + "000Z")
+    entry["insertId"] = event_insert_id(job.id, event)
+    entry["severity"] = event.severity.value
+    entry["jsonPayload"] = {"message": event.message, "reason": event.reason.value}
+    entry["labels"] |= {
+        "trainshed/attempt": str(event.attempt),
+        "trainshed/sequence": str(event.sequence),
+    }
+    if event.task:
+        entry["jsonPayload"]["task"] = event.task
+    return entry
+
+
+def _entry(project: str, job: str, task: str, at: str) -> dict[str, Any]:
+    return {
+        "logName": f"projects/{project}/logs/{quote(task, safe='')}",
+        "timestamp": at,
+        "receiveTimestamp": at,
+        "resource": {
+            "type": "ml_job",
+            "labels": {"project_id": project, "job_id": job, "task_name": task},
+        },
+        # Where AI Platform's own readers look.
+        "labels": {"ml.googleapis.com/job_id": job, "ml.googleapis.com/task_name": task},
+    }

@@ -1,0 +1,256 @@
+"""The filter language of Cloud Logging, as far as its clients use it: parse, match, and find the bounds.
+
+NOT (or a leading `-`) binds tighter than OR, OR tighter than AND, and two terms side by side mean AND.
+Keywords are upper case. Text compares without regard to case, except in regular expressions and in what
+names a thing (`resource`, `labels`, `insertId`, `logName`). A comparison with a field the entry does not
+have is false, `!=` included; `NOT a=b` is then true. A term without an operator is looked for in the message.
+
+May assume that an entry is the JSON form of a LogEntry. It never raises anything but `Invalid`, never
+recurses deeper than the nesting it allows, and never lets a regular expression run away: what could explode
+is refused, and only the first 4096 characters of a value are looked at. Functions (`log_id(...)`,
+`SEARCH(...)`) are refused with a sentence.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never, cast
+
+from trainshed.wire.filter_tokens import Kind, Token, path_at, refuse, tokens
+from trainshed.wire.log_bounds import Bounds, bounds
+from trainshed.wire.log_terms import (
+    SEVERITIES,
+    All,
+    Any,
+    Compare,
+    Filter,
+    Not,
+    Op,
+    Search,
+    expression,
+    instant,
+    severity,
+)
+
+__all__ = ["Bounds", "Filter", "bounds", "instant", "matches", "parse"]
+
+DEEPEST = 50  # parentheses within parentheses
+REGEX_REACH = 4096  # characters of a value a regular expression gets to see
+
+_NAMES = (
+    *(
+        "logName",
+        "resource",
+        "timestamp",
+        "receiveTimestamp",
+        "severity",
+        "insertId",
+        "httpRequest",
+        "labels",
+    ),
+    *("metadata", "operation", "trace", "spanId", "traceSampled", "sourceLocation", "split"),
+    *("textPayload", "jsonPayload", "protoPayload"),
+)
+_FIELDS = {name.lower(): name for name in _NAMES}
+_TIMES = (("timestamp",), ("receiveTimestamp",))
+_EXACT = ("resource", "labels", "insertId", "logName")
+
+
+def parse(text: str) -> Filter:
+    """The filter's meaning; an empty text matches everything."""
+    return _Parser(tokens(text)).whole()
+
+
+class _Parser:
+    def __init__(self, found: list[Token]) -> None:
+        self.found = found
+        self.at = 0
+        self.depth = 0
+
+    def next(self) -> Token:
+        return self.found[self.at]
+
+    def whole(self) -> Filter:
+        if self.next().kind is Kind.END:
+            return All(())
+        parsed = self.conjunction(None)
+        if self.next().kind is not Kind.END:
+            raise refuse(f"{self.next().text!r} was not expected here", self.next().position)
+        return parsed
+
+    def conjunction(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+        parts = [self.disjunction(field)]
+        while self.next().kind not in (Kind.END, Kind.CLOSE):
+            if self.next().is_word("AND"):
+                self.at += 1
+            parts.append(self.disjunction(field))
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def disjunction(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+        parts = [self.term(field)]
+        while self.next().is_word("OR"):
+            self.at += 1
+            parts.append(self.term(field))
+        return parts[0] if len(parts) == 1 else Any(tuple(parts))
+
+    def term(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+        denied = False
+        while self.next().kind is Kind.MINUS or self.next().is_word("NOT"):
+            denied = not denied
+            self.at += 1
+        if self.next().kind is Kind.OPEN:
+            part = self.group(field)
+        elif field is not None:
+            part = self.value(*field)
+        else:
+            part = self.restriction()
+        return Not(part) if denied else part
+
+    def group(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+        opened = self.next()
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise refuse(f"More than {DEEPEST} parentheses stand within one another", opened.position)
+        self.at += 1
+        inner = self.conjunction(field)
+        if self.next().kind is not Kind.CLOSE:
+            raise refuse("This parenthesis is never closed", opened.position)
+        self.at += 1
+        self.depth -= 1
+        return inner
+
+    def restriction(self) -> Filter:
+        start = self.next()
+        self.check_term(start)
+        path, behind = path_at(self.found, self.at)
+        following = self.found[behind]
+        if following.kind is not Kind.OPERATOR:
+            if following.kind is Kind.OPEN and following.position == self.found[behind - 1].end:
+                raise refuse(f"The function {start.text!r} is not supported", start.position)
+            self.at = behind
+            return Search(start.text if start.kind is Kind.STRING and len(path) == 1 else ".".join(path))
+        top = _FIELDS.get(path[0].replace("_", "").lower())
+        if top is None or "" in path[1:]:
+            shown = ".".join(path)
+            raise refuse(f"A log entry has no field {shown!r}; quote it to search for a text", start.position)
+        op = Op(following.text)
+        self.at = behind + 1
+        named = (top, *path[1:])
+        return self.group((named, op)) if self.next().kind is Kind.OPEN else self.value(named, op)
+
+    def value(self, path: tuple[str, ...], op: Op) -> Filter:
+        token = self.next()
+        self.check_term(token)
+        self.at += 1
+        if op is Op.HAS and token.is_word("*"):
+            return Compare(path, op, "*", rank=0)
+        rank, pattern = None, None
+        if op in (Op.MATCH, Op.NO_MATCH):
+            pattern = expression(token)
+        elif op is not Op.HAS and path in _TIMES:
+            rank = instant(token.text)
+            if rank is None:
+                raise refuse(f"{token.text!r} is not a time such as 2024-05-01T12:00:00Z", token.position)
+        elif op is not Op.HAS and path == ("severity",):
+            rank = severity(token.text)
+            if rank is None:
+                raise refuse(f"{token.text!r} is none of {', '.join(SEVERITIES)}", token.position)
+        return Compare(path, op, token.text, rank, pattern)
+
+    def check_term(self, token: Token) -> None:
+        if token.kind is Kind.END:
+            raise refuse("The filter ends where a term was expected", token.position)
+        keyword = any(token.is_word(word) for word in ("AND", "OR", "NOT"))
+        if keyword or token.kind not in (Kind.WORD, Kind.STRING):
+            raise refuse(f"A term was expected, not {token.text!r}", token.position)
+
+
+def matches(condition: Filter, entry: Mapping[str, object]) -> bool:
+    """Whether the entry fulfils the filter."""
+    match condition:
+        case Compare():
+            return _compare(condition, entry)
+        case Search(text):
+            payload = [entry.get("textPayload"), entry.get("jsonPayload")]
+            return any(text.lower() in leaf.lower() for leaf in _leaves(payload))
+        case All(parts):
+            return all(matches(part, entry) for part in parts)
+        case Any(parts):
+            return any(matches(part, entry) for part in parts)
+        case Not(part):
+            return not matches(part, entry)
+        case _:
+            assert_never(condition)
+
+
+def _compare(condition: Compare, entry: Mapping[str, object]) -> bool:
+    value = _value(entry, condition.path)
+    if value is None:
+        return False
+    if condition.op is Op.HAS and condition.rank is not None:
+        return True
+    leaves = list(_leaves(value))
+    if condition.op is Op.HAS and isinstance(value, Mapping):
+        leaves += cast("Iterable[str]", value)  # a key counts as a value does
+    return any(_holds(condition, leaf) for leaf in leaves)
+
+
+def _value(entry: Mapping[str, object], path: tuple[str, ...]) -> object:
+    value = entry.get(path[0], "DEFAULT" if path == ("severity",) else None)
+    for part in path[1:]:
+        if not isinstance(value, Mapping):
+            return None
+        value = cast("Mapping[str, object]", value).get(part)
+    return value
+
+
+def _leaves(value: object) -> Iterable[str]:
+    """All scalars within a JSON value, as text. Iterative: an entry may be nested as deep as it likes."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            waiting.extend(cast("Mapping[str, object]", one).values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(cast("Iterable[object]", one))
+        elif isinstance(one, bool):
+            yield "true" if one else "false"
+        elif one is not None:
+            yield str(one)
+
+
+def _holds(condition: Compare, leaf: str) -> bool:
+    if condition.pattern is not None:
+        found = condition.pattern.search(leaf, 0, REGEX_REACH) is not None
+        return found is (condition.op is Op.MATCH)
+    exact = condition.path[0] in _EXACT
+    mine, asked = (leaf, condition.value) if exact else (leaf.lower(), condition.value.lower())
+    if condition.op is Op.HAS:
+        return asked in mine
+    if condition.rank is not None:
+        rank = severity(leaf) if condition.path == ("severity",) else instant(leaf)
+        return rank is not None and _ordered(condition.op, (rank > condition.rank) - (rank < condition.rank))
+    try:
+        # Ids look like numbers and are none: only a plain payload or label compares by value.
+        difference = 0.0 if exact else float(mine) - float(asked)
+    except ValueError:
+        return _ordered(condition.op, (mine > asked) - (mine < asked))
+    return _ordered(condition.op, (mine > asked) - (mine < asked) if exact else difference)
+
+
+def _ordered(op: Op, sign: float) -> bool:
+    match op:
+        case Op.EQ:
+            return sign == 0
+        case Op.NE:
+            return sign != 0
+        case Op.GT:
+            return sign > 0
+        case Op.GE:
+            return sign >= 0
+        case Op.LT:
+            return sign < 0
+        case Op.LE:
+            return sign <= 0
+        case Op.HAS | Op.MATCH | Op.NO_MATCH:
+            raise AssertionError(f"{op} has no order")
+        case _:
+            assert_never(op)

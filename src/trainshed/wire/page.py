@@ -1,0 +1,73 @@
+"""Page tokens: opaque, checked, and good only for the list they were made for.
+
+A token holds the place where the next page begins and a mark of the question (parent, filter, order). It is
+not a secret and gives no rights; the check is there so that a mangled or borrowed one is told, not followed.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+from typing import Any, cast
+
+from trainshed.core.errors import Violation
+from trainshed.wire import scalars
+from trainshed.wire.faults import invalid
+
+DEFAULT_SIZE = 100
+LARGEST_SIZE = 1000
+LONGEST_TOKEN = 4096
+_MARK = 8  # bytes
+
+Cursor = tuple[str, str]
+
+
+def fingerprint(*question: str) -> str:
+    """What tells one question from another: pass everything but the page's own size and place."""
+    return "\0".join(question)
+
+
+def encode(cursor: Cursor, fingerprint: str) -> str:
+    place = json.dumps(cursor, separators=(",", ":")).encode()
+    question = _digest(fingerprint.encode())
+    return base64.urlsafe_b64encode(_digest(question + place) + question + place).decode().rstrip("=")
+
+
+def decode(token: str, fingerprint: str) -> Cursor | None:
+    """The place the page begins at; None for the first page, which has no token."""
+    if not token:
+        return None
+    place, question = _open(token)
+    if question != _digest(fingerprint.encode()):
+        sentence = "was made for another list: use it with the same parent, filter and order it came from."
+        raise invalid((Violation("page_token", sentence),))
+    return place
+
+
+def _open(token: str) -> tuple[Cursor, bytes]:
+    try:
+        if len(token) > LONGEST_TOKEN:
+            raise ValueError
+        raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        check, question, place = raw[:_MARK], raw[_MARK : 2 * _MARK], raw[2 * _MARK :]
+        if check != _digest(question + place):
+            raise ValueError
+        first, second = cast("list[Any]", json.loads(place))
+    except (ValueError, binascii.Error) as error:
+        raise invalid((Violation("page_token", "is not a token this server gave out."),)) from error
+    return (str(first), str(second)), question
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_MARK).digest()
+
+
+def parse_size(value: object, *, default: int = DEFAULT_SIZE, most: int = LARGEST_SIZE) -> int:
+    """How many a page holds: the default where nothing (or zero) is asked for, never more than the most."""
+    try:
+        size = scalars.read_int(value, scalars.INT32_MOST) if value not in (None, "") else 0
+    except ValueError as error:
+        raise invalid((Violation("page_size", str(error)),)) from error
+    if size < 0:
+        raise invalid((Violation("page_size", f"must not be negative, as {size} is."),))
+    return min(size or default, most)

@@ -1,0 +1,244 @@
+"""One worker pool: the machine, the program, the count, with every rule about them; and back to JSON.
+
+May assume that types are right already. Looks names up in what the server offers, and says what is near a
+name it does not know. A pool inside which nothing is said is empty: it holds its place, as position is role.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from trainshed.core.job import MAX_ENV, MAX_REPLICAS, Pool
+from trainshed.core.machine import Catalogue, Machine
+from trainshed.wire import base, enums, job_schema
+from trainshed.wire.faults import Faults
+from trainshed.wire.job_schema import ContainerSpec, EnvVar, MachineSpec, PythonPackageSpec
+
+REDUCER_MACHINE = "n1-highcpu-16"  # what Google's own examples give a reducer
+REDUCER_POOL = 2
+LARGEST_PROGRAM = 1024 * 1024  # bytes of command, arguments and environment together
+SHOWN = 6  # names, where none is close to what was asked for
+LARGEST_WORD = 128 * 1024 - 1  # bytes of one of them: what Linux lets a program be started with
+
+_REDUCER_IMAGE = re.compile(r"(?:.*/)?reduction-?server(?:[:@].*)?")
+_NO_PACKAGES = (
+    "cannot be used yet: this server does not install Python packages. "
+    "Put the code where the image's Python finds it and leave packageUris empty."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a server has: its machine types, and a word (or None) on whether an image can run there."""
+
+    catalogue: Catalogue
+    refuse_image: Callable[[str], str | None]
+
+
+class PoolParser:
+    """Turns pools into core values, collecting faults; the values are good only if there were none."""
+
+    def __init__(self, offer: Offer, faults: Faults) -> None:
+        self._offer = offer
+        self._faults = faults
+
+    def parse(self, pool: job_schema.WorkerPoolSpec, path: str, number: int) -> Pool:
+        if pool.is_empty and not self._faults.under(path):
+            return Pool()
+        machine = self._machine(pool.machine_spec, f"{path}.machine_spec")
+        program = self._program(pool, path)
+        extras = base.write(pool, job_schema.PoolExtras)
+        if pool.machine_spec and (said := base.write(pool.machine_spec, job_schema.MachineExtras)):
+            extras["machineSpec"] = said
+        image = str(program.get("image", ""))
+        return Pool(
+            **machine,
+            **program,
+            replicas=self._replicas(pool.replica_count, f"{path}.replica_count"),
+            is_reducer=number == REDUCER_POOL and bool(_REDUCER_IMAGE.fullmatch(image)),
+            extras=extras,
+        )
+
+    def parse_reducer(self, reducer: job_schema.ReductionServerSpec, path: str) -> Pool:
+        """Seed documents put the reducers inside the pool they serve; Google's API knows them as pool 2."""
+        if reducer.container_spec is None:
+            self._faults.add(f"{path}.container_spec", "is required: it names the reducer's image.")
+        spec = reducer.machine_spec or MachineSpec(machine_type=REDUCER_MACHINE)
+        return Pool(
+            **self._machine(spec, f"{path}.machine_spec"),
+            **self._container(reducer.container_spec or ContainerSpec(), f"{path}.container_spec"),
+            replicas=self._replicas(reducer.replica_count, f"{path}.replica_count"),
+            is_reducer=True,
+        )
+
+    def _replicas(self, count: int | None, path: str) -> int:
+        if count is None:
+            return 1
+        if not 1 <= count <= MAX_REPLICAS:
+            self._faults.add(path, f"must be between 1 and {MAX_REPLICAS}, not {count}.")
+        return count
+
+    def _machine(self, spec: MachineSpec | None, path: str) -> dict[str, Any]:
+        spec = spec or MachineSpec()
+        machine = self._offer.catalogue.machines.get(spec.machine_type)
+        if not spec.machine_type:
+            self._faults.add(f"{path}.machine_type", "is required, for example n1-standard-4.")
+        elif machine is None:
+            self._faults.add(
+                f"{path}.machine_type", _unknown_machine(spec.machine_type, self._offer.catalogue)
+            )
+        accelerator, count = self._accelerators(spec, machine, path)
+        return {
+            "machine_type": spec.machine_type,
+            "cpus": machine.cpus if machine else 0,
+            "memory": machine.memory if machine else 0,
+            "accelerator": accelerator,
+            "accelerators": count,
+        }
+
+    def _accelerators(self, spec: MachineSpec, machine: Machine | None, path: str) -> tuple[str, int]:
+        kind, count = spec.accelerator_type, spec.accelerator_count
+        known = self._offer.catalogue.accelerators
+        if kind and kind not in known:
+            sentence = f"{_quoted(kind)} is not a known accelerator type.{_near(kind, known) or _all(known)}"
+            self._faults.add(f"{path}.accelerator_type", sentence)
+        if count < 0:
+            self._faults.add(f"{path}.accelerator_count", f"must not be negative, as {count} is.")
+        elif kind and not count:
+            self._faults.add(
+                f"{path}.accelerator_count", "must be at least 1 where acceleratorType is given."
+            )
+        elif count and not kind and not (machine and machine.accelerators):
+            self._faults.add(f"{path}.accelerator_type", "is required where acceleratorCount is given.")
+        if machine is None or not machine.accelerators:
+            return kind, count
+        has = f"{machine.name} comes with {machine.accelerators} {machine.accelerator}"
+        if kind in known and kind != machine.accelerator:
+            self._faults.add(f"{path}.accelerator_type", f"does not fit: {has}, not {kind}.")
+        elif count > 0 and count != machine.accelerators:
+            self._faults.add(f"{path}.accelerator_count", f"does not fit: {has}, not {count}.")
+        return machine.accelerator, machine.accelerators
+
+    def _program(self, pool: job_schema.WorkerPoolSpec, path: str) -> dict[str, Any]:
+        container, package = pool.container_spec, pool.python_package_spec
+        if container is not None and package is not None:
+            self._faults.add(f"{path}.python_package_spec", "must not be given together with containerSpec.")
+        if container is None and package is None and not self._faults.under(f"{path}.python_package_spec"):
+            self._faults.add(
+                f"{path}.container_spec", "is required: exactly one of containerSpec, pythonPackageSpec."
+            )
+        if container is not None:
+            return self._container(container, f"{path}.container_spec")
+        if package is not None:
+            return self._package(package, f"{path}.python_package_spec")
+        return {}
+
+    def _container(self, spec: ContainerSpec, path: str) -> dict[str, Any]:
+        self._image(spec.image_uri, f"{path}.image_uri")
+        env = self._env(spec.env, f"{path}.env")
+        self._size((*spec.command, *spec.args), env, path)
+        return {"image": spec.image_uri, "command": spec.command, "args": spec.args, "env": env}
+
+    def _package(self, spec: PythonPackageSpec, path: str) -> dict[str, Any]:
+        self._image(spec.executor_image_uri, f"{path}.executor_image_uri")
+        if not spec.python_module:
+            self._faults.add(f"{path}.python_module", "is required, for example trainer.task.")
+        elif not all(word.isidentifier() for word in spec.python_module.split(".")):
+            sentence = (
+                f"must be a module's dotted name such as trainer.task, not {_quoted(spec.python_module)}."
+            )
+            self._faults.add(f"{path}.python_module", sentence)
+        if spec.package_uris:
+            self._faults.add(f"{path}.package_uris", _NO_PACKAGES)
+        env = self._env(spec.env, f"{path}.env")
+        self._size(spec.args, env, path)
+        return {"image": spec.executor_image_uri, "module": spec.python_module, "args": spec.args, "env": env}
+
+    def _image(self, image: str, path: str) -> None:
+        if not image:
+            self._faults.add(path, "is required.")
+        elif refusal := self._offer.refuse_image(image):
+            self._faults.add(path, refusal)
+
+    def _env(self, env: tuple[EnvVar, ...], path: str) -> tuple[tuple[str, str], ...]:
+        if len(env) > MAX_ENV:
+            self._faults.add(path, f"must have at most {MAX_ENV} variables, not {len(env)}.")
+        seen: set[str] = set()
+        for number, variable in enumerate(env):
+            where = f"{path}[{number}].name"
+            if not variable.name:
+                self._faults.add(where, "is required.")
+            elif "=" in variable.name:
+                self._faults.add(where, f"must not contain '=', as {_quoted(variable.name)} does.")
+            elif variable.name in seen:
+                self._faults.add(where, f"is given twice: {_quoted(variable.name)}.")
+            seen.add(variable.name)
+        return tuple((variable.name, variable.value) for variable in env)
+
+    def _size(self, words: Sequence[str], env: Sequence[tuple[str, str]], path: str) -> None:
+        total = 0
+        for word in (*words, *(f"{name}={value}" for name, value in env)):
+            size = len(word) if word.isascii() else len(word.encode())
+            total += size + 1
+            if size > LARGEST_WORD:
+                self._faults.add(
+                    path, f"has an argument or variable of {size} bytes; Linux takes {LARGEST_WORD}."
+                )
+        if total > LARGEST_PROGRAM:
+            sentence = (
+                f"has {total} bytes of command, arguments and environment; at most {LARGEST_PROGRAM} fit."
+            )
+            self._faults.add(path, sentence)
+
+
+def _unknown_machine(name: str, catalogue: Catalogue) -> str:
+    instead = _near(name, catalogue.machines) or _all(catalogue.families)
+    return f"{_quoted(name)} is not a known machine type.{instead}"
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    # Matching costs a little per candidate: a name of any length must not cost more than a long name.
+    close = difflib.get_close_matches(name[:64], list(known), n=3, cutoff=0.75)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def _all(known: Iterable[str]) -> str:
+    names = list(known)
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f" Known are {', '.join(names[:SHOWN])}{more}."
+
+
+def _quoted(name: str) -> str:
+    return f'"{name[:100]}"'
+
+
+def render_pool(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
+    if pool.is_empty:
+        return {}
+    machine: dict[str, Any] = {"machineType": pool.machine_type}
+    if pool.accelerator:
+        machine["acceleratorType"] = enums.told(pool.accelerator, enums.ACCELERATORS, as_ints=enum_ints)
+        machine["acceleratorCount"] = pool.accelerators
+    answer: dict[str, Any] = {"machineSpec": machine, "replicaCount": str(pool.replicas)}
+    program: dict[str, Any]
+    if pool.module:
+        answer["pythonPackageSpec"] = program = {"executorImageUri": pool.image}
+        if pool.packages:
+            program["packageUris"] = list(pool.packages)
+        program["pythonModule"] = pool.module
+    else:
+        answer["containerSpec"] = program = {"imageUri": pool.image}
+        if pool.command:
+            program["command"] = list(pool.command)
+    if pool.args:
+        program["args"] = list(pool.args)
+    if pool.env:
+        program["env"] = [{"name": name, "value": value} for name, value in pool.env]
+    for name, extra in pool.extras.items():
+        if name == "machineSpec" and isinstance(extra, dict):
+            machine.update(cast("dict[str, object]", extra))
+        else:
+            answer[name] = extra
+    return answer

@@ -1,0 +1,63 @@
+"""A read mask, `name,jobSpec.workerPoolSpecs`, applied to an answer. Unknown names are refused.
+
+What may be named is what the message declares, not what this answer happens to hold: a mask is as valid for a
+job that has no error as for one that has. Inside a list a mask applies to every item.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from trainshed.core.errors import Violation
+from trainshed.wire import base, job_schema
+from trainshed.wire.faults import invalid
+
+LONGEST = 4096
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")
+
+Mask = Mapping[str, "Mask"]  # the names kept, each with the mask of what is inside; an empty one keeps all
+
+
+def parse_mask(text: str, message: type[base.Message] = job_schema.CustomJob) -> Mask:
+    """The mask; an empty one, or `*`, keeps everything."""
+    if len(text) > LONGEST:
+        raise invalid((Violation("read_mask", f"must have at most {LONGEST} characters."),))
+    wanted = [path.strip() for path in text.split(",") if path.strip()]
+    if "*" in wanted:
+        return {}
+    unknown = [path for path in wanted if not _NAME.fullmatch(path) or not base.has(message, path.split("."))]
+    if unknown:
+        raise invalid(
+            tuple(Violation("read_mask", f'names "{path[:100]}", which does not exist.') for path in unknown)
+        )
+    mask: dict[str, Any] = {}
+    for path in sorted(wanted, key=lambda path: path.count(".")):
+        _add(mask, [base.camel(name) for name in path.split(".")])
+    return mask
+
+
+def _add(mask: dict[str, Any], names: list[str]) -> None:
+    name, *rest = names
+    if not rest:
+        mask[name] = {}
+    elif name not in mask:
+        mask[name] = {}
+        _add(mask[name], rest)
+    elif mask[name]:  # an empty one keeps all already
+        _add(mask[name], rest)
+
+
+def apply_mask(mask: Mask, answer: Mapping[str, Any]) -> dict[str, Any]:
+    if not mask:
+        return dict(answer)
+    return {name: _kept(inner, answer[name]) for name, inner in mask.items() if name in answer}
+
+
+def _kept(mask: Mask, value: Any) -> Any:
+    if not mask:
+        return value
+    if isinstance(value, Mapping):
+        return apply_mask(mask, cast("Mapping[str, Any]", value))
+    if isinstance(value, list):
+        return [_kept(mask, item) for item in cast("Iterable[Any]", value)]
+    return value

@@ -1,0 +1,61 @@
+"""Errors as google.rpc.Status. The only place that knows HTTP numbers.
+
+A permanent refusal is never a 5xx: clients would repeat it for half a minute. A Conflict is 400
+FAILED_PRECONDITION, as Google answers where the state of a thing forbids what was asked.
+"""
+
+from typing import Any
+
+from trainshed.core.errors import (
+    AlreadyExists,
+    Conflict,
+    Exhausted,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TrainshedError,
+    Unauthenticated,
+    Unavailable,
+)
+
+_STATUSES: dict[type[TrainshedError], tuple[int, str]] = {
+    Invalid: (400, "INVALID_ARGUMENT"),
+    Conflict: (400, "FAILED_PRECONDITION"),
+    Unauthenticated: (401, "UNAUTHENTICATED"),
+    Forbidden: (403, "PERMISSION_DENIED"),
+    NotFound: (404, "NOT_FOUND"),
+    AlreadyExists: (409, "ALREADY_EXISTS"),
+    Exhausted: (429, "RESOURCE_EXHAUSTED"),
+    Unavailable: (503, "UNAVAILABLE"),
+}
+
+
+def to_http(error: TrainshedError) -> tuple[int, dict[str, Any]]:
+    """The HTTP number and the body of the answer."""
+    for cls in type(error).__mro__:
+        if found := _STATUSES.get(cls):
+            return found[0], _body(error, *found)
+    return 500, INTERNAL
+
+
+def _body(error: TrainshedError, code: int, status: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {"code": code, "message": error.message, "status": status}
+    if isinstance(error, Invalid) and error.violations:
+        answer["details"] = [
+            {
+                "@type": "type.googleapis.com/google.rpc.BadRequest",
+                "fieldViolations": [
+                    {"field": one.field, "description": one.description} for one in error.violations
+                ],
+            }
+        ]
+    return {"error": answer}
+
+
+INTERNAL: dict[str, Any] = {
+    "error": {
+        "code": 500,
+        "message": "Something went wrong in the server; its log says what.",
+        "status": "INTERNAL",
+    }
+}

@@ -1,0 +1,58 @@
+"""Bodies and offers the wire tests start from: small, valid, and changed by each test as it needs."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from trainshed.catalogue import load_catalogue
+from trainshed.core.errors import Invalid
+from trainshed.core.job import Job, Status
+from trainshed.wire.custom_job import Draft, Offer, parse_custom_job
+
+NOW = datetime(2026, 1, 31, 12, 0, 0, 5, UTC)
+OFFER = Offer(
+    catalogue=load_catalogue(),
+    refuse_image=lambda image: f"The image {image} cannot run here." if "refused" in image else None,
+)
+
+
+def a_pool(**changes: object) -> dict[str, Any]:
+    pool: dict[str, Any] = {
+        "machineSpec": {"machineType": "n1-standard-4"},
+        "replicaCount": "1",
+        "containerSpec": {"imageUri": "trainshed/python:3", "args": ["-c", "pass"]},
+    }
+    return {name: value for name, value in (pool | changes).items() if value is not None}
+
+
+def a_body(*pools: Mapping[str, object], **spec: object) -> dict[str, Any]:
+    return {"displayName": "mine", "jobSpec": {"workerPoolSpecs": list(pools) or [a_pool()], **spec}}
+
+
+def parsed(body: Mapping[str, object]) -> Draft:
+    return parse_custom_job(body, OFFER)
+
+
+def faults(body: Mapping[str, object]) -> dict[str, str]:
+    """The violations by field; nothing where the body is good."""
+    try:
+        parsed(body)
+    except Invalid as error:
+        assert len({one.field for one in error.violations}) == len(error.violations)
+        return {one.field: one.description for one in error.violations}
+    return {}
+
+
+def a_job(body: Mapping[str, object] | None = None, **status: Any) -> Job:
+    draft = parsed(body or a_body())
+    return Job(
+        id="123",
+        project="p1",
+        location="us-central1",
+        display_name=draft.display_name,
+        spec=draft.spec,
+        labels=draft.labels,
+        extras=draft.extras,
+        created_at=NOW,
+        status=Status(**status),
+    )

@@ -1,0 +1,132 @@
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainshed.core.errors import Invalid
+from trainshed.core.query import All, Any, Compare, Condition, Field, Not, Op
+from trainshed.wire.job_filter import parse_filter, parse_order_by
+
+A = Compare(Field.STATE, Op.EQ, "RUNNING")
+B = Compare(Field.STATE, Op.EQ, "FAILED")
+C = Compare(Field.DISPLAY_NAME, Op.EQ, "c")
+TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+def test_no_filter_is_no_condition(text: str) -> None:
+    assert parse_filter(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ('display_name="c"', C),
+        ("displayName = c", C),
+        ('display_name!="c"', Compare(Field.DISPLAY_NAME, Op.NE, "c")),
+        ('display_name:"my_job_*"', Compare(Field.DISPLAY_NAME, Op.LIKE, "my_job_*")),
+        ('display_name="my_job_*"', Compare(Field.DISPLAY_NAME, Op.LIKE, "my_job_*")),
+        ('display_name!="my_*"', Not(Compare(Field.DISPLAY_NAME, Op.LIKE, "my_*"))),
+        ("display_name:job", Compare(Field.DISPLAY_NAME, Op.LIKE, "*job*")),
+        ('state="JOB_STATE_RUNNING"', A),
+        ("state=RUNNING", A),
+        ("state!=JOB_STATE_FAILED", Compare(Field.STATE, Op.NE, "FAILED")),
+        ("state=EXPIRED", Compare(Field.STATE, Op.EQ, "EXPIRED")),
+        ('create_time>="2026-01-31T12:00:00Z"', Compare(Field.CREATED, Op.GE, TIME)),
+        ("createTime<2026-01-31T13:00:00+01:00", Compare(Field.CREATED, Op.LT, TIME)),
+        ('update_time="2026-01-31T12:00:00Z"', Compare(Field.UPDATED, Op.EQ, TIME)),
+        ('startTime!="2026-01-31T12:00:00Z"', Compare(Field.STARTED, Op.NE, TIME)),
+        ('end_time > "2026-01-31T12:00:00.000Z"', Compare(Field.ENDED, Op.GT, TIME)),
+        ("labels.k=v", Compare(Field.LABEL, Op.EQ, "v", "k")),
+        ('labels."k"!="v"', Compare(Field.LABEL, Op.NE, "v", "k")),
+        ("labels.my-key:*", Compare(Field.LABEL, Op.LIKE, "*", "my-key")),
+        ("labels.k=v*", Compare(Field.LABEL, Op.LIKE, "v*", "k")),
+        ("labels:k", Compare(Field.LABEL, Op.LIKE, "*", "k")),
+        ('name="projects/p/locations/l/customJobs/12"', Compare(Field.ID, Op.EQ, "12")),
+    ],
+)
+def test_a_comparison_is_understood(text: str, condition: Condition) -> None:
+    assert parse_filter(text) == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("state=RUNNING AND state=FAILED", All((A, B))),
+        ("state=RUNNING state=FAILED", All((A, B))),
+        ("state=RUNNING OR state=FAILED", Any((A, B))),
+        ("display_name=c AND state=RUNNING OR state=FAILED", All((C, Any((A, B))))),
+        ("(display_name=c AND state=RUNNING) OR state=FAILED", Any((All((C, A)), B))),
+        ("NOT state=RUNNING", Not(A)),
+        ("-state=RUNNING", Not(A)),
+        ("NOT (state=RUNNING OR state=FAILED) display_name=c", All((Not(Any((A, B))), C))),
+    ],
+)
+def test_comparisons_are_combined_as_in_googles_lists(text: str, condition: Condition) -> None:
+    assert parse_filter(text) == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("colour=red", '"colour" is not known here; display_name, state'),
+        ("job_spec.network=x", '"job_spec.network" is not known'),
+        ("labels.a.b=x", "not known"),
+        ("state=BROKEN", '"BROKEN" is not a state; QUEUED'),
+        ("state>RUNNING", "> cannot be used here; = != can"),
+        ("create_time:x", ": cannot be used here"),
+        ("create_time>yesterday", "must be a time"),
+        ("labels.k>v", "> cannot be used with labels"),
+        ("labels=x", "labels.KEY"),
+        ("display_name=~x", "=~ is not known here"),
+        ("state", '"state" must be compared'),
+        ("state=", "A value is expected behind ="),
+        ("(state=RUNNING", "A parenthesis is not closed"),
+        ("state=RUNNING)", "is not expected here"),
+        ("state=RUNNING AND", "but the filter ends"),
+        ("OR state=RUNNING", 'not "OR"'),
+        ("=RUNNING", "is expected here"),
+        ('state="RUNNING', "never closed"),
+        ("(" * 60 + "state=RUNNING" + ")" * 60, "nested"),
+        ("state=FAILED " * 201, "more than 200 comparisons"),
+        ("NOT " * 60 + "state=FAILED", "nested"),
+        ("x" * 20_001, "characters long"),
+    ],
+)
+def test_what_is_not_understood_is_refused_with_a_sentence(text: str, told: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_filter(text)
+    (violation,) = caught.value.violations
+    assert violation.field == "filter"
+    assert told in violation.description
+
+
+@given(st.text(alphabet='state=!:<>()"-.* ANDORT\\x', max_size=40) | st.text(max_size=40))
+def test_any_text_is_understood_or_refused(text: str) -> None:
+    try:
+        parse_filter(text)
+    except Invalid as error:
+        assert error.violations
+
+
+@pytest.mark.parametrize(
+    ("text", "oldest_first"),
+    [
+        ("", False),
+        ("create_time desc", False),
+        ("createTime desc", False),
+        ("create_time", True),
+        ("create_time asc", True),
+    ],
+)
+def test_the_order_is_by_time_of_creation(text: str, oldest_first: bool) -> None:
+    assert parse_order_by(text) is oldest_first
+
+
+@pytest.mark.parametrize(
+    "text", ["display_name", "create_time up", "create_time,state", "create_time desc desc"]
+)
+def test_another_order_is_refused_with_those_there_are(text: str) -> None:
+    with pytest.raises(Invalid, match='must be "create_time" or "create_time desc"'):
+        parse_order_by(text)

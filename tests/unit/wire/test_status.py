@@ -1,0 +1,50 @@
+import pytest
+
+from trainshed.core import errors
+from trainshed.wire.status import INTERNAL, to_http
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "status"),
+    [
+        (errors.Conflict("It is running."), 400, "FAILED_PRECONDITION"),
+        (errors.Unauthenticated(), 401, "UNAUTHENTICATED"),
+        (errors.Forbidden(), 403, "PERMISSION_DENIED"),
+        (errors.NotFound(), 404, "NOT_FOUND"),
+        (errors.AlreadyExists(), 409, "ALREADY_EXISTS"),
+        (errors.Exhausted(), 429, "RESOURCE_EXHAUSTED"),
+        (errors.Unavailable(), 503, "UNAVAILABLE"),
+    ],
+)
+def test_an_error_becomes_googles_status(error: errors.TrainshedError, code: int, status: str) -> None:
+    assert to_http(error) == (
+        code,
+        {"error": {"code": code, "message": error.message, "status": status}},
+    )
+
+
+def test_every_violation_is_in_the_details() -> None:
+    violations = (errors.Violation("a.b", "is required."), errors.Violation("c", "is wrong."))
+    code, body = to_http(errors.Invalid(violations, "Two things."))
+    assert code == 400
+    assert body["error"]["status"] == "INVALID_ARGUMENT"
+    assert body["error"]["details"] == [
+        {
+            "@type": "type.googleapis.com/google.rpc.BadRequest",
+            "fieldViolations": [
+                {"field": "a.b", "description": "is required."},
+                {"field": "c", "description": "is wrong."},
+            ],
+        }
+    ]
+
+
+def test_every_class_of_error_has_a_status_of_its_own() -> None:
+    classes = errors.TrainshedError.__subclasses__()
+    found = {to_http(cls(()) if cls is errors.Invalid else cls())[1]["error"]["status"] for cls in classes}
+    assert len(found) == len(classes)
+    assert "INTERNAL" not in found
+
+
+def test_an_error_without_a_class_is_an_internal_one() -> None:
+    assert to_http(errors.TrainshedError("?")) == (500, INTERNAL)
