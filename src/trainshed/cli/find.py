@@ -1,0 +1,56 @@
+"""From what a person calls a job to the job: an id, the beginning of one, a display name, a full name.
+
+A wrong guess would end or delete another's work, so what could mean two jobs is refused with both named.
+"""
+
+import re
+from datetime import UTC, datetime
+from itertools import islice
+
+from trainshed.cli import words
+from trainshed.cli.failure import Failure
+from trainshed.client import ApiError, Client, Json
+
+SHOWN = 10  # candidates named in the error
+SEARCHED = 1000  # the latest jobs whose ids are compared with a prefix
+
+
+def find(client: Client, called: str) -> Json:
+    """The one job meant, as the server tells it."""
+    if called.startswith("projects/"):
+        return client.get(called)
+    if re.fullmatch(r"[A-Za-z0-9._-]+", called):
+        try:
+            return client.get(called)
+        except ApiError as error:
+            if error.status not in ("NOT_FOUND", "INVALID_ARGUMENT"):
+                raise
+    named = client.jobs(filter=f"display_name={quoted(called)}", limit=SHOWN + 1)
+    found = [job for job in named if job.get("displayName") == called]  # to the filter, `*` is any text
+    if not found:
+        latest = client.jobs(limit=SEARCHED)
+        found = list(islice((job for job in latest if words.identity(job).startswith(called)), SHOWN + 1))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Failure(
+            f"there is no job {called!r} in {client.project}/{client.location}",
+            ["list them with: trainshed ls --all-locations", "choose others with --project and --location"],
+        )
+    raise Failure(f"{called!r} could mean several jobs; say which by its id", _candidates(found))
+
+
+def _candidates(found: list[Json]) -> list[str]:
+    now = datetime.now(UTC)
+    lines = [
+        f"{words.identity(job)}  {job.get('displayName', '')}  {words.state(job.get('state'))}"
+        f"  {words.age(job.get('createTime'), now)} ago"
+        for job in found[:SHOWN]
+    ]
+    return lines if len(found) <= SHOWN else [*lines, "and more"]
+
+
+def quoted(text: str) -> str:
+    """The text as a string of the filter language."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

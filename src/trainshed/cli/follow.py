@@ -1,0 +1,131 @@
+"""Following a job: its lines as they come, why it waits while there are none, its outcome as an exit code."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterable
+
+import click
+
+from trainshed.cli import words
+from trainshed.cli.paint import Paint, harmless
+from trainshed.client import Client, ClientError, Json
+
+COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "red")
+DETACHED = 130
+
+
+class Printer:
+    """Writes log lines to stdout, each at once: as they were into a pipe, made harmless to a terminal."""
+
+    def __init__(self, *, prefix: bool, as_json: bool, width: int = 0) -> None:
+        self._prefix = prefix
+        self._as_json = as_json
+        self._width = width
+        self._terminal = sys.stdout.isatty()
+        self._paint = Paint.for_stdout()
+        self._prefixes: dict[str, str] = {}
+        self._attempt = 0
+        self.printed = False
+
+    def print_all(self, lines: Iterable[Json]) -> None:
+        out = sys.stdout.buffer
+        for line in lines:
+            self.printed = True
+            out.write(encoded(self.text(line)) + b"\n")
+            out.flush()
+
+    def text(self, line: Json) -> str:
+        if self._as_json:
+            return json.dumps(line)
+        attempt: int = line.get("attempt", 0)
+        if attempt > self._attempt:
+            self._attempt = attempt
+            click.echo(f"-- attempt {attempt} --", err=True)
+        text: str = line.get("text", "")
+        text = harmless(text) if self._terminal else text
+        return self._prefix_of(line.get("task", "")) + text if self._prefix else text
+
+    def _prefix_of(self, task: str) -> str:
+        if task not in self._prefixes:
+            colour = COLOURS[len(self._prefixes) % len(COLOURS)]
+            self._prefixes[task] = self._paint(f"{task:<{self._width}} |", colour) + " "
+        return self._prefixes[task]
+
+
+def printer(job: Json, *, as_json: bool, single: bool = False) -> Printer:
+    counts = [(at, words.pool_count(pool)) for at, pool in enumerate(words.pools(job))]
+    longest = max((len(f"workerpool{at}-{count - 1}") for at, count in counts if count), default=0)
+    many = sum(count for _, count in counts) > 1 and not single
+    return Printer(prefix=many, as_json=as_json, width=longest)
+
+
+def follow_to_end(client: Client, job: Json, *, as_json: bool) -> int:
+    """Prints until the job has ended; returns the code to exit with. Ctrl-C leaves the job alone."""
+    identity = words.identity(job)
+    show = printer(job, as_json=as_json)
+    done = threading.Event()
+    threading.Thread(target=_say_why_it_waits, args=(client, job, show, done), daemon=True).start()
+    try:
+        show.print_all(client.tail(job["name"], follow=True))
+        client.wait(job["name"])
+    except KeyboardInterrupt:
+        click.echo(
+            f"\ndetached: the job goes on. Come back with: trainshed logs -f {identity}\n"
+            f"or end it with: trainshed cancel {identity}",
+            err=True,
+        )
+        return DETACHED
+    finally:
+        done.set()
+    status = client.status(job["name"])
+    click.echo(verdict(status), err=True)
+    return exit_code(status)
+
+
+def _say_why_it_waits(client: Client, job: Json, show: Printer, done: threading.Event) -> None:
+    """While nothing is printed, say what the job waits for, once for each reason."""
+    said = ""
+    pause = 1.0
+    while not done.wait(pause) and not show.printed:
+        pause = 5.0
+        try:
+            with client.another() as own:
+                status = own.status(job["name"])
+        except ClientError:
+            continue  # the main thread meets the same trouble and reports it
+        waiting = words.part(status, "waiting")
+        message = " ".join(filter(None, (waiting.get("message"), waiting.get("remedy"))))
+        if message and message != said and not show.printed:
+            said = message
+            click.echo(f"waiting: {message}", err=True)
+
+
+def verdict(status: Json) -> str:
+    """The outcome in one sentence, coloured by what it is."""
+    word = words.state(status.get("state"))
+    name = str(status.get("name", "")).rsplit("/", 1)[-1]
+    failure = words.part(status, "failure")
+    reason = f": {failure['message']}" if failure.get("message") else ""
+    return f"{name} {Paint.for_stderr().state(word)}{reason}"
+
+
+def exit_code(status: Json) -> int:
+    """0 for success, the code of the replica that failed first where it is known, else 1."""
+    if words.state(status.get("state")) == "SUCCEEDED":
+        return 0
+    failure = words.part(status, "failure")
+    replicas: list[Json] = words.parts(status, "replicas")
+    blamed = [one for one in replicas if one.get("task") == failure.get("task")]
+    ended = words.part(blamed[0], "exit") if blamed else {}
+    if ended.get("signal"):
+        return 128 + int(ended["signal"])
+    return int(ended.get("code") or 1)
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8; bytes that were none come out as they went in."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")

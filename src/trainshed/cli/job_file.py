@@ -1,0 +1,184 @@
+"""A job's YAML file: read, checked for what no server could see, its lines remembered for the errors to come.
+
+Three shapes mean the same: a CustomJob ({displayName, jobSpec}), a CustomJobSpec as gcloud's --config takes
+it ({workerPoolSpecs, …}), and the two in one ({displayName, workerPoolSpecs, …}). What fields mean is the
+server's business; here only the form is checked.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import yaml
+
+from trainshed.cli.failure import Failure
+from trainshed.cli.options import told
+from trainshed.client import Json, Violation
+
+EXAMPLE = """workerPoolSpecs:
+- machineSpec: {machineType: n1-standard-4}
+  replicaCount: 1
+  containerSpec: {imageUri: "trainshed/python:3", command: [python, -c, "print('hello')"]}"""
+OUTER = ("displayName", "labels", "encryptionSpec")  # what belongs to the job beside its spec
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's reading of plain words: `yes` is a word, `12:30` is no number, a date is its text."""
+
+
+_WORDS = (
+    ("null", r"(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("bool", r"(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    ("int", r"(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$", list("-+0123456789")),
+    (
+        "float",
+        r"(?:[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+        list("-+0123456789."),
+    ),
+    ("merge", r"<<$", ["<"]),
+)
+_Loader.yaml_implicit_resolvers = {}
+for _word, _pattern, _first in _WORDS:
+    cast(Any, _Loader).add_implicit_resolver(f"tag:yaml.org,2002:{_word}", re.compile(_pattern), _first)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """The CustomJob to send, and where in the file each part of it stands."""
+
+    name: str
+    body: Json
+    lines: dict[str, int]  # a field's path, folded, to its line
+    bare: bool  # the spec stands at the top of the file
+
+    def located(self, violation: Violation) -> str:
+        """`file:line: field: what is wrong`, with the line of the nearest thing that is in the file."""
+        path = folded(violation.field)
+        for prefix in ("customjob.", "jobspec." if self.bare else ""):
+            path = path.removeprefix(prefix)
+        while path and path not in self.lines:
+            path = path.rpartition(".")[0] if not path.endswith("]") else path.rpartition("[")[0]
+        where = f"{self.name}:{self.lines[path]}" if path else self.name
+        return f"{where}: {told(violation)}"
+
+
+def read(name: str, text: str | bytes) -> JobFile:
+    """Raises Failure with every fault of form and its line."""
+    try:
+        content, lines = _parsed(name, text)
+    except yaml.MarkedYAMLError as error:
+        raise Failure(*_explained(name, error)) from error
+    except yaml.YAMLError as error:
+        raise Failure(f"{name} is not YAML: {' '.join(str(error).split())}") from error
+    except ValueError as error:
+        raise Failure(f"{name} has a value that cannot be read: {error}") from error
+    return _shaped(name, content, lines)
+
+
+def _parsed(name: str, text: str | bytes) -> tuple[object, dict[str, int]]:
+    loader: Any = _Loader(text)
+    root: Any = loader.get_single_node()
+    if root is None:
+        raise Failure(f"{name} is empty; a small job reads:", EXAMPLE.splitlines())
+    faults = list(_faults(name, root))
+    if faults:
+        raise Failure(f"{name} cannot be used", faults)
+    lines = dict(_lines(root, ""))  # before construction: that dissolves merge keys
+    return loader.construct_document(root), lines
+
+
+def folded(path: str) -> str:
+    """snake_case and camelCase are one: `job_spec.worker_pool_specs[0]` is `jobspec.workerpoolspecs[0]`."""
+    return path.replace("_", "").lower()
+
+
+def _shaped(name: str, content: object, lines: dict[str, int]) -> JobFile:
+    if not isinstance(content, dict):
+        raise Failure(
+            f"{name} does not hold a job: fields were expected; a small one reads:", EXAMPLE.splitlines()
+        )
+    fields = cast(Json, content)
+    try:
+        json.dumps(fields, allow_nan=False)
+    except ValueError as error:
+        raise Failure(f"{name} has a value that JSON cannot carry: {error}") from error
+    by_name = {folded(key): key for key in fields}
+    if "jobspec" in by_name:
+        body = {_outer(key): value for key, value in fields.items()}
+        return JobFile(name, body, lines, bare=False)
+    if "workerpoolspecs" not in by_name:
+        raise Failure(
+            f"{name} has neither jobSpec nor workerPoolSpecs at its top: {', '.join(fields) or 'nothing'}",
+            ["a small job reads:", *EXAMPLE.splitlines()],
+        )
+    outer = {_outer(key): value for key, value in fields.items() if _outer(key) in OUTER}
+    spec = {key: value for key, value in fields.items() if _outer(key) not in OUTER}
+    return JobFile(name, {**outer, "jobSpec": spec}, lines, bare=True)
+
+
+def _outer(key: str) -> str:
+    """The name as the API writes it, for the few names this file must know."""
+    known = {folded(one): one for one in (*OUTER, "jobSpec")}
+    return known.get(folded(key), key)
+
+
+def _lines(node: Any, path: str) -> Iterator[tuple[str, int]]:
+    if path:
+        yield folded(path), node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in cast(list[tuple[Any, Any]], node.value):
+            if isinstance(key, yaml.ScalarNode):
+                inner = f"{path}.{key.value}" if path else str(key.value)
+                yield from _lines(value, inner)
+                yield folded(inner), key.start_mark.line + 1
+    elif isinstance(node, yaml.SequenceNode):
+        for at, value in enumerate(cast(list[Any], node.value)):
+            yield from _lines(value, f"{path}[{at}]")
+
+
+def _faults(name: str, node: Any, within: tuple[int, ...] = ()) -> Iterator[str]:
+    """What YAML lets pass and nobody means: a key twice, a key that is no name, a thing inside itself."""
+    if id(node) in within:
+        yield f"{name}:{node.start_mark.line + 1}: this part contains itself"
+        return
+    if isinstance(node, yaml.SequenceNode):
+        for value in cast(list[Any], node.value):
+            yield from _faults(name, value, (*within, id(node)))
+    if not isinstance(node, yaml.MappingNode):
+        return
+    first: dict[str, int] = {}
+    for key, value in cast(list[tuple[Any, Any]], node.value):
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in (
+            "tag:yaml.org,2002:str",
+            "tag:yaml.org,2002:merge",
+        ):
+            yield f"{name}:{line}: a field's name is plain text; quote it if it must be {_source(key)}"
+        elif key.value in first:
+            yield f"{name}:{line}: {key.value} is here a second time, after line {first[key.value]}"
+        else:
+            first[key.value] = line
+        yield from _faults(name, value, (*within, id(node)))
+
+
+def _source(node: Any) -> str:
+    return repr(node.value) if isinstance(node, yaml.ScalarNode) else "something else"
+
+
+def _explained(name: str, error: yaml.MarkedYAMLError) -> tuple[str, list[str]]:
+    mark: Any = error.problem_mark or error.context_mark
+    where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+    problem = error.problem or "it cannot be read"
+    details: list[str] = []
+    if mark and (snippet := mark.get_snippet(indent=0)):
+        details += cast(str, snippet).splitlines()
+    if "'\\t'" in problem:
+        details.append("indent with spaces: YAML allows no tabs there")
+    elif re.search(r"mapping values are not allowed", problem):
+        details.append("a text with a colon and a space in it needs quotes; or the indentation is off")
+    elif "single document" in str(error.context):
+        details.append("one file is one job: submit each part after --- by itself")
+    return f"{where}: {problem}", details

@@ -1,0 +1,83 @@
+"""What several commands take: which server, which project; and how a server's refusal reads."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from trainshed.cli.failure import Failure
+from trainshed.client import ApiError, Client, ClientError, Target, Unreachable, Violation, discover
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def targeted(function: Callable[Concatenate[Target, P], R]) -> Callable[..., R]:
+    """Gives a command --url, --project and --location, and the Target they make as its first argument."""
+
+    @click.option("--url", metavar="URL", help="The server's address. [default: the one running here]")
+    @click.option("--project", metavar="NAME", help="The project. [default: TRAINSHED_PROJECT or gcloud's]")
+    @click.option(
+        "--location", metavar="NAME", help="The location. [default: TRAINSHED_LOCATION or gcloud's]"
+    )
+    @functools.wraps(function)
+    def wrapped(url: str | None, project: str | None, location: str | None, *args: Any, **kwargs: Any) -> R:
+        try:
+            target = discover(url=url, project=project, location=location)
+        except ClientError as error:
+            raise Failure(str(error)) from error
+        try:
+            return function(target, *args, **kwargs)
+        except ClientError as error:
+            raise explain(error, target) from error
+
+    return wrapped
+
+
+def connected(function: Callable[Concatenate[Client, P], R]) -> Callable[..., R]:
+    """As `targeted`, with a Client as the first argument."""
+
+    @functools.wraps(function)
+    def wrapped(target: Target, *args: Any, **kwargs: Any) -> R:
+        with Client.of(target) as client:
+            return function(client, *args, **kwargs)
+
+    return targeted(wrapped)
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+
+def explain(error: ClientError, target: Target) -> Failure:
+    if isinstance(error, Unreachable):
+        return Failure(
+            f"no server answers at {error.url} ({error.cause})",
+            [
+                f"the address comes from {target.url_from}",
+                "start a server with: trainshed up",
+                "or name another with --url or TRAINSHED_URL",
+            ],
+        )
+    if not isinstance(error, ApiError):
+        return Failure(str(error))
+    if error.code in (401, 403):
+        found = f"the token comes from {target.token_from}"
+        if target.token is None:
+            found = f"no token was found: there is no {target.token_from}, and TRAINSHED_TOKEN is not set"
+        return Failure(error.message, [found, "the server keeps its token in the file `token` in its home"])
+    return Failure(error.message, violations(error.violations))
+
+
+def violations(found: tuple[Violation, ...]) -> list[str]:
+    return [told(one) for one in found]
+
+
+def told(violation: Violation) -> str:
+    """The field and what is wrong with it: a sentence of its own, or one that the field begins."""
+    sentence = violation.description
+    return (
+        f"{violation.field}{':' if sentence[:1].isupper() else ''} {sentence}"
+        if violation.field
+        else sentence
+    )

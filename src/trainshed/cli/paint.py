@@ -1,0 +1,77 @@
+"""Colour, and making foreign text harmless on a terminal.
+
+Only a terminal is painted, and not where NO_COLOR asks for none. Text for a file or a pipe is never touched.
+"""
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "bold": 1, "dim": 2}
+STATES = {
+    "SUCCEEDED": "green",
+    "RUNNING": "cyan",
+    "FAILED": "red",
+    "CANCELLED": "dim",
+    "CANCELLING": "yellow",
+    "PENDING": "yellow",
+    "QUEUED": "yellow",
+}
+_COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
+_SEQUENCE = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links
+    r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"  # device control and its kin
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: cursor, erase
+    r"|\x1b[ -/]*[0-~]"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    on: bool
+
+    @classmethod
+    def for_stdout(cls) -> "Paint":
+        return cls(_wanted(sys.stdout))
+
+    @classmethod
+    def for_stderr(cls) -> "Paint":
+        return cls(_wanted(sys.stderr))
+
+    def __call__(self, text: str, colour: str | None) -> str:
+        return f"\x1b[{CODES[colour]}m{text}\x1b[0m" if self.on and colour else text
+
+    def state(self, word: str) -> str:
+        return self(word, STATES.get(word.strip()))
+
+
+def _wanted(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def harmless(text: str) -> str:
+    """A program's line for a terminal: its colours stay; what moves the cursor or talks to the terminal goes.
+
+    Of a progress bar that redraws itself with carriage returns, the last picture is kept.
+    """
+    if text.isprintable():
+        return text
+    text = next((part for part in reversed(text.split("\r")) if part), "")
+    pieces = _COLOUR.split(text)
+    # Odd places hold the colours, even places what is between them.
+    shown = [piece if at % 2 else _plain(piece) for at, piece in enumerate(pieces)]
+    return "".join(shown) + ("\x1b[0m" if len(pieces) > 1 else "")
+
+
+def _plain(text: str) -> str:
+    return _CONTROL.sub(_visible, _SEQUENCE.sub("", text))
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code >= 0xD800:
+        return "\ufffd"  # a byte that was no UTF-8
+    return f"^{chr(code ^ 0x40)}" if code < 0x80 else f"\\x{code:02x}"

@@ -1,0 +1,166 @@
+"""`trainshed show`: one job on one screen, what matters most first."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import cast
+
+import click
+
+from trainshed.cli import words
+from trainshed.cli.options import as_json, connected
+from trainshed.cli.paint import Paint
+from trainshed.client import Client, Json
+
+LAST_EVENTS = 8
+ROLES = ("primary", "workers", "servers", "evaluator")
+
+
+@click.command("show", short_help="Show everything about a job: why it waits, how it runs, why it failed.")
+@click.argument("job")
+@as_json
+@connected
+def command(client: Client, job: str, as_json: bool) -> None:
+    """Show everything about a job: why it waits, how it runs, why it failed.
+
+    \b
+    Example:
+      trainshed show digits
+    """
+    from trainshed.cli.find import find
+
+    found = find(client, job)
+    status = client.status(found["name"])
+    events = client.events(found["name"])
+    if as_json:
+        click.echo(json.dumps({"job": found, "status": status, "events": events}, indent=2))
+        return
+    click.echo("\n\n".join(filter(None, (_summary(found, status), *_parts(found, status, events)))))
+
+
+def _summary(job: Json, status: Json) -> str:
+    """The lines of `Word  value`; what there is nothing to say about is left out."""
+    paint = Paint.for_stdout()
+    lines = [
+        f"{paint(f'{word:<9}', 'dim')} {value}" if word else f"{'':<9} {value}"
+        for word, value in _facts(job, status, paint)
+        if value
+    ]
+    return "\n".join(lines)
+
+
+def _facts(job: Json, status: Json, paint: Paint) -> Iterator[tuple[str, str]]:
+    spec = words.part(job, "jobSpec")
+    yield "Job", f"{paint(str(job.get('displayName', '')), 'bold')} ({words.identity(job)})"
+    attempt = status.get("attempt") or 0
+    state = paint.state(words.state(status.get("state") or job.get("state")))
+    position = f", place {status['position']} in the queue" if status.get("position") else ""
+    yield "State", state + (f", attempt {attempt}" if attempt else "") + position
+    waiting = words.part(status, "waiting")
+    if waiting:
+        yield "Waits", f"{waiting.get('message', '')} [{waiting.get('reason', '')}]"
+        yield "Remedy", str(waiting.get("remedy") or "")
+    failure = words.part(status, "failure")
+    if failure:
+        yield "Failure", f"{paint(str(failure.get('message', '')), 'red')} [{failure.get('reason', '')}]"
+        task = failure.get("task")
+        if task:
+            yield "", f"its log: trainshed logs {words.identity(job)} --replica {task}"
+    for cut in words.parts(status, "cuts"):
+        yield "Cut", _cut(cut)
+    yield from _moments(words.part(status, "times"))
+    labels = words.part(job, "labels")
+    yield "Labels", ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    yield "Output", str(words.part(spec, "baseOutputDirectory").get("outputUriPrefix") or "")
+    scheduling = words.part(spec, "scheduling")
+    yield "Rules", ", ".join(f"{key} {json.dumps(value).strip(chr(34))}" for key, value in scheduling.items())
+    yield "Resource", str(job.get("name", ""))
+
+
+def _cut(cut: object) -> str:
+    if isinstance(cut, dict):
+        fields = cast(Json, cut)
+        return str(fields.get("message") or ", ".join(f"{key} {value}" for key, value in fields.items()))
+    return str(cut)
+
+
+def _moments(times: Json) -> Iterator[tuple[str, str]]:
+    """When each step was, and how long the one before it took."""
+    now = datetime.now(UTC)
+    steps = (("created", ""), ("admitted", "waited"), ("started", "prepared in"), ("ended", "ran"))
+    before: datetime | None = None
+    for step, took in steps:
+        at = words.moment(times.get(step))
+        if at is None:
+            continue
+        length = f"{took} {words.span(at - before)}" if before and took else f"{words.span(now - at)} ago"
+        yield step.capitalize(), f"{words.clock(times[step])} ({length})"
+        before = at
+
+
+def _parts(job: Json, status: Json, events: list[Json]) -> Iterator[str]:
+    from trainshed.cli.events import drawn
+    from trainshed.cli.table import table
+
+    rows = [_pool(at, pool) for at, pool in enumerate(words.pools(job)) if words.pool_count(pool)]
+    if rows:
+        headers = ["POOL", "ROLE", "REPLICAS", "MACHINE", "ACCELERATORS", "IMAGE", "RUNS"]
+        yield "Pools\n" + table(headers, rows, indent="  ")
+    replicas: list[Json] = words.parts(status, "replicas")
+    if replicas:
+        headers = ["REPLICA", "PHASE", "RESTARTS", "RAN", "NODE", "CPUS", "MEMORY", "GPUS", "PORT", "EXIT"]
+        yield "Replicas\n" + table(headers, [_replica(one) for one in replicas], indent="  ")
+    if events:
+        title = (
+            "Events" if len(events) <= LAST_EVENTS else f"Events (the last {LAST_EVENTS} of {len(events)})"
+        )
+        yield f"{title}\n{drawn(events[-LAST_EVENTS:], indent='  ')}"
+
+
+def _pool(at: int, pool: Json) -> list[str]:
+    machine = words.part(pool, "machineSpec")
+    container = words.part(pool, "containerSpec")
+    package = words.part(pool, "pythonPackageSpec")
+    kind = machine.get("acceleratorType")
+    module = ["python", "-m", str(package["pythonModule"])] if package.get("pythonModule") else []
+    args = words.parts(container, "args") or words.parts(package, "args")
+    runs = [*module, *map(str, words.parts(container, "command")), *map(str, args)]
+    return [
+        str(at),
+        ROLES[at] if at < len(ROLES) else "",
+        str(words.pool_count(pool)),
+        str(machine.get("machineType") or ""),
+        f"{machine.get('acceleratorCount') or 1} {kind}" if kind else "",
+        str(container.get("imageUri") or package.get("executorImageUri") or ""),
+        " ".join(map(_argument, runs)),
+    ]
+
+
+def _argument(text: str) -> str:
+    """One argument on one line, quoted where it would read as several. For eyes, not for a shell."""
+    plain = " ".join(text.split())
+    return plain if text and plain == text and " " not in plain else repr(plain)
+
+
+def _replica(replica: Json) -> list[str]:
+    started = words.moment(replica.get("startTime"))
+    ended = words.moment(replica.get("endTime")) or datetime.now(UTC)
+    return [
+        str(replica.get("task", "")),
+        str(replica.get("phase", "")),
+        str(replica.get("restarts") or ""),
+        words.span(ended - started) if started else "",
+        str(replica.get("node") or ""),
+        words.number(replica.get("cpus")),
+        words.size(replica["memoryBytes"]) if replica.get("memoryBytes") else "",
+        _gpus(replica.get("gpus")),
+        str(replica.get("port") or ""),
+        words.exit_of(replica),
+    ]
+
+
+def _gpus(value: object) -> str:
+    """Which ones, where they are named; else how many."""
+    if isinstance(value, list):
+        return ",".join(map(str, cast(list[object], value)))
+    return words.number(value or None)

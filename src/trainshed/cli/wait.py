@@ -1,0 +1,47 @@
+"""`trainshed wait`: returns when the job has ended, the moment the server knows."""
+
+import json
+
+import click
+
+from trainshed.cli.failure import Misuse
+from trainshed.cli.options import as_json, connected
+from trainshed.client import Client
+
+TIMED_OUT = 124  # as timeout(1) says it
+
+
+@click.command("wait", short_help="Wait until a job has ended; exit as it did.")
+@click.argument("job")
+@click.option("--timeout", metavar="TIME", help="Give up after this long, such as 90s, 15m, 2h.")
+@as_json
+@connected
+def command(client: Client, job: str, timeout: str | None, as_json: bool) -> int:
+    """Wait until a job has ended; exit as it did.
+
+    \b
+    Example:
+      trainshed wait digits --timeout 15m && echo trained
+    """
+    from trainshed.cli.find import find
+    from trainshed.cli.follow import exit_code, verdict
+    from trainshed.client.api import is_final
+
+    limit = None if timeout is None else seconds(timeout)
+    found = find(client, job)
+    found = client.wait(found["name"], limit)
+    status = client.status(found["name"])
+    click.echo(json.dumps(status, indent=2) if as_json else verdict(status))
+    return exit_code(status) if is_final(found) else TIMED_OUT
+
+
+def seconds(text: str) -> float:
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
+    try:
+        length = float(number) * unit
+    except ValueError:
+        length = -1
+    if not 0 <= length < float("inf"):
+        raise Misuse(f"--timeout {text}: write a length of time as 90s, 15m or 2h")
+    return length

@@ -1,0 +1,100 @@
+"""The server's JSON in words for people: states, ages, durations, sizes, exits."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias, cast
+
+Json: TypeAlias = dict[str, Any]
+
+
+def part(whole: Json, name: str) -> Json:
+    """The object under a name; an empty one where there is none."""
+    found: object = whole.get(name)
+    return cast(Json, found) if isinstance(found, dict) else {}
+
+
+def parts(whole: Json, name: str) -> list[Any]:
+    """The list under a name; an empty one where there is none."""
+    found: object = whole.get(name)
+    return cast(list[Any], found) if isinstance(found, list) else []
+
+
+def pools(job: Json) -> list[Json]:
+    return parts(part(job, "jobSpec"), "workerPoolSpecs")
+
+
+def state(value: object) -> str:
+    return str(value or "UNKNOWN").removeprefix("JOB_STATE_")
+
+
+def identity(job: Json) -> str:
+    """The id, the last part of a resource name."""
+    return str(job.get("name", "")).rsplit("/", 1)[-1]
+
+
+def moment(text: object) -> datetime | None:
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def age(text: object, now: datetime) -> str:
+    at = moment(text)
+    return span(now - at) if at else ""
+
+
+def span(length: timedelta) -> str:
+    """A length of time in its two largest units at most: `20ms`, `3.5s`, `5m 10s`, `2h 5m`, `4d 3h`."""
+    seconds = max(0.0, length.total_seconds())
+    if 0 < seconds < 0.9995:
+        return f"{seconds * 1000:.0f}ms"
+    if 0 < seconds < 9.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    units = (("d", whole // 86400), ("h", whole // 3600 % 24), ("m", whole // 60 % 60), ("s", whole % 60))
+    first = next((at for at, (_, count) in enumerate(units) if count), 0)
+    return " ".join(f"{count}{unit}" for unit, count in units[first : first + 2] if count) or "0s"
+
+
+def clock(text: object, *, date: bool = True) -> str:
+    """Local time, as the person's wall shows it."""
+    at = moment(text)
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S") if at else ""
+
+
+def size(count: object) -> str:
+    number = float(str(count)) if count else 0.0
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number:.3g} {unit}" if number < 1000 else f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.3g} TiB"
+
+
+def number(value: object) -> str:
+    """A count in three digits at most, without a trailing `.0`."""
+    return f"{float(str(value)):.3g}" if value not in (None, "") else ""
+
+
+def exit_of(replica: Json) -> str:
+    found = part(replica, "exit")
+    if not found:
+        return ""
+    text = found.get("text")
+    if text:
+        return str(text)
+    if found.get("signal") is not None:
+        return f"signal {found['signal']}"
+    return f"code {found['code']}" if found.get("code") is not None else "lost"
+
+
+def replica_count(job: Json) -> int:
+    return sum(pool_count(pool) for pool in pools(job))
+
+
+def pool_count(pool: Json) -> int:
+    """An empty pool only holds its place; one that names no count has one replica."""
+    return int(pool.get("replicaCount") or (1 if pool else 0))

@@ -1,0 +1,223 @@
+"""The server's verbs as methods. Jobs are given by id or full resource name; answers are the server's JSON.
+
+One Client is one kept-alive connection: give each thread its own. It never polls: the server pushes.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from urllib.parse import quote, urlencode
+
+from trainshed.client.connection import PAUSES, Connection, Json
+from trainshed.client.discovery import DEFAULT_LOCATION, DEFAULT_PROJECT, Target
+from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable
+
+FINAL = frozenset(
+    {"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
+    | {"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
+)
+WAIT = 30.0  # seconds the server holds one wait open
+PATIENCE = 60.0  # seconds a follower goes on trying to reach a server that went away
+
+
+class Client:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        project: str = DEFAULT_PROJECT,
+        location: str = DEFAULT_LOCATION,
+        *,
+        pauses: tuple[float, ...] = PAUSES,
+    ) -> None:
+        self.url = url
+        self.project = project
+        self.location = location
+        self._token = token
+        self._connection = Connection(url, token, pauses)
+
+    @classmethod
+    def of(cls, target: Target, *, pauses: tuple[float, ...] = PAUSES) -> "Client":
+        return cls(target.url, target.token, target.project, target.location, pauses=pauses)
+
+    def another(self) -> "Client":
+        """A client like this one with a connection of its own, for another thread."""
+        return Client(self.url, self._token, self.project, self.location)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def health(self) -> Json:
+        return self._connection.request("GET", "/healthz")
+
+    def submit(
+        self,
+        display_name: str,
+        job_spec: Json,
+        labels: Mapping[str, str] | None = None,
+        *,
+        key: str | None = None,
+    ) -> Json:
+        """Creates a job and returns it. With the same `key` twice it is still one job."""
+        body: Json = {"displayName": display_name, "jobSpec": job_spec}
+        if labels:
+            body["labels"] = dict(labels)
+        return self.create(body, key=key)
+
+    def create(self, body: Json, *, key: str | None = None) -> Json:
+        """As `submit`, with the whole CustomJob as the caller wrote it."""
+        if key is None:
+            import uuid
+
+            key = str(uuid.uuid4())
+        headers = {"Idempotency-Key": key}
+        return self._connection.request("POST", self._parent(), body, headers=headers, repeatable=True)
+
+    def get(self, job: str) -> Json:
+        return self._connection.request("GET", self._path(job))
+
+    def jobs(
+        self, *, filter: str = "", order_by: str = "", limit: int | None = None, location: str | None = None
+    ) -> Iterator[Json]:
+        """Jobs, newest first unless `order_by` says otherwise; pages are fetched as they are needed."""
+        asked = {"filter": filter, "orderBy": order_by, "pageToken": ""}
+        while limit is None or limit > 0:
+            size = 100 if limit is None else min(100, limit)
+            page = self._connection.request(
+                "GET", self._parent(location) + _query({"pageSize": size, **asked})
+            )
+            found: list[Json] = page.get("customJobs", [])
+            yield from found[:limit]
+            asked["pageToken"] = page.get("nextPageToken", "")
+            limit = None if limit is None else limit - len(found)
+            if not asked["pageToken"]:
+                return
+
+    def cancel(self, job: str) -> None:
+        self._connection.request("POST", self._path(job) + ":cancel", {})
+
+    def delete(self, job: str) -> None:
+        self._connection.request("DELETE", self._path(job))
+
+    def status(self, job: str) -> Json:
+        """Everything known of a job: why it waits, each replica, what was cut, why it failed."""
+        return self._connection.request("GET", self._path(job) + ":status")
+
+    def events(self, job: str) -> list[Json]:
+        answer = self._connection.request("GET", self._path(job) + ":events")
+        return answer.get("events", [])
+
+    def wait(self, job: str, timeout: float | None = None) -> Json:
+        """The job once it has ended, or as it is after `timeout` seconds. Outlasts a server's restart."""
+        until = None if timeout is None else time.monotonic() + timeout
+        patience = _Patience()
+        while True:
+            left = WAIT if until is None else max(0.0, min(WAIT, until - time.monotonic()))
+            path = f"{self._path(job)}:wait?timeout={left:.3f}s"
+            asked_at = time.monotonic()
+            try:
+                answer = self._connection.request("GET", path, timeout=left + 30)
+            except (Unreachable, Interrupted) as error:
+                patience.spend(error)
+                continue
+            patience.restore()
+            if is_final(answer) or (until is not None and time.monotonic() >= until):
+                return answer
+            if time.monotonic() - asked_at < left / 2:
+                time.sleep(0.1)  # something between cuts waits short; do not hammer it
+
+    def tail(
+        self,
+        job: str,
+        *,
+        follow: bool = False,
+        task: str | None = None,
+        attempt: int | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Json]:
+        """Log lines, oldest first, or the last `limit` of them; with `follow` until the job has ended.
+
+        A stream that breaks off is resumed with no line lost or doubled.
+        """
+        chosen = {"task": task, "attempt": attempt}
+        if not follow:
+            yield from self._resumed(job, {**chosen, "limit": limit})
+            return
+        last = ""
+        if limit is not None:
+            for entry in self._resumed(job, {**chosen, "limit": limit}):
+                last = entry.get("insertId", "")
+                yield entry
+        yield from self._resumed(job, {"follow": "true", **chosen}, last)
+
+    def _resumed(self, job: str, asked: Mapping[str, object], after: str = "") -> Iterator[Json]:
+        """The stream's lines behind the given one. The order is total: one id says how far we got."""
+        patience = _Patience()
+        reached = False
+        while True:
+            path = f"{self._path(job)}:tail{_query({**asked, 'after': after})}"
+            try:
+                for line in self._connection.lines(path):
+                    entry: Json = json.loads(line)
+                    after = entry.get("insertId", "")
+                    reached = True
+                    patience.restore()
+                    yield entry
+                return
+            except Unreachable as error:
+                if not reached:
+                    raise
+                patience.spend(error)
+            except Interrupted as error:
+                reached = True
+                patience.spend(error)
+            except ApiError as error:
+                if error.code != 503:
+                    raise
+                patience.spend(error)
+
+    def _parent(self, location: str | None = None) -> str:
+        place = quote(location or self.location, safe="")
+        return f"/v1/projects/{quote(self.project, safe='')}/locations/{place}/customJobs"
+
+    def _path(self, job: str) -> str:
+        if "/" in job:
+            return f"/v1/{quote(job)}"
+        return f"{self._parent()}/{quote(job, safe='')}"
+
+
+class _Patience:
+    """How long to go on asking while nothing answers: longer pauses each time, and an end."""
+
+    def __init__(self) -> None:
+        self._left = PATIENCE
+        self._pause = 0.05
+
+    def restore(self) -> None:
+        self._left = PATIENCE
+        self._pause = 0.05
+
+    def spend(self, error: ClientError) -> None:
+        if self._left <= 0:
+            raise error
+        time.sleep(self._pause)
+        self._left -= self._pause
+        self._pause = min(2.0, self._pause * 2)
+
+
+def is_final(job: Json) -> bool:
+    return job.get("state") in FINAL
+
+
+def _query(values: Mapping[str, object]) -> str:
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"?{urlencode(given)}" if given else ""

@@ -1,0 +1,80 @@
+"""What can go wrong when talking to a server: it said no, it did not answer, or it stopped in the middle.
+
+    ClientError
+    ├── ApiError       the server answered with an error: google.rpc.Status, read
+    ├── Unreachable    nothing answered at the address
+    └── Interrupted    an answer began and broke off
+
+Nothing here knows of any HTTP library: whatever one raises is translated in `connection.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with a request: the path of the field and a sentence about it."""
+
+    field: str
+    description: str
+
+
+class ClientError(Exception):
+    """Something went wrong between this client and the server."""
+
+
+class Unreachable(ClientError):
+    """Nothing answers at the address."""
+
+    def __init__(self, url: str, cause: str) -> None:
+        self.url = url
+        self.cause = cause
+        super().__init__(f"no server answers at {url} ({cause})")
+
+
+class Interrupted(ClientError):
+    """The answer broke off; a read may simply be asked again."""
+
+
+class ApiError(ClientError):
+    """The server's own error: `code` is HTTP's number, `status` the word scripts may rely on."""
+
+    def __init__(self, code: int, status: str, message: str, violations: tuple[Violation, ...] = ()) -> None:
+        self.code = code
+        self.status = status
+        self.message = message
+        self.violations = violations
+        super().__init__(f"{status}: {message}")
+
+    @classmethod
+    def read(cls, code: int, reason: str, body: bytes) -> "ApiError":
+        """The error in an answer. Whatever stands between (a proxy's HTML page, say) is shown as it is."""
+        import json
+
+        try:
+            answer: object = json.loads(body)
+        except ValueError:
+            answer = None
+        error = _mapping(_mapping(answer).get("error"))
+        if not error:
+            text = " ".join(body[:300].decode("utf-8", "replace").split())
+            return cls(code, reason.upper().replace(" ", "_") or str(code), text or f"HTTP {code} {reason}")
+        return cls(code, str(error.get("status", code)), str(error.get("message", "")), _violations(error))
+
+
+def _violations(error: Mapping[str, Any]) -> tuple[Violation, ...]:
+    found: list[Violation] = []
+    for detail in _list(error.get("details")):
+        for item in map(_mapping, _list(_mapping(detail).get("fieldViolations"))):
+            found.append(Violation(str(item.get("field", "")), str(item.get("description", ""))))
+    return tuple(found)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return cast(list[object], value) if isinstance(value, list) else []

@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainshed.settings import GIB, Settings, SettingsError, is_loopback, parse_size
+
+
+def test_with_nothing_said_the_server_is_for_this_machine_only() -> None:
+    settings = Settings.from_args([], {})
+    assert (settings.host, settings.port, settings.auth, settings.fit) == ("127.0.0.1", 8080, True, "shrink")
+    assert settings.home == Path.home() / ".trainshed"
+    assert (settings.database, settings.cpus, settings.memory, settings.log_quota) == (None, None, None, GIB)
+
+
+def test_the_home_may_come_from_the_environment_and_a_flag_wins() -> None:
+    assert Settings.from_args([], {"TRAINSHED_HOME": "/a"}).home == Path("/a")
+    assert Settings.from_args(["--home", "/b"], {"TRAINSHED_HOME": "/a"}).home == Path("/b")
+
+
+settings = st.builds(
+    Settings,
+    host=st.sampled_from(["127.0.0.1", "::1", "localhost"]),
+    port=st.integers(0, 65535),
+    home=st.sampled_from([Path("/srv/train shed"), Path("/x")]),
+    auth=st.booleans(),
+    fit=st.sampled_from(["shrink", "strict"]),
+    cpus=st.none() | st.floats(0.1, 1000),
+    memory=st.none() | st.integers(1, 1 << 45),
+    log_quota=st.integers(1, 1 << 45),
+    allowed_hosts=st.lists(st.sampled_from(["a.example", "b.example"])).map(tuple),
+)
+
+
+@given(settings)
+def test_what_is_handed_to_the_server_comes_back_the_same(value: Settings) -> None:
+    assert Settings.from_args(value.to_args(), {}) == value
+
+
+def test_a_database_with_its_password_is_never_among_the_flags_of_the_process() -> None:
+    value = Settings.from_args(["--database=postgresql://me:secret@db/x"], {})
+    assert "secret" not in " ".join(value.to_args())
+    assert Settings.from_args([], {"TRAINSHED_DATABASE": "postgresql://db/x"}).database == "postgresql://db/x"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.example"])
+def test_without_a_token_only_a_loopback_address_is_served(host: str) -> None:
+    with pytest.raises(SettingsError, match=host):
+        Settings.from_args(["--no-auth", "--host", host], {})
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_addresses_may_go_without(host: str) -> None:
+    assert not Settings.from_args(["--no-auth", "--host", host], {}).auth
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("8GiB", 8 << 30),
+        ("8gib", 8 << 30),
+        ("1.5G", 3 << 29),
+        ("500MB", 500_000_000),
+        ("7", 7),
+        ("2 KiB", 2048),
+    ],
+)
+def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--port", "65536"],
+        ["--port", "x"],
+        ["--port", "-1"],
+        ["--port"],
+        ["--fit", "squeeze"],
+        ["--cpus", "0"],
+        ["--cpus", "nan"],
+        ["--memory", "8 apples"],
+        ["--memory", "0"],
+        ["--log-quota", "inf"],
+    ],
+)
+def test_a_wrong_setting_is_named(args: list[str]) -> None:
+    with pytest.raises(SettingsError, match=args[0]):
+        Settings.from_args(args, {})
+
+
+def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=r"--prot is not a setting.*--port"):
+        Settings.from_args(["--prot", "1"], {})
