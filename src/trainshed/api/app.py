@@ -4,6 +4,7 @@ The last handler here is one of the two places that catch every exception: a cal
 never a stack trace.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainshed.api.call import Call, Json, Method, Stream, Text
-from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Violation
+from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.ports import Authenticator
 from trainshed.wire import status
 
@@ -31,6 +32,7 @@ ForeignCheck = Callable[[str | None, str | None], str | None]
 def make_app(methods: tuple[Method, ...], authenticator: Authenticator, foreign: ForeignCheck) -> ASGIApp:
     routes = [Route(m.path, _endpoint(m, authenticator), methods=[m.verb]) for m in methods]
     app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
+    app.router.redirect_slashes = False  # a path with a slash too many is no method, not another one
     return _Door(app, foreign)
 
 
@@ -52,7 +54,11 @@ class _Door:
             if sentence is not None:
                 await _error(Forbidden(sentence))(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            # Only a server that ends cancels a call. A stream breaks off, so that its reader asks again.
+            return
 
 
 def _endpoint(method: Method, authenticator: Authenticator) -> Callable[[Request], object]:
@@ -65,6 +71,8 @@ def _endpoint(method: Method, authenticator: Authenticator) -> Callable[[Request
             return _error(error)
         except ClientDisconnect:
             return Response(status_code=499)
+        except asyncio.CancelledError:
+            return _error(Unavailable("The server is ending; ask again when it is back."))
         except Exception:
             log.exception("%s %s failed", request.method, request.url.path)
             return _json(status.INTERNAL, 500)

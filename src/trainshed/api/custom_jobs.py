@@ -9,7 +9,7 @@ from trainshed.api import gcloud
 from trainshed.api.call import Call, Json, Reply, Stream, Text
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.job import Job
-from trainshed.core.logs import Line, LogQuery
+from trainshed.core.logs import Line, LogQuery, place_of
 from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
 from trainshed.service.jobs import Jobs, Request
@@ -111,6 +111,7 @@ class CustomJobs:
         """Lines as NDJSON; with follow, until the job has ended and all is sent."""
         job = await self._job(call)
         query = LogQuery(
+            after=_after(call),
             task=call.query.get("task") or None,
             attempt=call.number("attempt"),
             limit=call.number("limit") or 1000,
@@ -158,6 +159,15 @@ def _ndjson(line: Line) -> bytes:
         "text": line.text,
     }
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
+def _after(call: Call) -> tuple[int, str] | None:
+    """The line to go on behind, by its insertId: how a follower whose stream broke off loses nothing."""
+    if not (text := call.query.get("after", "")):
+        return None
+    if (place := place_of(text)) is None:
+        raise Invalid((Violation("after", f"after must be the insertId of a line, not '{text[:60]}'."),))
+    return place
 
 
 def _duration(call: Call, name: str, default: str) -> timedelta:

@@ -9,10 +9,10 @@ held gets a line from the service, so that two polls in a row are never empty be
 import asyncio
 import re
 import time
+from datetime import UTC, datetime
 
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Job
-from trainshed.core.ports import Clock
 
 STREAMS = re.compile(r"command/gcloud(\.\w+)?\.(ai|ai-platform)\.[\w.-]*stream-logs")
 UPPER_BOUND = re.compile(r'\s+AND\s+timestamp<"[^"]*"')
@@ -38,10 +38,11 @@ async def settle() -> None:
     await asyncio.sleep(1.2 * SETTLE_NS / 1e9)
 
 
-def still_running(job: Job, clock: Clock) -> Event:
-    since = job.status.started_at or job.created_at
-    minutes = (clock.now() - since).total_seconds() / 60
+def still_running(job: Job, until_ns: int) -> Event:
+    """A sign of life, dated where the lines told so far end: gcloud skips what is older than the last."""
+    at = datetime.fromtimestamp(until_ns // 1000 / 1e6, UTC)
+    minutes = (at - (job.status.started_at or job.created_at)).total_seconds() / 60
     text = (
         f"The job is {job.status.state.lower()} ({minutes:.0f} min); no new output for {HOLD / 60:.0f} min."
     )
-    return Event(at=clock.now(), reason=Reason.RUNNING, message=text, attempt=job.status.attempt)
+    return Event(at=at, reason=Reason.RUNNING, message=text, attempt=job.status.attempt)

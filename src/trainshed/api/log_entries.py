@@ -54,7 +54,8 @@ class LogEntries:
         """gcloud's stream-logs: answer at once with what there is, else when there is something."""
         loop_until = self.clock.now().timestamp() + gcloud.HOLD
         while True:
-            settled = replace(query, until_ns=gcloud.settled_ns())
+            until_ns = gcloud.settled_ns()
+            settled = replace(query, until_ns=until_ns)
             entries, _, _ = await self._collect([job], settled, parsed, query.limit)
             if entries:
                 return {"entries": entries}
@@ -63,7 +64,7 @@ class LogEntries:
             if latest is None or (latest.is_final and self._is_settled(latest)):
                 return {}
             if left <= 0:
-                return {"entries": [render_event_entry(gcloud.still_running(latest, self.clock), job)]}
+                return {"entries": [render_event_entry(gcloud.still_running(latest, until_ns), job)]}
             await self.logs.news(latest, query, min(left, 1.0 if latest.is_final else left))
             await gcloud.settle()
 

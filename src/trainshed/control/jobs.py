@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 MOST_TURNS = 20  # a job that still moves after that is taken up again after the others
 RETRY_LAUNCH = timedelta(seconds=5)
+LATE = timedelta(seconds=0.1)  # how long a backend that does not show yet what it started is left alone
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class JobLoop:
 
     async def turn(self, job_id: str) -> datetime | None:
         """Bring one job as far as it goes now; when to look again."""
+        started: tuple[Action, ...] = ()
         for _ in range(MOST_TURNS):
             job = await self.store.load(job_id)
             if job is None:
@@ -48,6 +50,9 @@ class JobLoop:
                     return None
                 if not plan.actions or all(isinstance(a, Stop) for a in plan.actions):
                     return plan.again_at or (now + timedelta(seconds=1) if plan.actions else None)
+                if plan.actions == started:
+                    return now + LATE
+                started = plan.actions
                 continue
             try:
                 written = await self.store.write(job, replace(plan.status, updated_at=now), plan.events)
@@ -102,3 +107,22 @@ class JobLoop:
         """The job is over and nothing of it lives: its private files go, its logs stay."""
         await self.logs.finish(job.id)
         await self.backend.remove(job.id)
+
+    async def note_drop(self, job_id: str, dropped: int) -> None:
+        """Part of the job's output had to go: keep that in its history."""
+        for _ in range(MOST_TURNS):
+            job = await self.store.load(job_id)
+            if job is None:
+                return
+            event = Event(
+                at=self.clock.now(),
+                reason=Reason.LOG_DROPPED,
+                message=f"The job is over its log quota: {dropped} bytes or more from the middle were dropped.",
+                severity=Severity.WARNING,
+                attempt=job.status.attempt,
+            )
+            try:
+                await self.store.write(job, job.status, (event,))
+                return
+            except Conflict:
+                continue

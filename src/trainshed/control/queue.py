@@ -43,10 +43,8 @@ class WorkQueue:
     def at(self, key: str, when: datetime) -> None:
         """Look again then at the latest; a later call replaces the time."""
         delay = max(0.0, (when - self._clock.now()).total_seconds())
-        if timer := self._timers.pop(key, None):
-            timer.cancel()
         # Long timers are cut: the clock may be steadier than the event loop's idea of a week.
-        self._timers[key] = asyncio.get_running_loop().call_later(min(delay, 3600.0), self._ring, key)
+        self._ring_in(key, min(delay, 3600.0))
 
     async def close(self) -> None:
         """Take no more hints and wait for the flights in the air."""
@@ -55,6 +53,11 @@ class WorkQueue:
         for timer in self._timers.values():
             timer.cancel()
         await asyncio.gather(*self._flying.values(), return_exceptions=True)
+
+    def _ring_in(self, key: str, delay: float) -> None:
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
+        self._timers[key] = asyncio.get_running_loop().call_later(delay, self._ring, key)
 
     def _ring(self, key: str) -> None:
         self._timers.pop(key, None)
@@ -82,8 +85,7 @@ class WorkQueue:
             delay = min(FIRST_BACKOFF * 2 ** (count - 1), MOST_BACKOFF)
             log.exception("work on %s failed (%d times in a row); again in %g s", key, count, delay)
             if not self._closed:
-                loop = asyncio.get_running_loop()
-                self._timers[key] = loop.call_later(delay, self._ring, key)
+                self._ring_in(key, delay)
         finally:
             del self._flying[key]
             if not self._closed:

@@ -6,6 +6,8 @@ from enum import StrEnum
 from trainshed.core.event import Event
 from trainshed.core.names import task_name
 
+INSERT_ID_LENGTH = 48
+
 
 class Stream(StrEnum):
     STDOUT = "stdout"
@@ -36,6 +38,18 @@ class Line:
     @property
     def task(self) -> str:
         return task_name(self.pool, self.index)
+
+
+def place_of(insert_id: str) -> tuple[int, str] | None:
+    """Where the line of that id stands in the order; None where no line can have such an id."""
+    digits = insert_id[1:]
+    if (
+        len(insert_id) != INSERT_ID_LENGTH
+        or insert_id[0] != "l"
+        or not (digits.isascii() and digits.isdigit())
+    ):
+        return None
+    return int(insert_id[1:21]), insert_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

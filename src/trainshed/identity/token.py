@@ -1,0 +1,78 @@
+"""One token for the whole server, in a file only its owner may read.
+
+Made at the first start and never changed by itself; to change it, remove the file and start again. The
+file is complete from the moment it has its name, so a reader never sees half a token. The token is never
+logged.
+"""
+
+import hmac
+import logging
+import os
+import secrets
+from pathlib import Path
+
+from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
+
+log = logging.getLogger(__name__)
+
+SHORTEST = 16  # characters; anything less was not made here and can be guessed
+
+
+class TokenFile:
+    """Implements `core.ports.Authenticator`. Reads the file once; makes it where it is missing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            if not path.exists():
+                _make(path)
+            self.token = _read(path)
+        except OSError as error:
+            raise Unavailable(f"The token file {path} cannot be used: {error.strerror or error}.") from error
+
+    def check(self, authorization: str | None) -> None:
+        if not authorization or not authorization.strip():
+            raise Forbidden(
+                'This server wants a token. Run `eval "$(trainshed env)"` in your shell, or send the header '
+                f"`Authorization: Bearer TOKEN` with the content of {self.path}."
+            )
+        scheme, _, given = authorization.strip().partition(" ")
+        # Compared in constant time, so that nobody can find the token letter by letter.
+        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self.token.encode())
+        if scheme.lower() != "bearer" or not same:
+            raise Unauthenticated(
+                f"The token is not the one in {self.path}. "
+                'Run `eval "$(trainshed env)"` again: it may have changed.'
+            )
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            # A link fails where the name is taken: of two first starts, both use the same token.
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> str:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        log.warning("The token file %s could be used by others (mode %03o); it is now 0600", path, mode)
+        path.chmod(0o600)
+    token = path.read_text("utf-8", "replace").strip()
+    if len(token) < SHORTEST or not token.isascii() or len(token.split()) != 1:
+        raise Unavailable(
+            f"The token file {path} does not hold a token (one word of at least {SHORTEST} characters). "
+            "Remove it to get a new one at the next start."
+        )
+    return token

@@ -1,0 +1,1 @@
+"""Keeps what replicas print: plain files they write themselves, and small indexes that say when."""

@@ -1,0 +1,146 @@
+"""All output of one job: its files, the order among them, and those who wait for more.
+
+A batch is dated later than every batch of the job dated before, in whichever file. So a reader who goes on
+behind the last line it has seen misses nothing. Belongs to the event loop's thread; only views leave it.
+
+On disk: FOLDER/<attempt>/<pool>-<index>.out and .err, each with its .idx, and FOLDER/live until the job
+is finished. Finishing removes a file rather than making one: that works on a full disk too.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from trainshed.core.logs import Stream
+from trainshed.core.names import ReplicaName
+from trainshed.logs.file import LogFile, View, make, path_of
+
+_log = logging.getLogger(__name__)
+_NAME = re.compile(r"(\d+)-(\d+)\.(out|err)")
+
+
+class JobLog:
+    def __init__(self, folder: Path) -> None:
+        self.job = folder.name
+        self.folder = folder
+        self.files: dict[str, LogFile] = {}
+        self.is_finished = False
+        self.is_stalled = False  # the disk takes no index records
+        self.followers = 0
+        self.changes = 0
+        self._floor = 0
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    @classmethod
+    def load(cls, folder: Path) -> "JobLog | None":
+        """What an earlier server (or this one) left of that job; None where nothing."""
+        if not folder.is_dir():
+            return None
+        log = cls(folder)
+        log.is_finished = not (folder / "live").exists()
+        for attempt in folder.iterdir():
+            if attempt.name.isdigit():
+                for path in attempt.iterdir():
+                    if match := _NAME.fullmatch(path.name):
+                        pool, index, suffix = match.groups()
+                        stream = Stream.STDOUT if suffix == "out" else Stream.STDERR
+                        log._add(
+                            str(path), ReplicaName(log.job, int(attempt.name), int(pool), int(index)), stream
+                        )
+        return log
+
+    def open(self, name: ReplicaName) -> tuple[LogFile, LogFile]:
+        """The two files of that replica, made where missing. OSError where the disk is full."""
+        folder = self.folder / str(name.attempt)
+        folder.mkdir(parents=True, exist_ok=True)
+        make(f"{self.folder}/live")  # before any output: what has none counts as finished
+        found: list[LogFile] = []
+        for stream in (Stream.STDOUT, Stream.STDERR):
+            path = path_of(str(folder), name.pool, name.index, stream)
+            file = self.files.get(path)
+            if file is None:
+                file = self._add(path, name, stream, make(path))
+            found.append(file)
+        return found[0], found[1]
+
+    def _add(self, path: str, name: ReplicaName, stream: Stream, is_new: bool = False) -> LogFile:
+        file = self.files[path] = LogFile(path, name, stream, is_new)
+        self._floor = max(self._floor, file.index.bound)
+        return file
+
+    @property
+    def dated(self) -> int:
+        return sum(file.index.last.end for file in self.files.values())
+
+    @property
+    def kept(self) -> int:
+        return sum(file.kept for file in self.files.values())
+
+    def views(self) -> list[View]:
+        return [file.view() for file in self.files.values()]
+
+    def stamp(self, files: Iterable[LogFile], now_ns: int) -> set[str]:
+        """Date what has been written into these files; the paths of those that had grown."""
+        grown: list[tuple[int, int, LogFile]] = []
+        try:
+            grown = [(*found, file) for file in files if (found := file.grown())]
+            grown.sort(key=lambda found: found[0])
+            for modified_ns, size, file in grown:
+                file.stamp(modified_ns, size, now_ns, self._floor)
+                self._floor = file.index.bound
+        except OSError as error:
+            self._stall(error)
+        else:
+            self.is_stalled = False
+        if grown:
+            self.wake()
+        return {file.path for *_, file in grown}
+
+    def close(self, now_ns: int) -> None:
+        """Date everything, a last line without newline too. What the disk does not take now comes later."""
+        waiting = [file for file in self.files.values() if not file.index.is_closed]
+        self.stamp(waiting, now_ns)
+        if self.is_stalled:
+            return
+        try:
+            for file in waiting:
+                file.close(now_ns, self._floor)
+                self._floor = max(self._floor, file.index.bound)
+        except OSError as error:
+            self._stall(error)
+
+    def finish(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "live").unlink(missing_ok=True)
+        self.end()
+
+    def end(self) -> None:
+        """Let the followers read what there is, and go."""
+        self.is_finished = True
+        self.wake()
+
+    def wake(self) -> None:
+        self.changes += 1
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+        self._waiting.clear()
+
+    async def changed(self, since: int) -> None:
+        """Return once anything has changed since `changes` had that value."""
+        if self.changes == since:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.add(future)
+            try:
+                await future
+            finally:
+                self._waiting.discard(future)
+
+    def _stall(self, error: OSError) -> None:
+        if not self.is_stalled:
+            _log.warning(
+                "New log lines of job %s cannot be dated, and so not be shown, yet: %s", self.job, error
+            )
+        self.is_stalled = True

@@ -1,0 +1,31 @@
+"""What only the kernel can do: free the middle of a file, and leave its size and every offset as they are.
+
+Asked for and never needed: where the file system cannot, the answer is False and the file is as it was.
+"""
+
+import ctypes
+import os
+
+_KEEP_SIZE = 1
+_PUNCH_HOLE = 2
+PAGE = 4096
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_fallocate = getattr(_libc, "fallocate64", None) or getattr(_libc, "fallocate", None)
+if _fallocate is not None:
+    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def punch(path: str, start: int, stop: int) -> bool:
+    """Free the whole pages between the two offsets; they read as zeros then. False where it cannot be."""
+    start = -(-start // PAGE) * PAGE
+    stop = stop // PAGE * PAGE
+    if stop <= start:
+        return True
+    if _fallocate is None:
+        return False
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        return _fallocate(descriptor, _PUNCH_HOLE | _KEEP_SIZE, start, stop - start) == 0
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,220 @@
+"""The log store: replicas write plain files, this side dates them, reads them, and keeps them within bounds.
+
+Everything lives under one folder, HOME/<job>/…; nothing is kept elsewhere, and a restarted server needs
+nothing but that folder: `sink` takes up a replica that still runs, finished jobs are opened when asked for.
+The server never stands between a program and its file, so no flood, crash or full disk of ours can hold a
+program up. Dating, the only thing done for every line, is a look at the file's size and 16 bytes appended.
+
+It never loads a log into memory, never looks at finished jobs by itself, and never trusts a job's name:
+one that could lead out of the folder is a job without output.
+"""
+
+import asyncio
+import logging
+import re
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from trainshed.core.errors import Invalid, Unavailable, Violation
+from trainshed.core.logs import Line, LogQuery
+from trainshed.core.names import ReplicaName
+from trainshed.core.ports import Sink
+from trainshed.logs import merge
+from trainshed.logs.file import LogFile
+from trainshed.logs.job import JobLog
+from trainshed.logs.quota import Quota
+from trainshed.logs.watch import Watch
+
+_log = logging.getLogger(__name__)
+_SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
+_SMALL = 256 * 1024  # bytes that are read at once rather than handed to a thread
+_BATCH = 4 * 1024 * 1024  # characters a follower is given at once, about
+
+GIB = 1024**3
+
+
+class FileLogStore:
+    """`on_drop(job, bytes)` is called once per job, when the first part of its output had to go."""
+
+    def __init__(
+        self,
+        home: Path,
+        quota: int = GIB,
+        wall: Callable[[], int] = time.time_ns,
+        on_drop: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self._home = home
+        self._quota = Quota(quota, str(home))
+        self._wall = wall
+        self._on_drop = on_drop
+        self._live: dict[str, JobLog] = {}
+        self._watch: Watch | None = None
+        self._opening = asyncio.Lock()
+        self._dropping: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        self._home.mkdir(parents=True, exist_ok=True)
+        self._watch = Watch(self._look)
+        for log in self._live.values():
+            for file in log.files.values():
+                self._watch.add(log, file)
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        for task in list(self._dropping.values()):
+            await task
+        for log in self._live.values():
+            log.end()
+        self._live.clear()
+
+    def sink(self, name: ReplicaName) -> Sink:
+        if not _SAFE.fullmatch(name.job):
+            raise Invalid((Violation("job", f"{name.job!r} cannot be the name of a folder of logs."),))
+        log = self._live.get(name.job)
+        try:
+            if log is None:
+                folder = self._home / name.job
+                log = self._live[name.job] = JobLog.load(folder) or JobLog(folder)
+                log.is_finished = False
+                log.stamp(log.files.values(), self._wall())  # what was printed while no server ran
+            stdout, stderr = log.open(name)
+        except OSError as error:
+            raise Unavailable(f"The log files of {name} cannot be made: {error.strerror}.") from error
+        if self._watch is not None:
+            self._watch.add(log, stdout)
+            self._watch.add(log, stderr)
+        return Sink(stdout=stdout.path, stderr=stderr.path)
+
+    async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
+        log = await self._open(job)
+        if log is None:
+            return ()
+        if not log.is_finished:
+            self._look(log, log.files.values())
+        return await self._read(log, query, sum(view.end for view in merge.candidates(log.views(), query)))
+
+    async def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
+        """Here query.limit is the most lines of one batch. Waits for a job that has printed nothing yet."""
+        if not _SAFE.fullmatch(job):
+            return
+        log = await self._open(job)
+        if log is None:
+            log = self._live.setdefault(job, JobLog(self._home / job))
+        log.followers += 1
+        if self._watch is not None:
+            self._watch.hurry()
+        seen = 0
+        query = replace(query, newest_first=False)
+        try:
+            while True:
+                changes, finished, dated = log.changes, log.is_finished, log.dated
+                lines = await self._read(log, query, dated - seen, _BATCH)
+                if lines:
+                    query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
+                    yield lines
+                    if len(lines) == query.limit or sum(len(line.text) for line in lines) >= _BATCH:
+                        continue
+                if finished:
+                    return
+                seen = dated
+                await log.changed(changes)
+        finally:
+            log.followers -= 1
+            if not log.followers and not log.files and self._live.get(job) is log:
+                del self._live[job]  # nobody asks any more for a job that has not begun
+
+    async def finish(self, job: str) -> None:
+        if not _SAFE.fullmatch(job):
+            return
+        log = await self._open(job)
+        if log is None:
+            log = self._live.get(job) or JobLog(self._home / job)
+        if log.is_finished:
+            return
+        log.close(self._wall())
+        await self._within_quota(log)
+        self._forget(log)
+        try:
+            log.finish()
+        except OSError as error:
+            log.end()
+            raise Unavailable(f"The log of job {job} cannot be finished: {error.strerror}.") from error
+
+    async def remove(self, job: str) -> None:
+        if not _SAFE.fullmatch(job):
+            return
+        if log := self._live.get(job):
+            await self._within_quota(log)
+            self._forget(log)
+            log.end()
+        try:
+            await asyncio.to_thread(shutil.rmtree, self._home / job)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Unavailable(f"The log of job {job} cannot be removed: {error.strerror}.") from error
+
+    def _forget(self, log: JobLog) -> None:
+        self._live.pop(log.job, None)
+        if self._watch is not None:
+            self._watch.discard(log)
+
+    async def _open(self, job: str) -> JobLog | None:
+        """The one JobLog of a live job, or a fresh one of a finished job."""
+        if log := self._live.get(job):
+            return log
+        if not _SAFE.fullmatch(job):
+            return None
+        async with self._opening:
+            # One at a time: two might date the same bytes twice.
+            loaded = await asyncio.to_thread(self._load, job)
+            if log := self._live.get(job):
+                return log
+            if loaded is not None and not loaded.is_finished:
+                self._live[job] = loaded
+                self._look(loaded, loaded.files.values())  # what was printed while no server ran
+            return loaded
+
+    def _load(self, job: str) -> JobLog | None:
+        loaded = JobLog.load(self._home / job)
+        if loaded is not None and loaded.is_finished:
+            loaded.close(self._wall())
+        return loaded
+
+    async def _read(self, log: JobLog, query: LogQuery, size: int, most: int = 2**62) -> tuple[Line, ...]:
+        views = log.views()
+        try:
+            if size <= _SMALL:
+                return merge.read(views, query, most)
+            return await asyncio.to_thread(merge.read, views, query, most)
+        except FileNotFoundError:
+            return ()  # removed meanwhile
+
+    def _look(self, log: JobLog, files: Iterable[LogFile]) -> set[str]:
+        grown = log.stamp(files, self._wall())
+        if grown and log.job not in self._dropping and self._quota.is_over(log.kept):
+            task = asyncio.get_running_loop().create_task(self._within_quota(log))
+            self._dropping[log.job] = task
+            task.add_done_callback(lambda _: self._dropping.pop(log.job, None))
+        return grown
+
+    async def _within_quota(self, log: JobLog) -> None:
+        running = self._dropping.get(log.job)
+        if running is not None and running is not asyncio.current_task():
+            await running
+        files = list(log.files.values())
+        first = not any(file.drop and file.drop.quota for file in files)
+        if not self._quota.is_over(log.kept):
+            return
+        try:
+            dropped = await asyncio.to_thread(self._quota.enforce, files)
+        except OSError as error:
+            _log.warning("The log of job %s is over its quota and cannot be cut: %s", log.job, error)
+            return
+        if dropped and first and self._on_drop is not None:
+            self._on_drop(log.job, dropped)

@@ -1,0 +1,118 @@
+"""A condition on jobs as a SQL expression, the same for SQLite and PostgreSQL.
+
+Every comparison is true or false, never unknown: what a job does not have (a label, a time) equals
+nothing and is neither before nor after anything, so `!=` is exactly the opposite of `=`. Wildcards match
+the whole text and mind the case. Values are always bound, never spelled into the SQL.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, assert_never
+
+from sqlalchemy import JSON as Json
+from sqlalchemy import ColumnElement, Text, and_, cast, false, func, literal, not_, or_, select, true
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import UnaryExpression
+
+from trainshed.core import query
+from trainshed.core.query import Compare, Condition, Field, Op
+from trainshed.store.codec import write_time
+from trainshed.store.tables import jobs
+
+Expression = ColumnElement[bool]
+
+
+def to_sql(condition: Condition, dialect: str) -> Expression:
+    match condition:
+        case query.All(parts):
+            return and_(true(), *(to_sql(part, dialect) for part in parts))
+        case query.Any(parts):
+            return or_(false(), *(to_sql(part, dialect) for part in parts))
+        case query.Not(part):
+            return not_(to_sql(part, dialect))
+        case Compare():
+            return _compare(condition, dialect)
+    assert_never(condition)
+
+
+def _compare(wanted: Compare, dialect: str) -> Expression:
+    column, nullable = _column(wanted, dialect)
+    value = write_time(wanted.value) if isinstance(wanted.value, datetime) else wanted.value
+    found = _apply(wanted, column, value, dialect)
+    if not nullable:
+        return found
+    # A missing value makes SQL answer NULL, which `NOT` would keep.
+    return func.coalesce(found, literal(wanted.op is Op.NE))
+
+
+def _apply(wanted: Compare, column: ColumnElement[Any], value: str, dialect: str) -> Expression:
+    match wanted.op:
+        case Op.EQ:
+            return column == value
+        case Op.NE:
+            return column != value
+        case Op.LT:
+            return column < value
+        case Op.LE:
+            return column <= value
+        case Op.GT:
+            return column > value
+        case Op.GE:
+            return column >= value
+        case Op.LIKE:
+            if wanted.field is Field.LABEL and value == "*":
+                return column.is_not(None)
+            return _wildcard(column, value, dialect)
+    assert_never(wanted.op)
+
+
+def _wildcard(column: ColumnElement[Any], pattern: str, dialect: str) -> Expression:
+    if dialect == "sqlite":
+        # SQLite's LIKE ignores the case of ASCII letters; GLOB does not. The plus keeps it from walking the
+        # index of names for a short prefix and sorting thousands of jobs, where one page was asked for.
+        plus: operators.custom_op[Any] = operators.custom_op("+")
+        plain: UnaryExpression[Any] = UnaryExpression(column, operator=plus)
+        return plain.op("GLOB", is_comparison=True)(glob_pattern(pattern))
+    return column.like(like_pattern(pattern), escape="\\")
+
+
+def glob_pattern(pattern: str) -> str:
+    return pattern.replace("[", "[[]").replace("?", "[?]")
+
+
+def like_pattern(pattern: str) -> str:
+    for special in "\\%_":
+        pattern = pattern.replace(special, f"\\{special}")
+    return pattern.replace("*", "%")
+
+
+def _column(wanted: Compare, dialect: str) -> tuple[ColumnElement[Any], bool]:
+    """The column asked about, and whether a job may lack it."""
+    match wanted.field:
+        case Field.DISPLAY_NAME:
+            return jobs.c.display_name, False
+        case Field.STATE:
+            return jobs.c.state, False
+        case Field.CREATED:
+            return jobs.c.created_at, False
+        case Field.UPDATED:
+            return jobs.c.updated_at, False
+        case Field.STARTED:
+            return jobs.c.started_at, True
+        case Field.ENDED:
+            return jobs.c.ended_at, True
+        case Field.ID:
+            return jobs.c.id, False
+        case Field.LABEL:
+            return _label(wanted.label, dialect), True
+    assert_never(wanted.field)
+
+
+def _label(name: str, dialect: str) -> ColumnElement[Any]:
+    """One label's value. By unfolding the object: a path would need quoting that SQLite does not have."""
+    unfold: Callable[..., Any] = func.json_each if dialect == "sqlite" else func.json_each_text
+    source: Any = jobs.c.labels if dialect == "sqlite" else cast(jobs.c.labels, Json)
+    pairs = unfold(source).table_valued("key", "value").alias("label")
+    value = select(cast(pairs.c.value, Text)).where(pairs.c.key == name)
+    found = value.correlate(jobs).scalar_subquery()
+    return found if dialect == "sqlite" else found.collate("C")

@@ -1,0 +1,90 @@
+"""Look at a SQLite file before SQLite does: a damaged one is refused, never repaired or replaced.
+
+SQLite treats an empty or cut-off file kindly (it starts a new database, or deletes the write-ahead log);
+for somebody's jobs that would be the silent loss this file exists to prevent. It only reads. It must run
+before any connection is open: closing a file drops the process's POSIX locks on it.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from trainshed.core.errors import Unavailable
+
+MAGIC = b"SQLite format 3\0"
+HEADER = 100
+WAL_HEADER = 32
+FRAME_HEADER = 24
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+THOROUGH_UP_TO = 64 * 1024 * 1024  # bytes; checking every page of more would make the start slow
+
+
+def damaged(path: Path, how: str) -> Unavailable:
+    return Unavailable(
+        f"The database {path} is damaged: {how}. Nothing was changed. Restore it from a backup, "
+        f"or move {path.name} and {path.name}-wal away to start with an empty one."
+    )
+
+
+def check_file(path: Path, marker: Path) -> None:
+    """Raise Unavailable unless the file is fit to be opened, or this is a first start."""
+    wal = Path(f"{path}-wal")
+    wal_size = wal.stat().st_size if wal.exists() else 0
+    if not path.exists():
+        if wal_size > 0:
+            raise damaged(path, f"the file is missing, but its write-ahead log {wal.name} is there")
+        return
+    if not path.is_file():
+        raise damaged(path, "it is not a file")
+    size = path.stat().st_size
+    if size == 0:
+        # A crash during the very first start leaves an empty file; later on there is always something in it.
+        if wal_size > 0 or marker.exists():
+            raise damaged(path, "the file is empty, although jobs were kept in it before")
+        return
+    with path.open("rb") as file:
+        header = file.read(HEADER)
+    if len(header) < HEADER:
+        raise damaged(path, f"it has been cut off after {size} bytes")
+    if not header.startswith(MAGIC):
+        raise damaged(path, "it is not a SQLite database, or its first bytes have been overwritten")
+    page = page_size(header)
+    if page < 512 or page & (page - 1):
+        raise damaged(path, "its header has been overwritten")
+    if size % page and wal_size == 0:
+        raise damaged(path, "it has been cut off in the middle of a page")
+
+
+def check_content(path: Path) -> None:
+    """Ask SQLite about its pages: all of them in a small file, else only whether they are all there."""
+    # Read-only, so that closing it does not fold the log into a file that may be damaged.
+    where = f"file:{quote(str(path.absolute()))}?mode=ro"
+    with closing(sqlite3.connect(where, uri=True, isolation_level=None)) as connection:
+        try:
+            _check_pages(path, connection)
+        except sqlite3.DatabaseError as error:
+            # The low byte is the kind; the rest tells its sorts apart.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+                raise damaged(path, str(error)) from error
+            raise Unavailable(f"The database {path} cannot be read: {error}.") from error
+
+
+def _check_pages(path: Path, connection: sqlite3.Connection) -> None:
+    pages = int(connection.execute("PRAGMA page_count").fetchone()[0])
+    page = int(connection.execute("PRAGMA page_size").fetchone()[0])
+    size = path.stat().st_size
+    wal = Path(f"{path}-wal")
+    # A crash in the middle of a checkpoint leaves pages only in the log: those are not missing.
+    frames = max(0, wal.stat().st_size - WAL_HEADER) // (page + FRAME_HEADER) if wal.exists() else 0
+    if size // page + frames < pages:
+        raise damaged(path, f"of {pages} pages of {page} bytes, only {size} bytes are left")
+    if size <= THOROUGH_UP_TO:
+        verdict = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        if verdict != "ok":
+            raise damaged(path, verdict.replace("*** in database main ***", "").strip().rstrip("."))
+
+
+def page_size(header: bytes) -> int:
+    size = int.from_bytes(header[16:18], "big")
+    return 65536 if size == 1 else size

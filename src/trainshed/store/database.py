@@ -1,0 +1,43 @@
+"""What the lanes need to know of a database, apart from SQL: opening, beginning, what an error means."""
+
+from contextlib import suppress
+from typing import Protocol
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from trainshed.core.errors import Unavailable
+
+
+class Database(Protocol):
+    """One database of one dialect. All calls block: they belong into a thread of the store."""
+
+    where: str  # names the database in sentences
+
+    def claim(self) -> None:
+        """Make sure that this is the only server on it and that it is sound. Raises Unavailable."""
+        ...
+
+    def release(self) -> None:
+        """Let the next server in. To be called once all connections are closed; also after a failed claim."""
+        ...
+
+    def created(self) -> None:
+        """The schema stands: from now on an empty database is a damaged one."""
+        ...
+
+    def connect(self, *, writing: bool) -> Connection: ...
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction that will write."""
+        ...
+
+    def explain(self, error: DBAPIError) -> Unavailable: ...
+
+
+def discard(connection: Connection) -> None:
+    """Close a connection that failed, whatever state it is in: an open transaction is rolled back."""
+    with suppress(DBAPIError):
+        connection.invalidate()
+    with suppress(DBAPIError):
+        connection.close()

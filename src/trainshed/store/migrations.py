@@ -1,0 +1,116 @@
+"""Bring a database to the schema this version knows, one named step after the other.
+
+Each step runs in one transaction together with the row that records it, so a crash leaves it done or
+undone. Steps are frozen once released: they spell out their SQL and never read `tables.py`, which moves
+on. A database that records a step unknown here comes from a newer version and is refused: it is never
+written by guesswork.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, insert, inspect, select
+
+from trainshed.core.errors import Unavailable
+from trainshed.store.codec import write_time
+from trainshed.store.tables import schema_migrations
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A name never used again, and statements in which {text} is the dialect's bytewise text."""
+
+    name: str
+    statements: tuple[str, ...]
+
+
+_FIRST = Migration(
+    "0001_jobs_events_operations",
+    (
+        """CREATE TABLE jobs (
+            id {text} NOT NULL PRIMARY KEY,
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            display_name {text} NOT NULL,
+            state {text} NOT NULL,
+            created_at {text} NOT NULL,
+            updated_at {text} NOT NULL,
+            started_at {text},
+            ended_at {text},
+            labels {text} NOT NULL,
+            spec {text} NOT NULL,
+            status {text} NOT NULL,
+            extras {text} NOT NULL,
+            version INTEGER NOT NULL,
+            idempotency_key {text}
+        )""",
+        "CREATE INDEX jobs_by_age ON jobs (project, created_at, id, location, display_name)",
+        "CREATE INDEX jobs_by_state ON jobs (state, project, created_at, id)",
+        "CREATE INDEX jobs_by_name ON jobs (project, display_name, created_at, id)",
+        "CREATE UNIQUE INDEX jobs_by_key ON jobs (project, idempotency_key)",
+        """CREATE TABLE events (
+            job_id {text} NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+            sequence INTEGER NOT NULL,
+            at {text} NOT NULL,
+            reason {text} NOT NULL,
+            message {text} NOT NULL,
+            severity {text} NOT NULL,
+            attempt INTEGER NOT NULL,
+            task {text} NOT NULL,
+            PRIMARY KEY (job_id, sequence)
+        ){without_rowid}""",
+        """CREATE TABLE operations (
+            name {text} NOT NULL PRIMARY KEY,
+            kind {text} NOT NULL,
+            target {text} NOT NULL,
+            created_at {text} NOT NULL
+        )""",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
+
+_WORDS = {
+    "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},
+    "postgresql": {"text": 'TEXT COLLATE "C"', "without_rowid": ""},
+}
+
+
+def migrate(
+    connection: Connection,
+    begin: Callable[[Connection], None],
+    where: str,
+    migrations: Iterable[Migration] = MIGRATIONS,
+) -> None:
+    """Apply what is missing. `where` names the database in the sentence of a refusal."""
+    words = _WORDS[connection.dialect.name]
+    wanted = tuple(migrations)
+    begin(connection)
+    if not inspect(connection).has_table("schema_migrations"):
+        connection.exec_driver_sql(
+            "CREATE TABLE schema_migrations (name {text} NOT NULL PRIMARY KEY, "
+            "applied_at {text} NOT NULL)".format(**words)
+        )
+    applied = frozenset(connection.execute(select(schema_migrations.c.name)).scalars())
+    connection.commit()
+    unknown = sorted(applied - {migration.name for migration in wanted})
+    if unknown:
+        raise Unavailable(
+            f"{where} was written by a newer version of Trainshed (it has the migration {unknown[-1]}, "
+            "which this version does not know). Start that version again, or restore a backup made before it."
+        )
+    for migration in wanted:
+        if migration.name not in applied:
+            _apply(connection, begin, migration, words)
+
+
+def _apply(
+    connection: Connection, begin: Callable[[Connection], None], migration: Migration, words: dict[str, str]
+) -> None:
+    begin(connection)
+    for statement in migration.statements:
+        connection.exec_driver_sql(statement.format(**words))
+    now = write_time(datetime.now(UTC))
+    connection.execute(insert(schema_migrations), {"name": migration.name, "applied_at": now})
+    connection.commit()

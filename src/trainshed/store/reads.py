@@ -1,0 +1,102 @@
+"""The questions, as SQL.
+
+Each runs on a reader's connection and returns core values; none changes anything.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, func, select, tuple_
+
+from trainshed.core.event import Event
+from trainshed.core.job import FINAL, Job, JobState
+from trainshed.core.ports import Operation, Page
+from trainshed.core.query import JobQuery
+from trainshed.store.cache import Decoded
+from trainshed.store.codec import write_time
+from trainshed.store.conditions import to_sql
+from trainshed.store.rows import (
+    EVENT_COLUMNS,
+    JOB_COLUMNS,
+    OPERATION_COLUMNS,
+    to_event,
+    to_job,
+    to_operation,
+)
+from trainshed.store.tables import events, jobs, operations
+
+_ACTIVE = [state.value for state in JobState if state not in FINAL]
+
+_job_by_id = select(*JOB_COLUMNS).where(jobs.c.id == bindparam("job"))
+_job_by_key = select(*JOB_COLUMNS).where(
+    jobs.c.project == bindparam("project"), jobs.c.idempotency_key == bindparam("key")
+)
+_active = select(*JOB_COLUMNS).where(jobs.c.state.in_(_ACTIVE)).order_by(jobs.c.created_at, jobs.c.id)
+_events = (
+    select(*EVENT_COLUMNS)
+    .where(events.c.job_id == bindparam("job"), events.c.sequence > bindparam("after"))
+    .order_by(events.c.sequence)
+    .limit(bindparam("most"))
+)
+_operation = select(*OPERATION_COLUMNS).where(operations.c.name == bindparam("name"))
+_counts = select(jobs.c.state, func.count()).group_by(jobs.c.state)
+
+
+def job_by_id(connection: Connection, job: str, decoded: Decoded) -> Job | None:
+    row = connection.execute(_job_by_id, {"job": job}).one_or_none()
+    return None if row is None else to_job(row, decoded)
+
+
+def job_by_key(connection: Connection, project: str, key: str, decoded: Decoded) -> Job | None:
+    row = connection.execute(_job_by_key, {"project": project, "key": key}).one_or_none()
+    return None if row is None else to_job(row, decoded)
+
+
+def active(connection: Connection, decoded: Decoded) -> tuple[Job, ...]:
+    return tuple(to_job(row, decoded) for row in connection.execute(_active).all())
+
+
+def page(connection: Connection, query: JobQuery, decoded: Decoded) -> Page:
+    """One page. The cursor is the place of its last job, so jobs that come or go do not shift it."""
+    rows = connection.execute(_page_statement(query, connection.dialect.name)).all()
+    found = tuple(to_job(row, decoded) for row in rows[: query.limit])
+    if len(rows) <= query.limit or not found:
+        return Page(jobs=found)
+    last = found[-1]
+    return Page(jobs=found, next_cursor=(write_time(last.created_at), last.id))
+
+
+def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:
+    statement = select(*JOB_COLUMNS).where(jobs.c.project == query.project)
+    if query.location != "-":
+        statement = statement.where(jobs.c.location == query.location)
+    if query.where is not None:
+        statement = statement.where(to_sql(query.where, dialect))
+    place = tuple_(jobs.c.created_at, jobs.c.id)
+    if query.oldest_first:
+        statement = statement.order_by(jobs.c.created_at, jobs.c.id)
+        if query.cursor is not None:
+            statement = statement.where(place > tuple_(*query.cursor))
+    else:
+        statement = statement.order_by(jobs.c.created_at.desc(), jobs.c.id.desc())
+        if query.cursor is not None:
+            statement = statement.where(place < tuple_(*query.cursor))
+    return statement.limit(query.limit + 1)
+
+
+def events_of(connection: Connection, job: str, after: int, limit: int) -> tuple[Event, ...]:
+    rows = connection.execute(_events, {"job": job, "after": after, "most": limit}).all()
+    return tuple(map(to_event, rows))
+
+
+def operation_by_name(connection: Connection, name: str) -> Operation | None:
+    row = connection.execute(_operation, {"name": name}).one_or_none()
+    return None if row is None else to_operation(row)
+
+
+def counts(connection: Connection) -> Mapping[JobState, int]:
+    """How many jobs of each state; every state is named."""
+    found = dict.fromkeys(JobState, 0)
+    for state, count in connection.execute(_counts).all():
+        found[JobState(state)] = count
+    return found

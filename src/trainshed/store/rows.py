@@ -1,0 +1,154 @@
+"""Rows to core values and back: which column holds what. No SQL is spoken here.
+
+A row that cannot be read is reported with the job's id, never skipped: a job that silently vanished from
+a listing would be worse than an error. Decoded jobs are kept in `Decoded` by id and version, so that
+listing the same page again decodes nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Row
+
+from trainshed.core.errors import Unavailable
+from trainshed.core.event import Event, Reason, Severity
+from trainshed.core.job import Job, JobSpec, Status
+from trainshed.core.ports import Operation
+from trainshed.store.cache import Decoded
+from trainshed.store.codec import dump_plain, dumps, loads, read_time, write_time
+from trainshed.store.tables import events, jobs, operations
+
+JOB_COLUMNS = (
+    jobs.c.id,
+    jobs.c.version,
+    jobs.c.project,
+    jobs.c.location,
+    jobs.c.display_name,
+    jobs.c.created_at,
+    jobs.c.labels,
+    jobs.c.spec,
+    jobs.c.status,
+    jobs.c.extras,
+)
+SHARED = 4096  # characters; larger specs are not kept for sharing
+EVENT_COLUMNS = tuple(column for column in events.c if column is not events.c.job_id)
+OPERATION_COLUMNS = tuple(operations.c)
+
+
+def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
+    """All columns of a new job."""
+    return {
+        "id": job.id,
+        "project": job.project,
+        "location": job.location,
+        "display_name": job.display_name,
+        "created_at": write_time(job.created_at),
+        "labels": dump_plain(dict(job.labels)),
+        "spec": dumps(job.spec),
+        "extras": dump_plain(dict(job.extras)),
+        "version": 1,
+        "idempotency_key": idempotency_key or None,
+        **status_values(job, job.status),
+    }
+
+
+def status_values(job: Job, status: Status) -> dict[str, Any]:
+    """The columns that change with the status."""
+    return {
+        "state": status.state.value,
+        "updated_at": write_time(status.updated_at or job.created_at),
+        "started_at": write_time(status.started_at) if status.started_at else None,
+        "ended_at": write_time(status.ended_at) if status.ended_at else None,
+        "status": dumps(status),
+    }
+
+
+def event_values(job: str, given: Sequence[Event]) -> list[dict[str, Any]]:
+    """The columns of events, without the sequence: the database gives that."""
+    return [
+        {
+            "job_id": job,
+            "at": write_time(event.at),
+            "reason": event.reason.value,
+            "message": _storable(event.message),
+            "severity": event.severity.value,
+            "attempt": event.attempt,
+            "task": event.task,
+        }
+        for event in given
+    ]
+
+
+def operation_values(operation: Operation) -> dict[str, Any]:
+    return {
+        "name": operation.name,
+        "kind": operation.kind,
+        "target": operation.target,
+        "created_at": write_time(operation.created_at),
+    }
+
+
+@lru_cache(maxsize=256)
+def _spec(text: str) -> JobSpec:
+    """Jobs sent again and again share one spec, in memory too. Values are frozen, so nobody can tell."""
+    return loads(JobSpec, text)
+
+
+def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
+    """A row of JOB_COLUMNS as a job."""
+    known = decoded.get(row[0], row[1])
+    if known is not None:
+        return known
+    identity, version, project, location, display_name, created_at, labels, spec, status, extras = row
+    try:
+        job = Job(
+            id=identity,
+            project=project,
+            location=location,
+            display_name=display_name,
+            created_at=read_time(created_at),
+            labels=_plain(labels),
+            spec=_spec(spec) if len(spec) < SHARED else loads(JobSpec, spec),
+            status=loads(Status, status),
+            version=version,
+            extras=_plain(extras),
+        )
+    except ValueError as error:
+        raise Unavailable(
+            f"The record of job {identity} is damaged ({error}). Restore the database from a backup."
+        ) from error
+    decoded.put(job)
+    return job
+
+
+def to_event(row: Row[*tuple[Any, ...]]) -> Event:
+    """A row of EVENT_COLUMNS as an event."""
+    sequence, at, reason, message, severity, attempt, task = row
+    return Event(
+        at=read_time(at),
+        reason=Reason(reason),
+        message=message,
+        severity=Severity(severity),
+        attempt=attempt,
+        task=task,
+        sequence=sequence,
+    )
+
+
+def to_operation(row: Row[*tuple[Any, ...]]) -> Operation:
+    name, kind, target, created_at = row
+    return Operation(name=name, kind=kind, target=target, created_at=read_time(created_at))
+
+
+def _plain(text: str) -> Mapping[str, Any]:
+    # Most jobs have neither labels nor extras: not worth a parse.
+    return {} if text == "{}" else json.loads(text)
+
+
+def _storable(text: str) -> str:
+    """What every database takes: no NUL (PostgreSQL refuses it), no lone surrogates (they are not UTF-8)."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,186 @@
+"""The store on SQL: every promise of `core.ports.Store`, on SQLite by default and PostgreSQL by URL.
+
+All writes go through one thread, all reads through a few (`lanes`, `writer`). The jobs that are not final
+are kept in memory as last committed, so that the loop reads them for nothing; this is sound because this
+server is the only writer, and the version is checked in SQL all the same. Finished jobs are read when
+asked for and never pile up.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from trainshed.core.errors import NotFound, Unavailable
+from trainshed.core.event import Event
+from trainshed.core.job import Job, JobState, Status
+from trainshed.core.ports import Operation, Page
+from trainshed.core.query import JobQuery
+from trainshed.store import reads, writes
+from trainshed.store.cache import Decoded
+from trainshed.store.database import Database
+from trainshed.store.lanes import Readers
+from trainshed.store.migrations import migrate
+from trainshed.store.postgres import PostgresDatabase
+from trainshed.store.sqlite import BUSY, SqliteDatabase
+from trainshed.store.writer import Writer
+
+READERS = 2  # one long listing does not hold up a short question
+
+
+class SqlStore:
+    """`sqlite:///path/of/jobs.db`, `postgresql://user@host/name`."""
+
+    def __init__(self, url: str, *, busy: timedelta = BUSY) -> None:
+        self._database = open_database(url, busy)
+        self._decoded = Decoded()
+        self._active: dict[str, Job] = {}
+        self._doubtful = False  # a commit failed half-way: memory may be behind the database
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+
+    async def start(self) -> None:
+        """Claim and check the database, bring its schema up to date, read the active jobs."""
+        loop = asyncio.get_running_loop()
+        ready = False
+        try:
+            await asyncio.to_thread(self._prepare)
+            self._writer = Writer(self._database, loop, self._doubt)
+            self._readers = Readers("reader", self._database, loop, READERS)
+            await self._reload()
+            ready = True
+        finally:
+            if not ready:
+                await self.close()
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of the database. May be called more than once."""
+        # The writer last: whoever closes last folds the log back into the file, and readers may not write.
+        for lane in (self._readers, self._writer):
+            if lane is not None:
+                await lane.close()
+        self._writer = self._readers = None
+        await asyncio.to_thread(self._database.release)
+
+    async def insert(self, job: Job, events: Sequence[Event], idempotency_key: str = "") -> Job:
+        new = replace(job, version=1)
+        return await self._write(
+            lambda connection: writes.insert_job(connection, new, events, idempotency_key, self._decoded),
+            self._remember,
+        )
+
+    async def get(self, project: str, location: str, job: str) -> Job:
+        found = await self.load(job)
+        if found is None or found.project != project or found.location != location:
+            name = f"projects/{project}/locations/{location}/customJobs/{job}"
+            raise NotFound(f"There is no job {name}.")
+        return found
+
+    async def load(self, job: str) -> Job | None:
+        known = self._active.get(job)
+        if known is not None and not self._doubtful:
+            return known
+        return await self._read(lambda connection: reads.job_by_id(connection, job, self._decoded))
+
+    async def find(self, query: JobQuery) -> Page:
+        return await self._read(lambda connection: reads.page(connection, query, self._decoded))
+
+    async def active(self) -> tuple[Job, ...]:
+        if self._doubtful:
+            await self._reload()
+        return tuple(self._active.values())
+
+    async def write(self, job: Job, status: Status, events: Sequence[Event] = ()) -> Job:
+        return await self._write(
+            lambda connection: writes.update_status(connection, job, status, events), self._remember
+        )
+
+    async def delete(self, job: Job, operation: Operation) -> None:
+        await self._write(
+            lambda connection: writes.delete_job(connection, job, operation), lambda _: self._forget(job.id)
+        )
+
+    async def operation(self, name: str) -> Operation:
+        found = await self._read(lambda connection: reads.operation_by_name(connection, name))
+        if found is None:
+            raise NotFound(f"There is no operation {name}.")
+        return found
+
+    async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
+        return await self._read(lambda connection: reads.events_of(connection, job, after, limit))
+
+    async def counts(self) -> Mapping[JobState, int]:
+        return await self._read(reads.counts)
+
+    async def _read(self, run: Callable[[Connection], Any]) -> Any:
+        if self._readers is None:
+            raise Unavailable("The store is not open.")
+        return await self._readers.ask(run)
+
+    async def _write(self, run: Callable[[Connection], Any], then: Callable[[Any], None]) -> Any:
+        if self._writer is None:
+            raise Unavailable("The store is not open.")
+        return await self._writer.ask(run, then)
+
+    def _prepare(self) -> None:
+        self._database.claim()
+        try:
+            connection = self._database.connect(writing=True)
+            try:
+                migrate(connection, self._database.begin, self._database.where)
+            finally:
+                connection.close()
+        except DBAPIError as error:
+            raise self._database.explain(error) from error
+        self._database.created()
+
+    async def _reload(self) -> None:
+        """Read the active jobs anew, in line with the writes, so that no later one is overwritten."""
+        await self._write(lambda connection: reads.active(connection, self._decoded), self._replace)
+
+    def _replace(self, active: tuple[Job, ...]) -> None:
+        self._active = {job.id: job for job in active}
+        self._doubtful = False
+
+    def _remember(self, job: Job) -> None:
+        if job.is_final:
+            self._active.pop(job.id, None)
+            self._decoded.put(job)
+        else:
+            self._active[job.id] = job
+
+    def _forget(self, job: str) -> None:
+        self._active.pop(job, None)
+        self._decoded.drop(job)
+
+    def _doubt(self) -> None:
+        self._doubtful = True
+
+
+def open_database(url: str, busy: timedelta = BUSY) -> Database:
+    """The database a URL names. Nothing is opened yet."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise Unavailable(
+            "The store's URL cannot be read; it should look like sqlite:///path/jobs.db or postgresql://user@host/name."
+        ) from error
+    match parsed.get_backend_name():
+        case "sqlite":
+            if not parsed.database or parsed.database == ":memory:":
+                raise Unavailable(
+                    "A store in memory would lose jobs: name a file, as in sqlite:///path/jobs.db."
+                )
+            return SqliteDatabase(Path(parsed.database), busy)
+        case "postgresql":
+            return PostgresDatabase(parsed)
+        case other:
+            raise Unavailable(
+                f"No store speaks {other}: use sqlite:///path/jobs.db or postgresql://user@host/name."
+            )

@@ -1,0 +1,99 @@
+"""SQLite as the database: one file beside its lock and its marker.
+
+WAL, so that readers never wait for the writer; synchronous=FULL, so that what was acknowledged survives a
+power cut. The lock keeps a second server out; other programs may read, and may even hold the write lock
+for a while: writes then wait. No error of SQLite leaves this file untranslated.
+"""
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from trainshed.core.errors import Unavailable
+from trainshed.store.damage import check_content, check_file, damaged
+from trainshed.store.database import discard
+from trainshed.store.lock import FileLock
+
+log = logging.getLogger(__name__)
+
+BUSY = timedelta(seconds=30)  # how long another program may hold the write lock before writes give up
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY")
+
+
+class SqliteDatabase:
+    def __init__(self, path: Path, busy: timedelta = BUSY) -> None:
+        self.where = f"The database {path}"
+        self._path = path
+        self._busy = busy
+        self._marker = Path(f"{path}.created")
+        self._lock = FileLock(Path(f"{path}.lock"))
+        url = URL.create("sqlite", database=str(path))
+        # Each thread keeps its own connection for good: there is nothing for a pool to do.
+        arguments = {"timeout": busy.total_seconds(), "isolation_level": None, "check_same_thread": False}
+        self._engine = create_engine(url, poolclass=NullPool, connect_args=arguments)
+
+    def claim(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.take()
+            check_file(self._path, self._marker)
+            fresh = not self._path.exists()
+            if fresh and self._marker.exists():
+                log.warning("%s is gone; starting with an empty one", self.where)
+                self._marker.unlink()
+        except OSError as error:
+            raise Unavailable(f"{self.where} cannot be used: {error.strerror or error}.") from error
+        if not fresh:
+            check_content(self._path)
+
+    def release(self) -> None:
+        self._engine.dispose()
+        self._lock.release()
+
+    def created(self) -> None:
+        try:
+            self._marker.touch(mode=0o600)
+        except OSError as error:
+            raise Unavailable(f"{self._marker} cannot be written: {error.strerror or error}.") from error
+
+    def connect(self, *, writing: bool) -> Connection:
+        connection = self._open()
+        if not writing:
+            connection.exec_driver_sql("PRAGMA query_only=ON")
+            connection.commit()
+        return connection
+
+    def begin(self, connection: Connection) -> None:
+        # Immediate: take the write lock now and wait for it here, not in the middle of the work.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def explain(self, error: DBAPIError) -> Unavailable:
+        name = getattr(error.orig, "sqlite_errorname", None) or ""
+        match name.split("_")[1] if name.startswith("SQLITE_") else "":
+            case "BUSY" | "LOCKED":
+                seconds = self._busy.total_seconds()
+                how = f"has been locked by another program for {seconds:g} s. Nothing was changed; try again."
+            case "FULL":
+                how = "cannot grow: the disk is full. Nothing was changed; free some space and try again."
+            case "IOERR":
+                how = f"cannot be read or written ({error.orig}). Is the disk full or broken?"
+            case "CORRUPT" | "NOTADB":
+                return damaged(self._path, str(error.orig))
+            case _:
+                how = f"cannot be used: {error.orig}."
+        return Unavailable(f"{self.where} {how}")
+
+    def _open(self) -> Connection:
+        connection = self._engine.connect()
+        try:
+            for pragma in _PRAGMAS:
+                connection.exec_driver_sql(f"PRAGMA {pragma}")
+            connection.commit()
+        except DBAPIError:
+            discard(connection)
+            raise
+        return connection

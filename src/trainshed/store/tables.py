@@ -1,0 +1,68 @@
+"""The tables as SQLAlchemy knows them. `migrations.py` makes them; a test holds the two together.
+
+Times are text of fixed width in UTC, JSON is text: both read the same in SQLite and PostgreSQL. Text
+compares by bytes in both (PostgreSQL is told so), so that pages and comparisons come out alike whatever
+the locale. Only what a query asks about has a column of its own; the rest lies in the JSON.
+"""
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text
+
+metadata = MetaData()
+
+_text = Text().with_variant(Text(collation="C"), "postgresql")
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", _text, primary_key=True),
+    Column("project", _text, nullable=False),
+    Column("location", _text, nullable=False),
+    Column("display_name", _text, nullable=False),
+    Column("state", _text, nullable=False),
+    Column("created_at", _text, nullable=False),
+    Column("updated_at", _text, nullable=False),
+    Column("started_at", _text),
+    Column("ended_at", _text),
+    Column("labels", _text, nullable=False),
+    Column("spec", _text, nullable=False),
+    Column("status", _text, nullable=False),
+    Column("extras", _text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("idempotency_key", _text),
+)
+# The last two ride along so that a page of another location, or a wildcard, skips rows without touching them.
+Index("jobs_by_age", jobs.c.project, jobs.c.created_at, jobs.c.id, jobs.c.location, jobs.c.display_name)
+# Begins with the state, so that it also answers "which are active" and "how many of each".
+Index("jobs_by_state", jobs.c.state, jobs.c.project, jobs.c.created_at, jobs.c.id)
+Index("jobs_by_name", jobs.c.project, jobs.c.display_name, jobs.c.created_at, jobs.c.id)
+Index("jobs_by_key", jobs.c.project, jobs.c.idempotency_key, unique=True)
+
+events = Table(
+    "events",
+    metadata,
+    Column("job_id", _text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("at", _text, nullable=False),
+    Column("reason", _text, nullable=False),
+    Column("message", _text, nullable=False),
+    Column("severity", _text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("task", _text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+operations = Table(
+    "operations",
+    metadata,
+    Column("name", _text, primary_key=True),
+    Column("kind", _text, nullable=False),
+    Column("target", _text, nullable=False),
+    Column("created_at", _text, nullable=False),
+)
+
+schema_migrations = Table(
+    "schema_migrations",
+    metadata,
+    Column("name", _text, primary_key=True),
+    Column("applied_at", _text, nullable=False),
+)

@@ -1,0 +1,110 @@
+"""The one writer: gathers what is queued into a transaction, and tells what came of it.
+
+Nothing is answered before its commit returned. A commit that failed may still have happened (the network
+or the disk broke off before the answer): then `doubted` is called on the loop, so that nobody trusts a
+copy made earlier.
+"""
+
+import asyncio
+from collections.abc import Callable
+from queue import Empty
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from trainshed.core.errors import TrainshedError
+from trainshed.store.database import Database, discard
+from trainshed.store.lanes import Lane, Work
+
+MOST = 64  # pieces in one transaction: enough to hide the cost of a sync, few enough to keep the wait short
+
+
+class Writer(Lane):
+    def __init__(
+        self, database: Database, loop: asyncio.AbstractEventLoop, doubted: Callable[[], None]
+    ) -> None:
+        self._doubted = doubted
+        self._connection: Connection | None = None
+        self._committing = False
+        super().__init__("writer", database, loop, threads=1)
+
+    def _serve(self) -> None:
+        closing = False
+        while not closing:
+            first = self._queue.get()
+            batch: list[Work[Any]] = []
+            if first is None:
+                break
+            batch.append(first)
+            while len(batch) < MOST:
+                try:
+                    more = self._queue.get_nowait()
+                except Empty:
+                    break
+                if more is None:
+                    closing = True
+                    break
+                batch.append(more)
+            self._commit(batch)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _commit(self, batch: list[Work[Any]]) -> None:
+        doubt = False
+        for last in (False, True):
+            try:
+                self._transact(batch)
+                break
+            except TrainshedError as error:
+                self._fail(batch, error)
+                break
+            except DBAPIError as error:
+                doubt = self._committing
+                self._drop()
+                # A connection that was lost while idle is replaced; the work has not been done yet.
+                if error.connection_invalidated and not doubt and not last:
+                    continue
+                self._fail(batch, self._database.explain(error))
+                break
+        self._report(lambda: self._settle(batch, doubt))
+
+    def _transact(self, batch: list[Work[Any]]) -> None:
+        self._committing = False
+        if self._connection is None:
+            self._connection = self._database.connect(writing=True)
+        connection = self._connection
+        self._database.begin(connection)
+        if len(batch) == 1:
+            with batch[0]:
+                batch[0].value = batch[0].run(connection)
+            if batch[0].error is not None:
+                connection.rollback()
+                return
+        else:
+            for work in batch:
+                savepoint = connection.begin_nested()
+                with work:
+                    work.value = work.run(connection)
+                if work.error is None:
+                    savepoint.commit()
+                else:
+                    savepoint.rollback()
+        self._committing = True
+        connection.commit()
+        self._committing = False
+
+    def _settle(self, batch: list[Work[Any]], doubt: bool) -> None:
+        if doubt:
+            self._doubted()
+        for work in batch:
+            work.settle()
+
+    def _fail(self, batch: list[Work[Any]], error: BaseException) -> None:
+        for work in batch:
+            work.error = error
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            discard(self._connection)
+            self._connection = None
