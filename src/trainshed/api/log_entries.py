@@ -9,12 +9,13 @@ from trainshed.api.call import Call, Json
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.event import Event
 from trainshed.core.job import Job
-from trainshed.core.logs import LogQuery
+from trainshed.core.logs import Line, LogQuery
 from trainshed.core.ports import Clock
 from trainshed.service.logs import Logs, Row
 from trainshed.wire import log_bounds, log_filter, page
 from trainshed.wire.log_entry import render_event_entry, render_line
 
+MOST_TEXT = 8 * 1024 * 1024  # characters in one page: lines may be very long
 MOST_SCANNED = 200_000  # entries looked at for one page: a filter that matches nothing must still end
 
 
@@ -78,15 +79,16 @@ class LogEntries:
         """One page of matching entries; the position of the last one looked at; whether more may follow."""
         entries: list[Json] = []
         last: tuple[str, str] | None = None
-        scanned = 0
+        scanned = size_so_far = 0
         async for job, row in self.logs.merged(jobs, query):
-            if len(entries) == size or scanned == MOST_SCANNED:
+            if len(entries) == size or scanned == MOST_SCANNED or size_so_far > MOST_TEXT:
                 return entries, last, True
             scanned += 1
             last = (str(row.at_ns), row.insert_id)
             entry = _render(job, row)
             if log_filter.matches(parsed, entry):
                 entries.append(entry)
+                size_so_far += len(row.entry.text) if isinstance(row.entry, Line) else 0
         return entries, last, False
 
 

@@ -117,7 +117,7 @@ class JobLoop:
             event = Event(
                 at=self.clock.now(),
                 reason=Reason.LOG_DROPPED,
-                message=f"The job is over its log quota: {dropped} bytes or more from the middle were dropped.",
+                message=f"The job is over its log quota: {dropped} bytes of its output were dropped so far.",
                 severity=Severity.WARNING,
                 attempt=job.status.attempt,
             )

@@ -174,7 +174,7 @@ class LogStore(Protocol):
         ...
 
     async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
-        """At most query.limit lines, in order."""
+        """At most query.limit lines, in order; fewer, never none, where they are very long."""
         ...
 
     def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:

@@ -31,7 +31,7 @@ from trainshed.logs.watch import Watch
 _log = logging.getLogger(__name__)
 _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 _SMALL = 256 * 1024  # bytes that are read at once rather than handed to a thread
-_BATCH = 4 * 1024 * 1024  # characters a follower is given at once, about
+_BATCH = 4 * 1024 * 1024  # characters given out at once, about: memory does not grow with the lines
 
 GIB = 1024**3
 
@@ -96,7 +96,8 @@ class FileLogStore:
             return ()
         if not log.is_finished:
             self._look(log, log.files.values())
-        return await self._read(log, query, sum(view.end for view in merge.candidates(log.views(), query)))
+        size = sum(view.end for view in merge.candidates(log.views(), query))
+        return await self._read(log, query, size, _BATCH)
 
     async def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
         """Here query.limit is the most lines of one batch. Waits for a job that has printed nothing yet."""
@@ -186,7 +187,7 @@ class FileLogStore:
             loaded.close(self._wall())
         return loaded
 
-    async def _read(self, log: JobLog, query: LogQuery, size: int, most: int = 2**62) -> tuple[Line, ...]:
+    async def _read(self, log: JobLog, query: LogQuery, size: int, most: int) -> tuple[Line, ...]:
         views = log.views()
         try:
             if size <= _SMALL:
