@@ -94,7 +94,12 @@ class Logs:
     async def _events(self, job: Job, query: LogQuery) -> list[Row]:
         if query.task not in (None, SERVICE_TASK):
             return []
-        return [event_row(job, e) for e in await self.store.events(job.id)]
+        rows: list[Row] = []
+        last = 0
+        while events := await self.store.events(job.id, after=last, limit=CHUNK):
+            rows += [event_row(job, event) for event in events]
+            last = events[-1].sequence
+        return rows
 
     async def _lines(self, job: Job, query: LogQuery) -> AsyncIterator[Line]:
         if query.task == SERVICE_TASK:

@@ -1,0 +1,282 @@
+"""The real gcloud, unmodified, pointed at a live server by nothing but `trainshed env`."""
+
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.gcloud_model import printed_environment
+from tests.live import IMAGE, LOCATION, LiveServer, python
+
+Unique = Callable[[str], str]
+
+pytestmark = [
+    pytest.mark.needs_gcloud,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which("gcloud") is None,
+        reason="the Google Cloud CLI is not on PATH; test_transcripts.py replays what it sends",
+    ),
+    pytest.mark.timeout(300),
+]
+POOL = f"machine-type=n1-standard-4,container-image-uri={IMAGE}"
+REGION = f"--region={LOCATION}"
+TRACKS = ["ga", "beta", "alpha"]
+
+
+class Gcloud:
+    """gcloud with the variables `trainshed env` prints: the person's own configuration is not touched."""
+
+    def __init__(self, server: LiveServer, environ: Mapping[str, str]) -> None:
+        self.server = server
+        self.environ = environ
+
+    def command(self, *words: str) -> list[str]:
+        return [shutil.which("gcloud") or "gcloud", *words]
+
+    def run(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.command(*words),
+            env=dict(self.environ),
+            cwd=self.server.base,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert not check or done.returncode == 0, done.stderr
+        assert "gcloud crashed" not in done.stderr, done.stderr
+        return done
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.run(*words, "--format=json").stdout)
+
+    def create(self, name: str, *flags: str, track: str = "ga") -> str:
+        """Create a job; the full name of it, found by its display name as a person would."""
+        self.run(*jobs(track), "create", REGION, f"--display-name={name}", *flags)
+        found = self.json(*jobs(track), "list", REGION, f"--filter=displayName={name}")
+        assert len(found) == 1
+        return str(found[0]["name"])
+
+
+def jobs(track: str) -> tuple[str, ...]:
+    return ("ai", "custom-jobs") if track == "ga" else (track, "ai", "custom-jobs")
+
+
+@pytest.fixture(scope="module")
+def gcloud(server: LiveServer) -> Iterator[Gcloud]:
+    yield Gcloud(server, printed_environment(server))
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_create_list_describe_and_cancel_in_every_track(gcloud: Gcloud, unique: Unique, track: str) -> None:
+    name = gcloud.create(
+        unique(f"life-{track}"),
+        f"--worker-pool-spec={POOL}",
+        "--command=python",
+        "--args=^@@^-c@@import time; time.sleep(600)",
+        track=track,
+    )
+    described = gcloud.json(*jobs(track), "describe", name)
+    assert described["name"] == name
+    by_id = gcloud.json(*jobs(track), "describe", name.rsplit("/", 1)[1], REGION)
+    assert by_id["name"] == name
+    gcloud.server.wait_for(name, ("JOB_STATE_RUNNING",))
+    done = gcloud.run(*jobs(track), "cancel", name)
+    assert "has been sent" in done.stderr
+    assert gcloud.server.wait(name)["state"] == "JOB_STATE_CANCELLED"
+
+    again = gcloud.run(*jobs(track), "cancel", name, check=False)
+    assert again.returncode == 1
+    assert "FAILED_PRECONDITION" in again.stderr
+    assert "CANCELLED" in again.stderr
+
+
+def test_flags_reach_the_job(gcloud: Gcloud, unique: Unique) -> None:
+    name = gcloud.create(
+        unique("flags"),
+        f"--worker-pool-spec={POOL}",
+        "--command=sh",
+        "--args=^@@^-c@@echo a,b",
+        "--labels=team=vision,cost=42",
+        "--enable-web-access",
+        "--network=projects/12345/global/networks/default",
+        "--service-account=trainer@p1.iam.gserviceaccount.com",
+    )
+    job = gcloud.server.wait(name)
+    assert job["state"] == "JOB_STATE_SUCCEEDED"
+    assert job["labels"] == {"team": "vision", "cost": "42"}
+    assert job["jobSpec"]["enableWebAccess"] is True
+    assert job["jobSpec"]["network"] == "projects/12345/global/networks/default"
+    assert [line["text"] for line in gcloud.server.lines(name)] == ["a,b"]
+
+
+def test_several_pools_one_of_them_empty(gcloud: Gcloud, unique: Unique) -> None:
+    name = gcloud.create(
+        unique("pools"),
+        f"--worker-pool-spec={POOL}",
+        f"--worker-pool-spec=replica-count=2,{POOL}",
+        "--worker-pool-spec=",
+        f"--worker-pool-spec={POOL}",
+        "--command=python",
+        "--args=-c,print(1)",
+    )
+    assert gcloud.server.wait(name)["state"] == "JOB_STATE_SUCCEEDED"
+    tasks = sorted(line["task"] for line in gcloud.server.lines(name))
+    assert tasks == ["workerpool0-0", "workerpool1-0", "workerpool1-1", "workerpool3-0"]
+
+
+@pytest.fixture
+def config(server: LiveServer, unique: Unique) -> Callable[[str], Path]:
+    def written(text: str) -> Path:
+        path = server.base / f"{unique('config')}.yaml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+PLAIN = f"""
+workerPoolSpecs:
+- machineSpec:
+    machineType: n1-standard-4
+  replicaCount: 1
+  containerSpec:
+    imageUri: {IMAGE}
+    command: [python, -c, "print('from the file')"]
+scheduling:
+  timeout: 3600s
+  disableRetries: true
+"""
+
+
+def test_a_config_file(gcloud: Gcloud, unique: Unique, config: Callable[[str], Path]) -> None:
+    name = gcloud.create(unique("config"), f"--config={config(PLAIN)}")
+    assert gcloud.server.wait(name)["state"] == "JOB_STATE_SUCCEEDED"
+    assert [line["text"] for line in gcloud.server.lines(name)] == ["from the file"]
+
+
+def test_a_config_file_and_flags_together(
+    gcloud: Gcloud, unique: Unique, config: Callable[[str], Path]
+) -> None:
+    """The pools of the flags replace those of the file; the rest of the file stays."""
+    name = gcloud.create(
+        unique("both"),
+        f"--config={config(PLAIN)}",
+        f"--worker-pool-spec={POOL}",
+        "--command=echo",
+        "--args=from the flags",
+    )
+    job = gcloud.server.wait(name)
+    assert [line["text"] for line in gcloud.server.lines(name)] == ["from the flags"]
+    assert job["jobSpec"]["scheduling"]["timeout"] == "3600s"
+    assert job["jobSpec"]["scheduling"]["disableRetries"] is True
+
+
+def test_the_seed_s_wrapped_file(gcloud: Gcloud, unique: Unique, config: Callable[[str], Path]) -> None:
+    indented = "".join(f"  {line}\n" for line in PLAIN.strip().splitlines())
+    path = config(f"displayName: from-the-file\njobSpec:\n{indented}")
+    name = gcloud.create(unique("wrapped"), f"--config={path}")
+    assert gcloud.server.wait(name)["state"] == "JOB_STATE_SUCCEEDED"
+    assert [line["text"] for line in gcloud.server.lines(name)] == ["from the file"]
+
+
+def test_a_reduction_server_inside_a_pool(
+    gcloud: Gcloud, unique: Unique, config: Callable[[str], Path]
+) -> None:
+    reducer = f"""  reductionServerSpec:
+    replicaCount: 2
+    machineSpec: {{machineType: n1-highcpu-16}}
+    containerSpec: {{imageUri: {IMAGE}, command: ["true"]}}
+scheduling:
+"""
+    path = config(PLAIN.replace("scheduling:\n", reducer))
+    name = gcloud.create(unique("reduce"), f"--config={path}")
+    pools = gcloud.server.wait(name)["jobSpec"]["workerPoolSpecs"]
+    assert pools[1] == {}
+    assert pools[2]["replicaCount"] == "2"
+
+
+def test_an_error_is_rendered_with_every_violation(gcloud: Gcloud, config: Callable[[str], Path]) -> None:
+    path = config(PLAIN.replace("n1-standard-4", "n1-nonsense-4") + "colour: red\n")
+    done = gcloud.run(*jobs("ga"), "create", REGION, "--display-name=bad", f"--config={path}", check=False)
+    assert done.returncode == 1
+    assert "(gcloud.ai.custom-jobs.create) INVALID_ARGUMENT:" in done.stderr
+    assert "n1-nonsense-4" in done.stderr
+    assert 'Unknown name "colour"' in done.stderr.replace("\n", " ").replace("\\", "")
+    assert "job_spec.worker_pool_specs[0].machine_spec.machine_type" in done.stderr
+
+
+def test_a_job_that_is_not_there(gcloud: Gcloud) -> None:
+    done = gcloud.run(*jobs("ga"), "describe", "404", REGION, check=False)
+    assert done.returncode == 1
+    assert "NOT_FOUND" in done.stderr
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_stream_logs_of_a_finished_job_prints_all_and_ends(
+    gcloud: Gcloud, unique: Unique, track: str
+) -> None:
+    source = (
+        "import sys\nfor i in range(1500): print('row', i, file=sys.stderr if i % 5 == 0 else sys.stdout)"
+    )
+    name = gcloud.server.submit(python(source), name=unique("finished"))
+    gcloud.server.wait(name)
+    done = gcloud.run(*jobs(track), "stream-logs", name, "--polling-interval=1")
+    rows = [row.split("\t") for row in done.stdout.splitlines()]
+    printed = [row[3] for row in rows if row[2] == "workerpool0-0"]
+    assert sorted(printed) == sorted(f"row {i}" for i in range(1500))
+    assert {row[0] for row in rows if row[2] == "workerpool0-0"} == {"INFO", "ERROR"}
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_stream_logs_of_a_running_job_ends_when_the_job_ends(
+    gcloud: Gcloud, unique: Unique, track: str
+) -> None:
+    source = "import time\nfor i in range(30): print('row', i, flush=True); time.sleep(0.5)"
+    name = gcloud.server.submit(python(source), name=unique("running"))
+    gcloud.server.wait_for(name, ("JOB_STATE_RUNNING",))
+    done = gcloud.run(*jobs(track), "stream-logs", name, "--polling-interval=1")
+    assert gcloud.server.state(name) == "JOB_STATE_SUCCEEDED"
+    rows = [row.split("\t") for row in done.stdout.splitlines()]
+    assert [row[3] for row in rows if row[2] == "workerpool0-0"] == [f"row {i}" for i in range(30)]
+
+
+def test_stream_logs_outlasts_a_silence_and_ends_with_a_cancel(gcloud: Gcloud, unique: Unique) -> None:
+    source = "import time\nprint('up', flush=True); time.sleep(25); print('still'); time.sleep(600)"
+    name = gcloud.server.submit(python(source), name=unique("silent"))
+    gcloud.server.wait_for(name, ("JOB_STATE_RUNNING",))
+    timer = threading.Timer(35, gcloud.server.cancel, (name,))
+    timer.start()
+    try:
+        done = gcloud.run(*jobs("ga"), "stream-logs", name, "--polling-interval=1")
+    finally:
+        timer.join()
+    rows = [row.split("\t") for row in done.stdout.splitlines()]
+    assert [row[3] for row in rows if row[2] == "workerpool0-0"] == ["up", "still"]
+
+
+def test_logging_read_in_both_orders(gcloud: Gcloud, unique: Unique) -> None:
+    name = gcloud.server.submit(python("for i in range(20): print('row', i)"), name=unique("read"))
+    gcloud.server.wait(name)
+    job = name.rsplit("/", 1)[1]
+    where = f'resource.type="ml_job" AND resource.labels.job_id="{job}" AND jsonPayload.message:"row"'
+    newest = gcloud.json("logging", "read", where, "--limit=5")
+    assert [e["jsonPayload"]["message"] for e in newest] == [f"row {i}" for i in range(19, 14, -1)]
+    oldest = gcloud.json("logging", "read", where, "--order=asc")
+    assert [e["jsonPayload"]["message"] for e in oldest] == [f"row {i}" for i in range(20)]
+
+
+def test_a_wrong_token_is_told(gcloud: Gcloud, unique: Unique) -> None:
+    wrong = gcloud.server.base / unique("token")
+    wrong.write_text("wrong")
+    stranger = Gcloud(gcloud.server, {**gcloud.environ, "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(wrong)})
+    done = stranger.run(*jobs("ga"), "list", REGION, check=False)
+    assert done.returncode == 1
+    assert "UNAUTHENTICATED" in done.stderr
