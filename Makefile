@@ -1,0 +1,57 @@
+# Everything a person does with this repository. `make` lists it.
+# PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-stop demo-env sdk dev test check unit chaos bench clean
+MAKEFLAGS += --no-print-directory
+export PYTHON
+
+BIN := .venv/bin
+ROUNDS ?= 300
+
+help: ## list what can be made
+	@echo "Trainshed: make TARGET"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: ## put `trainshed` into .venv/bin
+	@scripts/venv .venv requirements.lock --editable
+	@$(BIN)/python -m compileall -q src
+
+demo: setup demo-env ## train a model on three replicas, from nothing to the model file
+	@$(BIN)/python scripts/demo.py
+
+demo-stop: ## stop the server the demo left running
+	@$(BIN)/python scripts/demo.py --stop
+
+demo-env: ## PyTorch and scikit-learn in .venv-train
+	@scripts/venv .venv-train requirements-train.lock
+
+sdk: setup ## Google's Python SDK in .venv-sdk, for the conformance tests
+	@scripts/sdk-env
+
+dev: setup ## what tests and checks need, in .venv
+	@scripts/venv .venv requirements-dev.lock
+
+check: dev ## format, lint, types, import rules and budgets
+	$(BIN)/ruff format --check src tests examples scripts
+	$(BIN)/ruff check src tests examples scripts
+	$(BIN)/pyright
+	$(BIN)/pytest tests/rules
+
+unit: dev ## the tests that take seconds: no process, no socket
+	$(BIN)/pytest tests/unit tests/properties tests/rules
+
+test: check sdk demo-env ## set up, check, and run all everyday tests
+	@scripts/postgres
+	$(BIN)/pytest -rs
+
+chaos: dev ## kill -9 the server again and again, ROUNDS times (default 300)
+	$(BIN)/pytest tests/chaos --rounds=$(ROUNDS) -rs
+
+bench: dev demo-env ## measure, and print each number beside its floor
+	$(BIN)/python -m tests.benchmarks
+
+clean: ## remove environments, caches and the demo's files (a running demo server is stopped)
+	@if [ -x $(BIN)/python ]; then $(BIN)/python scripts/demo.py --stop --quiet; fi
+	rm -rf .venv .venv-train .venv-sdk .demo .bench .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
