@@ -24,6 +24,7 @@ from trainshed.api.methods import Handlers, methods
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.catalogue import load_catalogue
 from trainshed.clock import SteadyClock
+from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
 from trainshed.control.queue import WorkQueue
 from trainshed.control.scheduler import Scheduler
@@ -59,6 +60,7 @@ class Shed:
     scheduler: Scheduler
     job_queue: WorkQueue
     schedule_queue: WorkQueue
+    tidying: WorkQueue
     handlers: Handlers
 
     async def open(self) -> None:
@@ -74,6 +76,7 @@ class Shed:
         for job in {j.id for j in active} | await self.backend.jobs():
             self.job_queue.hint(job)
         self.schedule_queue.hint("cycle")
+        self.tidying.hint("look")
 
     async def tick(self) -> None:
         while True:
@@ -83,6 +86,7 @@ class Shed:
             self.schedule_queue.hint("cycle")
 
     async def close(self) -> None:
+        await self.tidying.close()
         await self.schedule_queue.close()
         await self.job_queue.close()
         await self.backend.close()
@@ -102,7 +106,7 @@ def assemble(settings: Settings) -> Shed:
     )
     bell = Bell()
 
-    job_queue, schedule_queue = WorkQueue(clock), WorkQueue(clock)
+    job_queue, schedule_queue, tidying = WorkQueue(clock), WorkQueue(clock), WorkQueue(clock)
 
     def hint_scheduler() -> None:
         schedule_queue.hint("cycle")
@@ -126,6 +130,7 @@ def assemble(settings: Settings) -> Shed:
     )
     job_queue.serve(job_loop.turn)
     schedule_queue.serve(scheduler.cycle)
+    tidying.serve(Janitor(store, logs, job_queue.hint).look)
     backend.on_change(job_queue.hint)
     jobs = Jobs(
         store=store,
@@ -142,7 +147,7 @@ def assemble(settings: Settings) -> Shed:
         log_entries=LogEntries(logs=readable, clock=clock),
         health=Health(version=__version__),
     )
-    return Shed(settings, store, backend, logs, jobs, scheduler, job_queue, schedule_queue, handlers)
+    return Shed(settings, store, backend, logs, jobs, scheduler, job_queue, schedule_queue, tidying, handlers)
 
 
 _LATER: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
@@ -172,6 +177,7 @@ async def serve(settings: Settings) -> None:
         lifespan="off",
         ws="none",
         access_log=False,
+        proxy_headers=False,
         log_config=None,
         server_header=False,
         timeout_keep_alive=75,

@@ -331,6 +331,15 @@ class LogStoreContract:
         await store.remove("j1")
         assert texts(await store.read("j1", LogQuery())) == []
 
+    async def test_every_job_with_output_is_told(self, store: LogStore) -> None:
+        assert await store.jobs() == frozenset()
+        store.sink(FIRST)
+        store.sink(ReplicaName("j2", 0, 0, 0))
+        await store.finish("j2")
+        assert await store.jobs() == {"j1", "j2"}
+        await store.remove("j1")
+        assert await store.jobs() == {"j2"}
+
 
 def _turned(query: LogQuery, newest_first: bool) -> LogQuery:
     fields = {name: getattr(query, name) for name in query.__dataclass_fields__}

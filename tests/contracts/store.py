@@ -225,6 +225,12 @@ class StoreContract:
             await store.delete(job, replace(done, name="again"))
         assert (await store.insert(a_job(2), (), "key")).id == "1002"
 
+    async def test_what_was_deleted_is_told_apart_from_what_was_never_there(self, store: Store) -> None:
+        there, gone = await kept(store, a_job(1)), await store.write(await kept(store, a_job(2)), ended())
+        await store.delete(gone, a_deletion(gone))
+        assert await store.deleted(frozenset({there.id, gone.id, "unheard of"})) == {gone.id}
+        assert await store.deleted(frozenset()) == frozenset()
+
     async def test_a_running_or_changed_job_is_not_deleted(self, store: Store) -> None:
         job = await store.insert(a_job(), [an_event()])
         with pytest.raises(Conflict):

@@ -7,13 +7,12 @@ never a stack trace.
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import cast
 
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainshed.api.call import Call, Json, Method, Stream, Text
@@ -30,65 +29,71 @@ ForeignCheck = Callable[[str | None, str | None], str | None]
 
 
 def make_app(methods: tuple[Method, ...], authenticator: Authenticator, foreign: ForeignCheck) -> ASGIApp:
-    routes = [Route(m.path, _endpoint(m, authenticator), methods=[m.verb]) for m in methods]
-    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
-    app.router.redirect_slashes = False  # a path with a slash too many is no method, not another one
-    return _Door(app, foreign)
+    return _App([_Route(m) for m in methods], authenticator, foreign)
 
 
-class _Door:
-    """Checked before anything else, and for every method: Host and Origin (no web page may reach the API)."""
+class _Route:
+    """A row of the table, ready to be matched. A parameter holds no slash; verbs stand first in the table."""
 
-    def __init__(self, app: ASGIApp, foreign: ForeignCheck) -> None:
-        self._app = app
+    def __init__(self, method: Method) -> None:
+        self.method = method
+        self.pattern = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method.path)))
+
+
+class _App:
+    """The door, the way through the table, and the answer."""
+
+    def __init__(self, routes: list[_Route], authenticator: Authenticator, foreign: ForeignCheck) -> None:
+        self._by_verb: dict[str, list[_Route]] = {}
+        for route in routes:
+            self._by_verb.setdefault(route.method.verb, []).append(route)
+        self._authenticator = authenticator
         self._foreign = foreign
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            headers = dict(cast(list[tuple[bytes, bytes]], scope["headers"]))
-            host, origin = headers.get(b"host"), headers.get(b"origin")
-            sentence = self._foreign(
-                host.decode("latin-1") if host is not None else None,
-                origin.decode("latin-1") if origin is not None else None,
-            )
-            if sentence is not None:
-                await _error(Forbidden(sentence))(scope, receive, send)
-                return
-        try:
-            await self._app(scope, receive, send)
-        except asyncio.CancelledError:
-            # Only a server that ends cancels a call. A stream breaks off, so that its reader asks again.
-            return
+            response = await self._answer(Request(scope, receive))
+            await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        # Before anything else, and for every method: no web page may reach the API.
+        sentence = self._foreign(request.headers.get("host"), request.headers.get("origin"))
+        if sentence is not None:
+            return _error(Forbidden(sentence))
+        path = str(request.scope["path"])
+        for route in self._by_verb.get(request.method, ()):
+            if match := route.pattern.fullmatch(path):
+                if not route.method.is_open:
+                    try:
+                        self._authenticator.check(request.headers.get("authorization"))
+                    except TrainshedError as error:
+                        return _error(error)
+                return await _handled(route.method, request, match.groupdict())
+        return _error(NotFound(f"There is no method {request.method} {path}."))
 
 
-def _endpoint(method: Method, authenticator: Authenticator) -> Callable[[Request], object]:
-    async def endpoint(request: Request) -> Response:
-        try:
-            if not method.is_open:
-                authenticator.check(request.headers.get("authorization"))
-            reply = await method.handler(await _call(request))
-        except TrainshedError as error:
-            return _error(error)
-        except ClientDisconnect:
-            return Response(status_code=499)
-        except asyncio.CancelledError:
-            return _error(Unavailable("The server is ending; ask again when it is back."))
-        except Exception:
-            log.exception("%s %s failed", request.method, request.url.path)
-            return _json(status.INTERNAL, 500)
-        match reply:
-            case Stream():
-                return StreamingResponse(reply.chunks, media_type=reply.media_type)
-            case Text():
-                return PlainTextResponse(reply.text, reply.status)
-            case _:
-                return _json(reply)
-
-    return endpoint
+async def _handled(method: Method, request: Request, path: dict[str, str]) -> Response:
+    try:
+        reply = await method.handler(await _call(request, path))
+    except TrainshedError as error:
+        return _error(error)
+    except ClientDisconnect:
+        return Response(status_code=499)
+    except asyncio.CancelledError:
+        return _error(Unavailable("The server is ending; ask again when it is back."))
+    except Exception:
+        log.exception("%s %s failed", request.method, request.url.path)
+        return _json(status.INTERNAL, 500)
+    match reply:
+        case Stream():
+            return StreamingResponse(reply.chunks, media_type=reply.media_type)
+        case Text():
+            return PlainTextResponse(reply.text, reply.status)
+        case _:
+            return _json(reply)
 
 
-async def _call(request: Request) -> Call:
-    path = {name: str(value) for name, value in request.path_params.items()}
+async def _call(request: Request, path: dict[str, str]) -> Call:
     return Call(
         path=path,
         query=request.query_params,
@@ -122,7 +127,3 @@ def _json(body: Json, code: int = 200) -> Response:
 def _error(error: TrainshedError) -> Response:
     code, body = status.to_http(error)
     return _json(body, code)
-
-
-async def _not_found(request: Request, _: Exception) -> Response:
-    return _error(NotFound(f"There is no method {request.method} {request.url.path}."))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from trainshed.core.decide import Action, Start, Stop, decide
+from trainshed.core.decide import Action, Plan, Start, Stop, decide
 from trainshed.core.errors import Conflict, TrainshedError
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job
@@ -32,6 +32,7 @@ class JobLoop:
     async def turn(self, job_id: str) -> datetime | None:
         """Bring one job as far as it goes now; when to look again."""
         started: tuple[Action, ...] = ()
+        finished = False
         for _ in range(MOST_TURNS):
             job = await self.store.load(job_id)
             if job is None:
@@ -46,7 +47,7 @@ class JobLoop:
                 return await self._note_refusal(job, refused, now)
             if plan.status == job.status:
                 if job.is_final and not plan.actions:
-                    await self._clean_up(job)
+                    await self._clean_up(job, finished)
                     return None
                 if not plan.actions or all(isinstance(a, Stop) for a in plan.actions):
                     return plan.again_at or (now + timedelta(seconds=1) if plan.actions else None)
@@ -54,8 +55,13 @@ class JobLoop:
                     return now + LATE
                 started = plan.actions
                 continue
+            if plan.status.state.is_final:
+                # First: who hears of the end finds all of the output, even if this server dies in between.
+                finished = await self._finish(job)
             try:
-                written = await self.store.write(job, replace(plan.status, updated_at=now), plan.events)
+                status = replace(plan.status, updated_at=now)
+                flush = not _is_plain_to_see(plan)
+                written = await self.store.write(job, status, plan.events, flush=flush)
             except Conflict:
                 continue
             self.ring(written)
@@ -68,9 +74,9 @@ class JobLoop:
             match action:
                 case Start():
                     key = job.key(action.replica)
-                    sink = self.logs.sink(key.name)
-                    launch = launch_of(job, action.replica, stdout=sink.stdout, stderr=sink.stderr)
                     try:
+                        sink = self.logs.sink(key.name)
+                        launch = launch_of(job, action.replica, stdout=sink.stdout, stderr=sink.stderr)
                         await self.backend.launch(launch)
                     except TrainshedError as error:
                         return error
@@ -103,9 +109,19 @@ class JobLoop:
                 return now
         return now + RETRY_LAUNCH
 
-    async def _clean_up(self, job: Job) -> None:
+    async def _finish(self, job: Job) -> bool:
+        """Close the job's output. A disk that does not let us is no reason to keep quiet about the end."""
+        try:
+            await self.logs.finish(job.id)
+        except TrainshedError as error:
+            log.warning("job %s: %s", job.id, error.message)
+            return False
+        return True
+
+    async def _clean_up(self, job: Job, finished: bool) -> None:
         """The job is over and nothing of it lives: its private files go, its logs stay."""
-        await self.logs.finish(job.id)
+        if not finished:
+            await self.logs.finish(job.id)
         await self.backend.remove(job.id)
 
     async def note_drop(self, job_id: str, dropped: int) -> None:
@@ -126,3 +142,8 @@ class JobLoop:
                 return
             except Conflict:
                 continue
+
+
+def _is_plain_to_see(plan: Plan) -> bool:
+    """Whether the plan only notes that replicas run, which the next look would find again."""
+    return plan.status.closing is None and all(event.reason is Reason.RUNNING for event in plan.events)

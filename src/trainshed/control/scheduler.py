@@ -68,7 +68,9 @@ class Scheduler:
             ),
         )
         try:
-            written = await self.store.write(job, status, _admission_events(admission, now))
+            # After a power cut nothing runs, so an admission that was lost is simply given again.
+            events = _admission_events(admission, now)
+            written = await self.store.write(job, status, events, flush=False)
         except Conflict:
             self.hint()  # cancelled meanwhile, say: what was set aside for it is free again
             return
@@ -83,7 +85,7 @@ class Scheduler:
         event = Event(at=now, reason=waiting.reason, message=waiting.message)
         try:
             status = replace(verdict.job.status, waiting=waiting, updated_at=now)
-            await self.store.write(verdict.job, status, (event,))
+            await self.store.write(verdict.job, status, (event,), flush=False)
         except Conflict:
             self.hint()
 

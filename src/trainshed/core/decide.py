@@ -81,9 +81,10 @@ def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
     status = replace(job.status, replicas=replicas)
     status, events = _mark_running(job, status, now)
     succeeded = _primary(job, replicas)
-    if closing := _timed_out(job, status, now) or (
-        _finished(job, replicas, succeeded, now) if succeeded else None
-    ):
+    closing = _own_failure(job, replicas, now) or _timed_out(job, status, now)
+    if closing is None and succeeded:
+        closing = _finished(job, replicas, succeeded, now)
+    if closing is not None:
         return _close(job, status, closing, runs, now, events)
     if succeeded:
         events += tuple(_late_failure(job, new, now) for new in _newly_failed(job, replicas))
@@ -190,16 +191,27 @@ def _newly_failed(job: Job, replicas: tuple[Replica, ...]) -> list[Replica]:
     ]
 
 
-def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event, ...], Closing | None]:
-    """What the ended replicas mean: nothing, a restart, a new attempt, or the end of the job."""
-    rule = job.spec.scheduling.restart
-    ended = sorted(
-        (r for r in status.replicas if r.exit is not None and not r.exit.ok and r.phase is Phase.ENDED),
+def _failed(replicas: tuple[Replica, ...], now: datetime) -> list[Replica]:
+    """Those that ended badly, the first to do so first."""
+    return sorted(
+        (r for r in replicas if r.exit is not None and not r.exit.ok and r.phase is Phase.ENDED),
         key=lambda r: (r.ended_at or now, r.pool, r.index),
     )
-    for replica in ended:
+
+
+def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Closing | None:
+    """A program that says it failed has failed its job, whichever replica it is and whenever."""
+    rule = job.spec.scheduling.restart
+    for replica in _failed(replicas, now):
         if meaning(_exit(replica), rule) is Meaning.OWN_FAILURE:
-            return status, (), wind.program_failed(replica, now)
+            return wind.program_failed(replica, now)
+    return None
+
+
+def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event, ...], Closing | None]:
+    """What the interrupted replicas mean: a restart each, a new attempt, or the end of the job."""
+    rule = job.spec.scheduling.restart
+    ended = _failed(status.replicas, now)
     for replica in ended:
         if rule.disabled:
             return status, (), wind.interrupted(replica, now)
@@ -289,7 +301,7 @@ def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetim
 
 def _late_failure(job: Job, replica: Replica, now: datetime) -> Event:
     task = task_name(replica.pool, replica.index)
-    text = f"{task} {replica.exit} after the primary had succeeded; the job's outcome is the primary's."
+    text = f"{task} {replica.exit} after the primary had succeeded; it is not restarted."
     return _event(job.status, Reason.REPLICA_FAILED_LATE, text, now, Severity.WARNING, task)
 
 

@@ -133,8 +133,13 @@ class Store(Protocol):
 
     async def active(self) -> tuple[Job, ...]: ...
 
-    async def write(self, job: Job, status: Status, events: Sequence[Event] = ()) -> Job:
-        """Replace the status where the version still is job.version; the new job with the next version."""
+    async def write(
+        self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
+    ) -> Job:
+        """Replace the status where the version still is job.version; the new job with the next version.
+
+        Without `flush` a power cut, but no kill, may take it back: for what would be decided anew anyway.
+        """
         ...
 
     async def delete(self, job: Job, operation: Operation) -> None:
@@ -142,6 +147,10 @@ class Store(Protocol):
         ...
 
     async def operation(self, name: str) -> Operation: ...
+
+    async def deleted(self, among: frozenset[str]) -> frozenset[str]:
+        """Those of the given ids whose jobs were deleted: not those it has merely never heard of."""
+        ...
 
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]: ...
 
@@ -186,6 +195,10 @@ class LogStore(Protocol):
         ...
 
     async def remove(self, job: str) -> None: ...
+
+    async def jobs(self) -> frozenset[str]:
+        """Every job of which there is output."""
+        ...
 
 
 class Authenticator(Protocol):

@@ -11,6 +11,7 @@ one that could lead out of the folder is a job without output.
 
 import asyncio
 import logging
+import os
 import re
 import shutil
 import time
@@ -159,6 +160,12 @@ class FileLogStore:
             return
         except OSError as error:
             raise Unavailable(f"The log of job {job} cannot be removed: {error.strerror}.") from error
+
+    async def jobs(self) -> frozenset[str]:
+        try:
+            return frozenset(await asyncio.to_thread(os.listdir, self._home))
+        except OSError as error:
+            raise Unavailable(f"The folder of logs cannot be read: {error.strerror}.") from error
 
     def _forget(self, log: JobLog) -> None:
         self._live.pop(log.job, None)

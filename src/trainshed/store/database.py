@@ -28,8 +28,8 @@ class Database(Protocol):
 
     def connect(self, *, writing: bool) -> Connection: ...
 
-    def begin(self, connection: Connection) -> None:
-        """Begin a transaction that will write."""
+    def begin(self, connection: Connection, *, flush: bool = True) -> None:
+        """Begin a transaction that will write; without `flush`, one that a power cut may take back."""
         ...
 
     def explain(self, error: DBAPIError) -> Unavailable: ...

@@ -27,15 +27,17 @@ T = TypeVar("T")
 class Work(Generic[T]):
     """A piece of work, and what came of it. Used as `with work:` around the doing: it keeps any error."""
 
-    __slots__ = ("error", "future", "run", "then", "value")
+    __slots__ = ("error", "flush", "future", "run", "then", "value")
 
     def __init__(
         self,
         run: Callable[[Connection], T],
         future: "asyncio.Future[T]",
         then: Callable[[T], None] | None,
+        flush: bool,
     ) -> None:
         self.run = run
+        self.flush = flush
         self.future = future
         self.then = then
         self.value: T | None = None
@@ -84,12 +86,18 @@ class Lane:
         for thread in self._threads:
             thread.start()
 
-    async def ask(self, run: Callable[[Connection], T], then: Callable[[T], None] | None = None) -> T:
+    async def ask(
+        self,
+        run: Callable[[Connection], T],
+        then: Callable[[T], None] | None = None,
+        *,
+        flush: bool = True,
+    ) -> T:
         """Have `run` done by a thread; `then` is called on the loop once it is committed, even if we left."""
         if not self._open:
             raise Unavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(Work(run, future, then))
+        self._queue.put(Work(run, future, then, flush))
         return await future
 
     async def close(self) -> None:

@@ -61,8 +61,10 @@ class PostgresDatabase:
             raise
         return connection
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: Connection, *, flush: bool = True) -> None:
         """psycopg begins by itself with the first statement."""
+        if not flush:
+            connection.exec_driver_sql("SET LOCAL synchronous_commit TO OFF")
 
     def explain(self, error: DBAPIError) -> Unavailable:
         reason = str(error.orig).strip().partition("\n")[0].rstrip(".")

@@ -39,6 +39,7 @@ _events = (
     .limit(bindparam("most"))
 )
 _operation = select(*OPERATION_COLUMNS).where(operations.c.name == bindparam("name"))
+_deleted = select(operations.c.target).where(operations.c.kind == "delete")
 _counts = select(jobs.c.state, func.count()).group_by(jobs.c.state)
 
 
@@ -92,6 +93,11 @@ def events_of(connection: Connection, job: str, after: int, limit: int) -> tuple
 def operation_by_name(connection: Connection, name: str) -> Operation | None:
     row = connection.execute(_operation, {"name": name}).one_or_none()
     return None if row is None else to_operation(row)
+
+
+def deleted(connection: Connection, among: frozenset[str]) -> frozenset[str]:
+    targets = connection.execute(_deleted).scalars()
+    return among.intersection(str(target).rpartition("/")[2] for target in targets)
 
 
 def counts(connection: Connection) -> Mapping[JobState, int]:

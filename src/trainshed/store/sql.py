@@ -96,9 +96,11 @@ class SqlStore:
             await self._reload()
         return tuple(self._active.values())
 
-    async def write(self, job: Job, status: Status, events: Sequence[Event] = ()) -> Job:
+    async def write(
+        self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
+    ) -> Job:
         return await self._write(
-            lambda connection: writes.update_status(connection, job, status, events), self._remember
+            lambda connection: writes.update_status(connection, job, status, events), self._remember, flush
         )
 
     async def delete(self, job: Job, operation: Operation) -> None:
@@ -112,6 +114,9 @@ class SqlStore:
             raise NotFound(f"There is no operation {name}.")
         return found
 
+    async def deleted(self, among: frozenset[str]) -> frozenset[str]:
+        return await self._read(lambda connection: reads.deleted(connection, among)) if among else among
+
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         return await self._read(lambda connection: reads.events_of(connection, job, after, limit))
 
@@ -123,10 +128,12 @@ class SqlStore:
             raise Unavailable("The store is not open.")
         return await self._readers.ask(run)
 
-    async def _write(self, run: Callable[[Connection], Any], then: Callable[[Any], None]) -> Any:
+    async def _write(
+        self, run: Callable[[Connection], Any], then: Callable[[Any], None], flush: bool = True
+    ) -> Any:
         if self._writer is None:
             raise Unavailable("The store is not open.")
-        return await self._writer.ask(run, then)
+        return await self._writer.ask(run, then, flush=flush)
 
     def _prepare(self) -> None:
         self._database.claim()

@@ -1,8 +1,9 @@
 """SQLite as the database: one file beside its lock and its marker.
 
 WAL, so that readers never wait for the writer; synchronous=FULL, so that what was acknowledged survives a
-power cut. The lock keeps a second server out; other programs may read, and may even hold the write lock
-for a while: writes then wait. No error of SQLite leaves this file untranslated.
+power cut, except for transactions begun without `flush`, which survive only a kill. The lock keeps a
+second server out; other programs may read, and may even hold the write lock for a while: writes then
+wait. No error of SQLite leaves this file untranslated.
 """
 
 import logging
@@ -30,6 +31,7 @@ class SqliteDatabase:
         self._path = path
         self._busy = busy
         self._marker = Path(f"{path}.created")
+        self._flushes = True  # of the one writing connection
         self._lock = FileLock(Path(f"{path}.lock"))
         url = URL.create("sqlite", database=str(path))
         # Each thread keeps its own connection for good: there is nothing for a pool to do.
@@ -43,8 +45,10 @@ class SqliteDatabase:
             check_file(self._path, self._marker)
             fresh = not self._path.exists()
             if fresh and self._marker.exists():
-                log.warning("%s is gone; starting with an empty one", self.where)
-                self._marker.unlink()
+                raise Unavailable(
+                    f"{self.where} is gone, and it was there before. Put it back, from a backup if need be; "
+                    f"or remove {self._marker} to start with an empty one."
+                )
         except OSError as error:
             raise Unavailable(f"{self.where} cannot be used: {error.strerror or error}.") from error
         if not fresh:
@@ -62,12 +66,18 @@ class SqliteDatabase:
 
     def connect(self, *, writing: bool) -> Connection:
         connection = self._open()
-        if not writing:
+        if writing:
+            self._flushes = True
+        else:
             connection.exec_driver_sql("PRAGMA query_only=ON")
             connection.commit()
         return connection
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: Connection, *, flush: bool = True) -> None:
+        if flush is not self._flushes:
+            connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
+            connection.commit()
+            self._flushes = flush
         # Immediate: take the write lock now and wait for it here, not in the middle of the work.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 

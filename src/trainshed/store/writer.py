@@ -74,7 +74,7 @@ class Writer(Lane):
         if self._connection is None:
             self._connection = self._database.connect(writing=True)
         connection = self._connection
-        self._database.begin(connection)
+        self._database.begin(connection, flush=any(work.flush for work in batch))
         if len(batch) == 1:
             with batch[0]:
                 batch[0].value = batch[0].run(connection)

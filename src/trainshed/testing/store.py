@@ -80,7 +80,9 @@ class MemoryStore:
         await asyncio.sleep(0)
         return tuple(job for job in self._jobs.values() if not job.is_final)
 
-    async def write(self, job: Job, status: Status, events: Sequence[Event] = ()) -> Job:
+    async def write(
+        self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
+    ) -> Job:
         await asyncio.sleep(0)
         current = self._jobs.get(job.id)
         if current is None or current.version != job.version:
@@ -111,6 +113,11 @@ class MemoryStore:
         if found is None:
             raise NotFound(f"There is no operation {name}.")
         return found
+
+    async def deleted(self, among: frozenset[str]) -> frozenset[str]:
+        await asyncio.sleep(0)
+        deletes = (done for done in self._operations.values() if done.kind == "delete")
+        return among.intersection(done.target.rpartition("/")[2] for done in deletes)
 
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         await asyncio.sleep(0)

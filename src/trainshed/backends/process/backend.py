@@ -57,7 +57,8 @@ class ProcessBackend:
         )
         self._size = (cpus, memory, host)
         self._node: Node | None = None
-        self._keeper = keeper
+        self._keeper: Keeper | None = keeper
+        self._making: asyncio.Task[Keeper] | None = None
         self._groups = Groups(home)
         self._ports = Ports()
         self._tender = Tender(Watch(), self._groups, self._hint)
@@ -68,12 +69,17 @@ class ProcessBackend:
 
     async def start(self) -> None:
         found = await asyncio.to_thread(self._open)
+        if self._keeper is None:
+            # Compiling takes a while, once: a server is ready before, only the first launch waits for it.
+            self._making = asyncio.create_task(asyncio.to_thread(make_keeper, self._tools))
         for job, runs in found:
             self._runs[job] = {run.key: run for run in runs}
             for run in runs:
                 self._tender.find_again(run)
 
     async def close(self) -> None:
+        if self._making is not None:
+            await asyncio.wait((self._making,))
         await self._tender.close()
         await asyncio.to_thread(self._groups.close)
 
@@ -94,8 +100,7 @@ class ProcessBackend:
         job = key.name.job
         if not job or job.startswith(".") or "/" in job or "\0" in job:
             raise Invalid((Violation("job", f"'{job}' cannot be the name of a folder."),))
-        if self._keeper is None:
-            raise Unavailable("The process backend has not been started.")
+        keeper = await self._held_by()
         async with self._lock(job):
             runs = self._runs.setdefault(job, {})
             known = runs.get(key)
@@ -104,7 +109,7 @@ class ProcessBackend:
             await self._clear_the_way(key, runs)
             rendered = render(launch, self._frame)
             run = known or Run(key, Path(rendered.run))
-            pid = begin(run, launch, rendered, self._keeper, self._groups)
+            pid = begin(run, launch, rendered, keeper, self._groups)
             runs[key] = run
             self._tender.begun(run, pid)
             return run.handle
@@ -149,6 +154,14 @@ class ProcessBackend:
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
 
+    async def _held_by(self) -> Keeper:
+        if self._keeper is not None:
+            return self._keeper
+        if self._making is None:
+            raise Unavailable("The process backend has not been started.")
+        self._keeper = made = await asyncio.shield(self._making)
+        return made
+
     def _hint(self, run: Run) -> None:
         for hint in self._hints:
             hint(run.key.name.job)
@@ -172,8 +185,6 @@ class ProcessBackend:
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
         self._groups.open()
-        if self._keeper is None:
-            self._keeper = make_keeper(self._tools)
         self._offer_python()
         return list(find_runs(self._jobs_folder))
 

@@ -94,18 +94,11 @@ class Run:
         with (self.path / "record").open("r+b") as file:
             file.write(f"exit {code} {at_ns}\n".encode())
 
-    def ask(self) -> bool:
-        """Note that SIGTERM is about to be sent; False where it has been."""
-        if self.asked:
-            return False
-        self.asked = True
-        try:
+    def note_asked(self) -> None:
+        """SIGTERM has been sent: a later server must not send it again."""
+        # On a disk without links or room it is remembered as long as this server lives.
+        with contextlib.suppress(OSError):
             (self.path / "term").hardlink_to(self.path / "launch.json")
-        except FileExistsError:
-            return False
-        except OSError:
-            pass  # a disk without links or room: remembered as long as this server lives
-        return True
 
     def changed_at(self, name: str) -> datetime | None:
         try:

@@ -60,12 +60,14 @@ class Tender:
             self._keeper_gone(run, None)
 
     async def ask(self, run: Run) -> None:
-        """SIGTERM, once, to all of the run but its keeper."""
-        if run.sight is None or not run.ask():
+        """SIGTERM, once, to all of the run but its keeper. A server killed meanwhile rather asks twice."""
+        if run.sight is None or run.asked:
             return
+        run.asked = True
         record = await self._program(run)
         if not run.gone.is_set():
             await asyncio.to_thread(net.ask, run.trace(record))
+            run.note_asked()
 
     async def kill(self, run: Run) -> None:
         """SIGKILL to all of the run, and again until nothing is left of it or the time is up."""

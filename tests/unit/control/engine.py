@@ -1,0 +1,124 @@
+"""A whole engine in memory: the real queue, loop, scheduler and service over the fakes, in stepped time.
+
+`Engine` is one server. The machine and the store outlive it: another Engine over them is a restarted one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from tests.unit.control.stepped import SteppedClock
+from trainshed.control.jobs import JobLoop
+from trainshed.control.queue import WorkQueue
+from trainshed.control.scheduler import Scheduler
+from trainshed.core.fleet import Fit
+from trainshed.core.logs import Line, LogQuery
+from trainshed.core.names import ReplicaName
+from trainshed.core.ports import Sink, Store
+from trainshed.service.bell import Bell
+from trainshed.service.jobs import Jobs
+from trainshed.testing.backend import FakeBackend, FakeMachine
+from trainshed.testing.store import MemoryStore
+
+TICK = 10.0
+
+
+@dataclass(slots=True)
+class NoLogs:
+    """Keeps no line, but remembers what was asked of it."""
+
+    finished: list[str] = field(default_factory=list[str])
+    removed: list[str] = field(default_factory=list[str])
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def sink(self, name: ReplicaName) -> Sink:
+        return Sink(stdout="", stderr="")
+
+    async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
+        return ()
+
+    async def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
+        for batch in ():
+            yield batch
+
+    async def finish(self, job: str) -> None:
+        self.finished.append(job)
+
+    async def remove(self, job: str) -> None:
+        self.removed.append(job)
+
+    async def jobs(self) -> frozenset[str]:
+        return frozenset(self.finished) - frozenset(self.removed)
+
+
+class Engine:
+    def __init__(
+        self,
+        machine: FakeMachine,
+        store: Store | None = None,
+        *,
+        fit: Fit = Fit.SHRINK,
+        backend: FakeBackend | None = None,
+    ) -> None:
+        clock = SteppedClock()
+        self.store: Store = store or MemoryStore()
+        self.backend = backend or FakeBackend(machine)
+        self.logs, self.bell = NoLogs(), Bell()
+        self.job_queue, self.schedule_queue = WorkQueue(clock), WorkQueue(clock)
+        self.loop = JobLoop(
+            store=self.store,
+            backend=self.backend,
+            logs=self.logs,
+            clock=clock,
+            ring=self.bell.ring,
+            hint_scheduler=self._hint_scheduler,
+        )
+        self.scheduler = Scheduler(
+            store=self.store,
+            backend=self.backend,
+            clock=clock,
+            fit=fit,
+            ring=self.bell.ring,
+            hint=self._hint_scheduler,
+            hint_job=self.job_queue.hint,
+        )
+        self.job_queue.serve(self.loop.turn)
+        self.schedule_queue.serve(self.scheduler.cycle)
+        self.backend.on_change(self.job_queue.hint)
+        self.jobs = Jobs(
+            store=self.store,
+            clock=clock,
+            bell=self.bell,
+            hint_job=self.job_queue.hint,
+            hint_scheduler=self._hint_scheduler,
+            waiting_reason=self.scheduler.reason,
+        )
+        self._ticker: asyncio.Task[None] | None = None
+
+    def _hint_scheduler(self) -> None:
+        self.schedule_queue.hint("cycle")
+
+    async def open(self) -> None:
+        """As the server does it: look at everything there is, then at every tick."""
+        await self.backend.start()
+        for job in {j.id for j in await self.store.active()} | await self.backend.jobs():
+            self.job_queue.hint(job)
+        self._hint_scheduler()
+        self._ticker = asyncio.create_task(self._tick())
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            for job in await self.store.active():
+                self.job_queue.hint(job.id)
+            self._hint_scheduler()
+
+    async def close(self) -> None:
+        if self._ticker:
+            self._ticker.cancel()
+        await self.schedule_queue.close()
+        await self.job_queue.close()
+        await self.backend.close()

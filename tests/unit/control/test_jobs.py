@@ -1,0 +1,239 @@
+"""The loop over one job, with the real decide, over the fakes."""
+
+import asyncio
+from dataclasses import replace
+
+from tests.builders import a_job, a_node, a_pool, admitted, at, cancelled, key
+from tests.unit.control.engine import Engine
+from tests.unit.control.stepped import SteppedClock, simulate
+from trainshed.control.jobs import LATE, RETRY_LAUNCH
+from trainshed.core.event import Reason
+from trainshed.core.job import Job, JobState, Pool
+from trainshed.core.replica import Exit
+from trainshed.testing.backend import FakeMachine
+
+
+def a_program(*words: str, replicas: int = 1) -> Pool:
+    return replace(a_pool(replicas), command=words)
+
+
+def an_engine() -> Engine:
+    return Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)))
+
+
+async def kept(engine: Engine, job: Job) -> Job:
+    return await engine.store.insert(job, ())
+
+
+async def now(engine: Engine, job: Job) -> Job:
+    found = await engine.store.load(job.id)
+    assert found is not None
+    return found
+
+
+async def reasons(engine: Engine, job: Job) -> list[Reason]:
+    return [event.reason for event in await engine.store.events(job.id)]
+
+
+def test_one_turn_brings_an_admitted_job_to_running():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"), a_program("sleep", replicas=2))))
+        again_at = await engine.loop.turn(job.id)
+        job = await now(engine, job)
+        assert job.status.state is JobState.RUNNING
+        assert len(engine.backend.machine.alive()) == 3
+        assert again_at == at(7 * 24 * 3600)
+
+    simulate(play)
+
+
+def test_one_turn_brings_a_short_job_to_its_end_and_cleans_up():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("exit", "0"))))
+        assert await engine.loop.turn(job.id) is None
+        assert (await now(engine, job)).status.state is JobState.SUCCEEDED
+        assert await reasons(engine, job) == [Reason.RUNNING, Reason.SUCCEEDED]
+        assert engine.logs.finished == [job.id]
+        assert engine.backend.machine.runs == {}
+
+    simulate(play)
+
+
+def test_a_turn_on_an_ended_job_changes_nothing():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("exit", "0"))))
+        await engine.loop.turn(job.id)
+        before = await now(engine, job)
+        assert await engine.loop.turn(job.id) is None
+        assert await now(engine, job) == before
+
+    simulate(play)
+
+
+def test_what_is_left_of_a_job_nobody_knows_is_removed():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        await engine.loop.turn(job.id)
+        stranger = Engine(engine.backend.machine)
+        assert await stranger.loop.turn(job.id) is None
+        assert engine.backend.machine.runs == {}
+        assert stranger.logs.removed == [job.id]
+
+    simulate(play)
+
+
+def test_a_restarted_server_finds_its_running_replicas_and_starts_nothing_twice():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        await engine.loop.turn(job.id)
+        second = Engine(engine.backend.machine, engine.store)
+        await second.loop.turn(job.id)
+        assert engine.backend.machine.starts == {key(job): 1}
+
+    simulate(play)
+
+
+def test_a_launch_the_backend_refuses_is_told_and_tried_again():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        engine.backend.fail("launch")
+        assert await engine.loop.turn(job.id) == at(0) + RETRY_LAUNCH
+        waiting = (await now(engine, job)).status.waiting
+        assert waiting is not None
+        assert waiting.reason is Reason.LAUNCH_FAILED
+        assert "told to fail" in waiting.message
+        assert waiting.remedy
+        await engine.loop.turn(job.id)
+        job = await now(engine, job)
+        assert (job.status.state, job.status.waiting) == (JobState.RUNNING, None)
+
+    simulate(play)
+
+
+def test_a_launch_refused_again_and_again_is_told_once():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        for _ in range(3):
+            engine.backend.fail("launch")
+            await engine.loop.turn(job.id)
+        assert await reasons(engine, job) == [Reason.LAUNCH_FAILED]
+
+    simulate(play)
+
+
+def test_a_death_is_noticed_while_another_launch_is_refused():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("exit", "1", "3"), a_program("sleep"))))
+        machine = engine.backend.machine
+        await engine.loop.turn(job.id)
+        machine.vanish(key(job, 1, 0))
+        await asyncio.sleep(3)
+        engine.backend.fail("launch")
+        for _ in range(3):
+            await engine.loop.turn(job.id)
+            await asyncio.sleep(3)
+        assert (await now(engine, job)).status.state is JobState.FAILED
+
+    simulate(play)
+
+
+def test_a_launch_whose_answer_was_lost_is_not_done_twice():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        engine.backend.fail("launch", after=True)
+        await engine.loop.turn(job.id)
+        await engine.loop.turn(job.id)
+        assert engine.backend.machine.starts == {key(job): 1}
+        assert (await now(engine, job)).status.state is JobState.RUNNING
+
+    simulate(play)
+
+
+def test_a_backend_late_to_show_what_it_started_is_left_alone_for_a_moment():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        engine.backend.freeze()
+        assert await engine.loop.turn(job.id) == at(0) + LATE
+        engine.backend.thaw()
+        await engine.loop.turn(job.id)
+        assert engine.backend.machine.starts == {key(job): 1}
+
+    simulate(play)
+
+
+def test_a_cancelled_stubborn_job_is_asked_then_killed_after_its_grace():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("stubborn"))))
+        await engine.loop.turn(job.id)
+        job = await now(engine, job)
+        await engine.store.write(job, cancelled(job).status)
+        again_at = await engine.loop.turn(job.id)
+        assert again_at == at(30)
+        assert engine.backend.machine.runs[key(job)].asked
+        assert engine.backend.machine.alive()
+        await asyncio.sleep(30)
+        await engine.loop.turn(job.id)
+        await engine.loop.turn(job.id)
+        assert (await now(engine, job)).status.state is JobState.CANCELLED
+        assert not engine.backend.machine.alive()
+
+    simulate(play)
+
+
+def test_a_write_that_lost_a_race_is_decided_anew():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        turn = asyncio.create_task(engine.loop.turn(job.id))
+        await asyncio.sleep(0)
+        await engine.store.write(job, cancelled(job).status)
+        await turn
+        await asyncio.sleep(3)
+        await engine.loop.turn(job.id)
+        assert (await now(engine, job)).status.state is JobState.CANCELLED
+        assert not engine.backend.machine.alive()
+
+    simulate(play)
+
+
+def test_a_killed_replica_is_restarted_when_its_back_off_is_over():
+    async def play() -> None:
+        engine = an_engine()
+        await engine.open()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        engine.job_queue.hint(job.id)
+        await asyncio.sleep(1)
+        engine.backend.machine.end(key(job), Exit(signal=9))
+        await asyncio.sleep(0.4)
+        assert not engine.backend.machine.alive()
+        await asyncio.sleep(0.2)
+        assert engine.backend.machine.alive() == {key(job, run=1)}
+        await engine.close()
+
+    simulate(play)
+
+
+def test_the_bell_is_rung_at_every_write_and_the_scheduler_told_of_the_end():
+    async def play() -> None:
+        engine = an_engine()
+        rung: list[JobState] = []
+        told: list[str] = []
+        engine.loop.ring = lambda job: rung.append(job.status.state)
+        engine.loop.hint_scheduler = lambda: told.append("look")
+        job = await kept(engine, admitted(a_job(a_program("exit", "0"))))
+        await engine.loop.turn(job.id)
+        assert rung[-1] is JobState.SUCCEEDED
+        assert told == ["look"]
+
+    simulate(play)

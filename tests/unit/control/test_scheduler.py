@@ -1,0 +1,196 @@
+"""The scheduling cycle over the fakes: answers made durable, ports kept apart, reasons kept fresh."""
+
+from dataclasses import replace
+
+from tests.builders import a_job, a_node, a_pool, at, cancelled
+from tests.unit.control.engine import Engine
+from tests.unit.control.stepped import SteppedClock, simulate
+from trainshed.core.event import Reason, Severity
+from trainshed.core.fleet import Fit, Node
+from trainshed.core.job import Job, JobState, planned_replicas
+from trainshed.testing.backend import FakeMachine
+
+
+def an_engine(node: Node | None = None, fit: Fit = Fit.SHRINK) -> Engine:
+    """One whose loop over jobs stands still: only cycles are looked at here."""
+    engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(node or a_node(),)), fit=fit)
+    engine.scheduler.hint_job = lambda _: None
+    return engine
+
+
+async def queued(engine: Engine, id: str, cpus: float = 1, replicas: int = 1) -> Job:
+    job = a_job(a_pool(replicas, cpus=cpus), id=id)
+    return await engine.store.insert(job, ())
+
+
+async def now(engine: Engine, id: str) -> Job:
+    found = await engine.store.load(id)
+    assert found is not None
+    return found
+
+
+def test_a_job_that_fits_is_admitted_with_planned_replicas_and_told_to_the_loop():
+    async def play() -> None:
+        engine = an_engine()
+        told: list[str] = []
+        engine.scheduler.hint_job = told.append
+        job = await queued(engine, "1", replicas=2)
+        await engine.scheduler.cycle()
+        status = (await now(engine, "1")).status
+        assert status.state is JobState.PENDING
+        assert status.replicas == planned_replicas(job.spec)
+        assert status.admitted_at == at(0)
+        assert status.waiting is not None
+        assert status.waiting.reason is Reason.STARTING
+        assert [e.reason for e in await engine.store.events("1")] == [Reason.ADMITTED]
+        assert told == ["1"]
+
+    simulate(play)
+
+
+def test_ports_are_given_one_to_each_replica_and_one_to_the_gang_and_never_shared():
+    async def play() -> None:
+        engine = an_engine()
+        for id in "12":
+            await queued(engine, id, replicas=2)
+        await engine.scheduler.cycle()
+        await queued(engine, "3", replicas=2)
+        await engine.scheduler.cycle()
+        ports: list[int] = []
+        for id in "123":
+            admission = (await now(engine, id)).status.admission
+            assert admission is not None
+            assert len(admission.ports) == 3
+            assert 0 not in admission.ports
+            ports += admission.ports
+        assert len(ports) == len(set(ports)) == 9
+
+    simulate(play)
+
+
+def test_ports_of_jobs_that_are_not_over_are_avoided_also_within_one_cycle():
+    async def play() -> None:
+        engine = an_engine()
+        asked: list[frozenset[int]] = []
+
+        async def lowest_free(count: int, avoid: frozenset[int]) -> tuple[int, ...]:
+            asked.append(avoid)
+            return tuple([port for port in range(10, 99) if port not in avoid][:count])
+
+        engine.backend.free_ports = lowest_free
+        await queued(engine, "1")
+        await queued(engine, "2")
+        await engine.scheduler.cycle()
+        await queued(engine, "3")
+        await engine.scheduler.cycle()
+        assert asked == [frozenset(), frozenset({10, 11}), frozenset({10, 11, 12, 13})]
+
+    simulate(play)
+
+
+def test_a_shrunk_job_has_a_warning_that_says_what_was_cut():
+    async def play() -> None:
+        engine = an_engine()
+        await queued(engine, "1", cpus=16)
+        await engine.scheduler.cycle()
+        event = (await engine.store.events("1"))[-1]
+        assert (event.reason, event.severity) == (Reason.SHRUNK, Severity.WARNING)
+        assert "CPUs: asked 16, given 8" in event.message
+
+    simulate(play)
+
+
+def test_a_waiting_job_has_its_reason_kept_and_told_once():
+    async def play() -> None:
+        engine = an_engine(fit=Fit.STRICT)
+        await queued(engine, "1", cpus=16)
+        for _ in range(3):
+            await engine.scheduler.cycle()
+        job = await now(engine, "1")
+        assert job.status.state is JobState.QUEUED
+        assert job.status.waiting is not None
+        assert job.status.waiting.reason is Reason.TOO_LARGE
+        assert [e.reason for e in await engine.store.events("1")] == [Reason.TOO_LARGE]
+        assert engine.scheduler.reason("1") == job.status.waiting
+
+    simulate(play)
+
+
+def test_the_latest_numbers_are_known_without_a_write():
+    async def play() -> None:
+        engine = an_engine()
+        for id in ("1", "2", "3"):
+            await queued(engine, id, cpus=8)
+        await engine.scheduler.cycle()
+        before = await now(engine, "2")
+        first = await now(engine, "1")
+        await engine.store.write(first, replace(first.status, started_at=at(60)))
+        await engine.scheduler.cycle()
+        latest = engine.scheduler.reason("2")
+        assert latest is not None
+        assert before.status.waiting is not None
+        assert latest.remedy != before.status.waiting.remedy
+        assert await now(engine, "2") == before
+
+    simulate(play)
+
+
+def test_places_are_free_again_only_when_the_job_that_held_them_is_over():
+    async def play() -> None:
+        engine = an_engine()
+        await queued(engine, "1", cpus=8)
+        await queued(engine, "2", cpus=8)
+        await engine.scheduler.cycle()
+        first = await now(engine, "1")
+        first = await engine.store.write(first, cancelled(first).status)
+        await engine.scheduler.cycle()
+        assert (await now(engine, "2")).status.admission is None
+        await engine.store.write(first, replace(first.status, state=JobState.CANCELLED))
+        await engine.scheduler.cycle()
+        assert (await now(engine, "2")).status.admission is not None
+
+    simulate(play)
+
+
+def test_a_cancelled_job_is_not_admitted():
+    async def play() -> None:
+        engine = an_engine()
+        job = await queued(engine, "1")
+        await engine.store.write(job, cancelled(job).status)
+        await engine.scheduler.cycle()
+        assert (await now(engine, "1")).status.admission is None
+
+    simulate(play)
+
+
+def test_a_job_cancelled_in_the_middle_of_the_cycle_makes_it_look_again():
+    async def play() -> None:
+        engine = an_engine()
+        job = await queued(engine, "1")
+        hints: list[str] = []
+        engine.scheduler.hint = lambda: hints.append("look")
+        free_ports = engine.backend.free_ports
+
+        async def meanwhile(count: int, avoid: frozenset[int]) -> tuple[int, ...]:
+            await engine.store.write(job, cancelled(job).status)
+            return await free_ports(count, avoid)
+
+        engine.backend.free_ports = meanwhile
+        await engine.scheduler.cycle()
+        assert (await now(engine, "1")).status.admission is None
+        assert hints == ["look"]
+
+    simulate(play)
+
+
+def test_with_nobody_waiting_no_reasons_are_kept():
+    async def play() -> None:
+        engine = an_engine(fit=Fit.STRICT)
+        job = await queued(engine, "1", cpus=16)
+        await engine.scheduler.cycle()
+        job = await now(engine, "1")
+        await engine.store.write(job, replace(job.status, state=JobState.CANCELLED))
+        await engine.scheduler.cycle()
+        assert engine.scheduler.reason("1") is None
+
+    simulate(play)

@@ -1,0 +1,27 @@
+"""Names survive a round trip through text: a backend finds its runs again by them."""
+
+from trainshed.core.logs import Line, Stream
+from trainshed.core.names import ReplicaName, RunKey
+
+
+def test_a_replicas_name_is_read_back_from_its_text():
+    name = ReplicaName("1.2.odd", 3, 0, 17)
+    assert ReplicaName.parse(str(name)) == name
+
+
+def test_a_run_is_named_by_its_replica_and_its_number():
+    assert str(RunKey(ReplicaName("77", 1, 2, 3), 4)) == "77.1.2.3.4"
+
+
+def test_the_name_on_a_log_line_is_vertex_ais():
+    assert ReplicaName("77", 1, 2, 3).task == "workerpool2-3"
+
+
+def test_insert_ids_are_of_one_width_and_sort_as_their_lines_do():
+    def line(at_ns: int, sequence: int, stream: Stream = Stream.STDOUT) -> Line:
+        return Line("1", 0, 0, 0, stream, at_ns, sequence, "")
+
+    lines = [line(9, 0), line(9, 5), line(9, 50), line(9, 1, Stream.STDERR), line(10, 0), line(10**18, 0)]
+    ids = [each.insert_id for each in lines]
+    assert ids == sorted(ids)
+    assert len({len(i) for i in ids}) == 1
