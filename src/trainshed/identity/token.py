@@ -52,7 +52,7 @@ def _make(path: Path) -> None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
+            file.write(secrets.token_urlsafe(32))  # no newline: gcloud sends the file as it is
             file.flush()
             os.fsync(file.fileno())
         try:

@@ -1,0 +1,88 @@
+"""A database that somebody else holds, and one that is damaged."""
+
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from typing import Any
+
+from tests.live import JOBS, PATIENCE, LiveServer, pool, python
+
+
+def test_while_another_program_locks_the_database_reads_are_served_and_writes_wait() -> None:
+    with LiveServer("--cpus", "32", "--memory", "120GiB") as server:
+        before = server.submit(python("import time; time.sleep(1); raise SystemExit(3)"))
+        server.wait_for(before, ("JOB_STATE_RUNNING",))
+        answers: list[Any] = []
+        body = {"displayName": "late", "jobSpec": {"workerPoolSpecs": [pool(python("pass"))]}}
+
+        def submit() -> None:
+            answers.append(server.request("POST", JOBS, body, headers={"Idempotency-Key": f"{len(names)}"}))
+
+        names = [before]
+        with closing(sqlite3.connect(server.home / "trainshed.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            client = threading.Thread(target=submit)
+            client.start()
+            until = time.monotonic() + 4  # the first job's program ends meanwhile
+            while time.monotonic() < until:
+                assert server.request("GET", JOBS, timeout=20).status == 200
+                assert server.state(before) == "JOB_STATE_RUNNING"
+                time.sleep(0.1)
+            assert answers == []
+            other.execute("ROLLBACK")
+        client.join(PATIENCE)
+        assert answers[0].status == 200, answers[0].body
+        assert server.wait(answers[0].json["name"])["state"] == "JOB_STATE_SUCCEEDED"
+        done = server.wait(before)
+        assert done["state"] == "JOB_STATE_FAILED"
+        assert "code 3" in done["error"]["message"]
+        assert len(server.get(JOBS)["customJobs"]) == 2
+
+
+def test_a_server_killed_while_the_database_is_locked_has_acknowledged_nothing_it_loses() -> None:
+    with LiveServer("--cpus", "32", "--memory", "120GiB") as server:
+        kept = server.submit(python("pass"))
+        server.wait(kept)
+        with closing(sqlite3.connect(server.home / "trainshed.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            body = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [pool(python("pass"))]}}
+            outcome: list[str] = []
+
+            def submit() -> None:
+                try:
+                    answer = server.request("POST", JOBS, body)
+                    outcome.append(f"answered {answer.status}")
+                except OSError:
+                    outcome.append("lost")
+
+            client = threading.Thread(target=submit)
+            client.start()
+            time.sleep(0.5)
+            server.kill()
+            client.join(PATIENCE)
+            assert outcome == ["lost"]
+            other.execute("ROLLBACK")
+        server.start()
+        assert [job["name"] for job in server.get(JOBS)["customJobs"]] == [kept]
+
+
+def test_a_damaged_database_is_refused_with_a_sentence_and_left_as_it_is() -> None:
+    with LiveServer() as server:
+        server.wait(server.submit(python("pass")))
+        server.stop()
+        database = server.home / "trainshed.db"
+        whole = database.read_bytes()
+        damaged = whole[:4096] + b"\xa5" * 4096 + whole[8192:]
+        database.write_bytes(damaged)
+        server.start(wait=False)
+        assert server.process is not None
+        assert server.process.wait(PATIENCE) == 1
+        last = server.said().strip().splitlines()[-1]
+        assert last.startswith("error: The database")
+        assert "is damaged" in last
+        assert "Traceback" not in server.said()
+        assert database.read_bytes() == damaged
+        database.write_bytes(whole)
+        server.start()
+        assert len(server.get(JOBS)["customJobs"]) == 1

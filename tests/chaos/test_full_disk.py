@@ -1,0 +1,172 @@
+"""A disk that is full: under the logs, under the database. Nothing is lost, and all goes on by itself.
+
+The disks are small ones in memory, mounted for the test; where that is not allowed the tests are skipped.
+"""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live import FINAL, JOBS, PATIENCE, LiveServer, pool, python
+
+ROOM = ("--cpus", "32", "--memory", "120GiB")
+SMALL = 1 << 20
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@contextlib.contextmanager
+def small_disk(place: Path) -> Iterator[Path]:
+    place.mkdir(parents=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "trainshed-test", str(place)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a small disk needs the right to mount one: {mounted.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        # Lazily: programs may still have files open on it.
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Take all that is left."""
+    filler = disk / ".filler"
+    with filler.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    return filler
+
+
+@pytest.fixture
+def server() -> Iterator[LiveServer]:
+    """Not started yet, so that disks can be put under it."""
+    live = LiveServer(*ROOM)
+    live.home.mkdir(mode=0o700)
+    yield live
+    live.close()
+
+
+def wait_for_line(server: LiveServer, job: str, text: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while text not in (row["text"] for row in server.lines(job)):
+        assert time.monotonic() < deadline, f"{text!r} does not come: {server.lines(job)}"
+        time.sleep(0.02)
+
+
+# Prints before, while and after the disk is full; does not care whether anybody could hear it.
+STUBBORN = """
+import pathlib, sys, time
+def say(text):
+    try:
+        sys.stdout.write(text + "\\n"); sys.stdout.flush()
+    except OSError:
+        pass
+here = pathlib.Path(sys.argv[1])
+say("before")
+while not (here / "full").exists(): time.sleep(0.02)
+for number in range(64): say("x" * 1000)
+(here / "shouted").touch()
+while not (here / "free").exists(): time.sleep(0.02)
+say("")
+say("after")
+sys.exit(7)
+"""
+
+
+def test_a_full_disk_under_the_logs_neither_stops_a_job_nor_changes_its_end(server: LiveServer) -> None:
+    with small_disk(server.home / "logs") as disk:
+        server.start()
+        job = server.submit(["python", "-u", "-c", STUBBORN, str(server.base)])
+        wait_for_line(server, job, "before")
+        filler = fill(disk)
+        (server.base / "full").touch()
+        deadline = time.monotonic() + PATIENCE
+        while not (server.base / "shouted").exists():
+            assert time.monotonic() < deadline, "the program was held up by the full disk"
+            time.sleep(0.02)
+        silent = server.submit(python("raise SystemExit(0)"))
+        assert server.wait(silent)["state"] == "JOB_STATE_SUCCEEDED"
+        server.kill()  # and a start on a full disk works too
+        server.start()
+        assert server.state(job) == "JOB_STATE_RUNNING"
+        filler.unlink()
+        (server.base / "free").touch()
+        done = server.wait(job)
+        assert done["state"] == "JOB_STATE_FAILED"
+        assert "code 7" in done["error"]["message"]
+        texts = [row["text"] for row in server.lines(job)]
+        assert texts[0] == "before"
+        assert texts[-1] == "after"
+        server.stop()
+
+
+def test_a_line_that_just_fitted_on_the_disk_is_shown_when_there_is_room_again(server: LiveServer) -> None:
+    """The line took the last page, and none was left to write down when it came."""
+    with small_disk(server.home / "logs") as disk:
+        server.start()
+        filler = fill(disk)
+        os.truncate(filler, filler.stat().st_size - PAGE)
+        flag = server.base / "free"
+        source = (
+            "import os, time; os.write(1, b'squeezed in\\n')\n"
+            f"while not os.path.exists({str(flag)!r}): time.sleep(0.02)"
+        )
+        job = server.submit(python(source))
+        server.wait_for(job, ("JOB_STATE_RUNNING",))
+        deadline = time.monotonic() + PATIENCE
+        while "cannot be dated" not in server.said():
+            assert time.monotonic() < deadline, f"the disk took it: {server.lines(job)}"
+            time.sleep(0.02)
+        assert server.lines(job) == []
+        filler.unlink()
+        wait_for_line(server, job, "squeezed in")
+        flag.touch()
+        assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
+        assert [row["text"] for row in server.lines(job)] == ["squeezed in"]
+        server.stop()
+
+
+def test_a_full_disk_under_the_database_refuses_new_jobs_and_loses_none(server: LiveServer) -> None:
+    with small_disk(server.base / "disk") as disk:
+        server.flags = (*ROOM, "--database", f"sqlite:///{disk / 'jobs.db'}")
+        server.start()
+        flag = server.base / "go"
+        source = (
+            f"import os, time\nwhile not os.path.exists({str(flag)!r}): time.sleep(0.02)\nraise SystemExit(5)"
+        )
+        running = server.submit(python(source))
+        server.wait_for(running, ("JOB_STATE_RUNNING",))
+        kept = [running]
+        filler = fill(disk)
+        body = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [pool(python("pass"))]}}
+        deadline = time.monotonic() + PATIENCE
+        # The log of the database has some room inside; it is used up first.
+        while (answer := server.request("POST", JOBS, body)).status == 200:
+            kept.append(answer.json["name"])
+            assert time.monotonic() < deadline, "the disk is never full"
+        assert answer.status == 503, answer.body
+        assert answer.error["status"] == "UNAVAILABLE"
+        assert "disk" in answer.error["message"]
+        assert server.state(running) == "JOB_STATE_RUNNING"  # reading goes on
+        flag.touch()  # the program ends while nothing can be written
+        time.sleep(1)
+        filler.unlink()
+        done = server.wait(running)
+        assert done["state"] == "JOB_STATE_FAILED"
+        assert "code 5" in done["error"]["message"]
+        for name in kept:
+            assert server.wait(name)["state"] in FINAL
+        again = server.submit(python("pass"))
+        assert server.wait(again)["state"] == "JOB_STATE_SUCCEEDED"
+        listed = {job["name"] for job in server.get(JOBS, pageSize=100)["customJobs"]}
+        assert listed == {*kept, again}
+        server.stop()
