@@ -36,6 +36,9 @@ if os.fork() == 0:
 os.wait()
 """
 
+# Signals 32 and 33 belong to the C library; make starts its children with the first ignored.
+LIBRARY_SIGNALS = 0b11 << 31
+
 
 class ShellPrograms:
     def exits(self, code: int) -> Words:
@@ -140,7 +143,8 @@ class ProcessContract(BackendContract):
     async def test_the_program_has_no_signal_ignored_or_blocked(self, bench: Bench):
         await bench.run(("grep", "-E", "SigBlk|SigIgn", "/proc/self/status"))
         _, blocked, _, ignored = bench.out().split()
-        assert int(blocked, 16) == int(ignored, 16) == 0
+        assert int(blocked, 16) == 0
+        assert int(ignored, 16) & ~LIBRARY_SIGNALS == 0
 
     async def test_a_restart_finds_the_files_of_the_run_before(self, bench: Bench):
         await bench.run(("sh", "-c", "echo kept > checkpoint"))

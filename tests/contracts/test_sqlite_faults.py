@@ -119,9 +119,18 @@ async def test_a_first_start_that_crashed_before_anything_was_kept_is_no_damage(
         assert await store.active() == ()
 
 
-async def test_a_file_moved_away_lets_an_empty_store_start(tmp_path: Path) -> None:
+async def test_a_file_that_is_gone_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
     await filled(tmp_path / "jobs.db", 1)
     (tmp_path / "jobs.db").rename(tmp_path / "old.db")
+    with pytest.raises(Unavailable, match=r"is gone, and it was there before.*jobs\.db\.created"):
+        await SqlStore(f"sqlite:///{tmp_path}/jobs.db").start()
+    assert not (tmp_path / "jobs.db").exists()
+
+
+async def test_a_file_moved_away_with_its_marker_lets_an_empty_store_start(tmp_path: Path) -> None:
+    await filled(tmp_path / "jobs.db", 1)
+    (tmp_path / "jobs.db").rename(tmp_path / "old.db")
+    (tmp_path / "jobs.db.created").unlink()
     async with opened(tmp_path / "jobs.db") as store:
         assert await store.active() == ()
     async with opened(tmp_path / "old.db") as store:

@@ -5,6 +5,7 @@ never a stack trace.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
@@ -53,7 +54,9 @@ class _App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             response = await self._answer(Request(scope, receive))
-            await response(scope, receive, send)
+            # Cancelled: the server is ending. A stream that breaks off here is asked for again.
+            with contextlib.suppress(asyncio.CancelledError):
+                await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         # Before anything else, and for every method: no web page may reach the API.
@@ -88,7 +91,7 @@ async def _handled(method: Method, request: Request, path: dict[str, str]) -> Re
         case Stream():
             return StreamingResponse(reply.chunks, media_type=reply.media_type)
         case Text():
-            return PlainTextResponse(reply.text, reply.status)
+            return PlainTextResponse(reply.text, reply.status, media_type=reply.media_type)
         case _:
             return _json(reply)
 

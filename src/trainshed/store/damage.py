@@ -23,7 +23,7 @@ THOROUGH_UP_TO = 64 * 1024 * 1024  # bytes; checking every page of more would ma
 def damaged(path: Path, how: str) -> Unavailable:
     return Unavailable(
         f"The database {path} is damaged: {how}. Nothing was changed. Restore it from a backup, "
-        f"or move {path.name} and {path.name}-wal away to start with an empty one."
+        f"or move {path.name}, {path.name}-wal and {path.name}.created away to start with an empty one."
     )
 
 

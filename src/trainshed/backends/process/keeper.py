@@ -78,7 +78,11 @@ class ShellKeeper:
     def __init__(self) -> None:
         # The text itself is the argument: a shell reads a file as it goes, and an upgrade may change it.
         self._script = _SCRIPT.read_text()
-        self._prctl = ctypes.CDLL(None).prctl
+        libc = ctypes.CDLL(None)
+        self._prctl = libc.prctl
+        self._signal = libc.signal
+        self._signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+        self._signal.restype = ctypes.c_void_p
 
     def spawn(self, order: Order) -> int:
         out = os.open(order.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
@@ -92,7 +96,7 @@ class ShellKeeper:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    preexec_fn=self._adopt_descendants,  # noqa: PLW1509 - nothing but a system call happens there
+                    preexec_fn=self._adopt_descendants,  # noqa: PLW1509 - nothing but system calls happen there
                 )
             finally:
                 os.close(err)
@@ -103,6 +107,9 @@ class ShellKeeper:
 
     def _adopt_descendants(self) -> None:
         self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # A shell cannot undo what it was born ignoring, as SIGHUP under nohup.
+        for number in range(1, 32):
+            self._signal(number, None)  # SIG_DFL
 
 
 def make_keeper(tools: Path, compiler: str = "cc") -> Keeper:
