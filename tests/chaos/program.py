@@ -42,7 +42,7 @@ def hold_lock() -> None:
         if same_replica or attempt != ATTEMPT:
             look = os.open(f"{folder}/{other}", os.O_RDWR)
             try:
-                fcntl.flock(look, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(look, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others look at the same time
             except BlockingIOError:
                 note("together", f', "other": "{other}"')
             os.close(look)

@@ -1,5 +1,6 @@
 """After the storm: wait until everything is over, then look for what should not be there any more."""
 
+import os
 import time
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def _leftovers(world: World) -> list[str]:
         f"{path.relative_to(server.home)} is left"
         for path in (*(run / "jobs").iterdir(), *(run / "trash").iterdir())
     ]
-    left += [f"cgroup {path} is left" for path in _cgroups(run)]
+    left += [f"cgroup {path} is left" for path in cgroups(run)]
     kept = {identity(job) for job in _all_jobs(server)}
     left += [
         f"logs of job {path.name} are left"
@@ -80,15 +81,16 @@ def _leftovers(world: World) -> list[str]:
     return left
 
 
-def _cgroups(run: Path) -> list[Path]:
+def cgroups(run: Path) -> list[str]:
+    """The groups of runs. Walked, not globbed: those of others come and go meanwhile."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    return [
-        path
-        for mount in mounts
-        if mount[2] == "cgroup2"
-        for path in Path(mount[1]).glob(f"**/{label(run)}/*/")
-        if path.is_dir()
-    ]
+    found: list[str] = []
+    for mount in mounts:
+        if mount[2] == "cgroup2":
+            for folder, inside, _ in os.walk(mount[1]):
+                if Path(folder).name == label(run):
+                    found += [f"{folder}/{name}" for name in inside]
+    return found
 
 
 def _command(pid: int) -> str:

@@ -16,7 +16,7 @@ import pytest
 from tests.chaos.kinds import command
 from tests.chaos.notes import Note, held_locks, read_notes
 from tests.chaos.port import quiet_port
-from tests.chaos.settle import ROOM
+from tests.chaos.settle import ROOM, cgroups
 from tests.live import JOBS, PATIENCE, LiveServer, pool
 
 SOON = {"restartRule": {"backoff": "0.1s"}}
@@ -46,6 +46,15 @@ def wait_for_starts(server: LiveServer, count: int) -> list[Note]:
         )
         time.sleep(0.01)
     return found
+
+
+def wait_for_launch(server: LiveServer, job: str) -> None:
+    """Until a keeper has the job's run: its server is about to write that down."""
+    record = server.home / "run" / "jobs" / job.rsplit("/", 1)[-1] / "0" / "0-0" / "0" / "record"
+    deadline = time.monotonic() + PATIENCE
+    while not record.exists():
+        assert time.monotonic() < deadline, "the job was not launched"
+        time.sleep(0.0002)
 
 
 def parent(pid: int) -> int:
@@ -126,7 +135,8 @@ def test_a_server_killed_just_after_a_launch_never_starts_a_second_copy(server: 
     jobs: list[str] = []
     for _ in range(6):
         jobs += [server.submit(works(server, 1)) for _ in range(4)]
-        time.sleep(rng.uniform(0, 0.03))
+        wait_for_launch(server, jobs[-1])
+        time.sleep(rng.uniform(0, 0.004))
         server.kill()
         server.start()
     for job in jobs:
@@ -211,3 +221,18 @@ def test_the_same_key_sent_again_and_again_through_kills_is_one_job(server: Live
     assert server.wait(names.pop())["state"] == "JOB_STATE_SUCCEEDED"
     assert len(server.get(JOBS)["customJobs"]) == 1
     assert len(starts(server)) == 1
+
+
+def test_a_cgroup_made_just_before_a_kill_goes_at_the_next_start(server: LiveServer) -> None:
+    job = server.submit(works(server, 600))
+    wait_for_starts(server, 1)
+    groups = cgroups(server.home / "run")
+    if not groups:
+        pytest.skip("needs the right to make cgroups (v2)")
+    server.kill()
+    forgotten = Path(groups[0]).with_name("1.0.0.0.0")
+    forgotten.mkdir()
+    server.start()
+    assert cgroups(server.home / "run") == groups  # that of the living is kept
+    server.cancel(job)
+    server.wait(job)

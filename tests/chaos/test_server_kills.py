@@ -35,17 +35,15 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost_and_nothing_runs_twice(
     world.notes.mkdir()
     try:
         final, broken = storm(world, rounds, seed)
-        summary = (
-            f"{len(final.jobs)} jobs left, {len(read_notes(world.notes))} notes, {kinds_of_death(world)}"
-        )
         with capsys.disabled():
-            print(f"chaos: {summary}", flush=True)
+            print(f"chaos: {len(final.jobs)} jobs left, {kinds_of_death(world)}", flush=True)
+    except Exception as error:
+        error.add_note(f"seed {seed}; history in {keep(world, seed, [repr(error)])}")
+        raise
+    else:
         if broken:
-            kept = keep(world, seed, broken)
-            told = "\n  ".join(broken[:MOST_TOLD])
-            pytest.fail(
-                f"seed {seed}: {len(broken)} promises broken; history in {kept}:\n  {told}", pytrace=False
-            )
+            kept, told = keep(world, seed, broken), "\n  ".join(broken[:MOST_TOLD])
+            pytest.fail(f"seed {seed}: {len(broken)} promises broken; history in {kept}:\n  {told}", False)
     finally:
         world.enough.set()
         server.close()
@@ -67,7 +65,7 @@ def storm(world: World, rounds: int, seed: int) -> tuple[Final, list[str]]:
     try:
         torment(world, random.Random(rng.random()), rounds)
     except AssertionError as error:  # the server did not come up again
-        failure.append(str(error))
+        failure.append(str(error)[-3000:])
     world.enough.set()
     if failure:
         return Final(), failure

@@ -55,6 +55,7 @@ class Text:
 
     text: str
     status: int = 200
+    media_type: str = "text/plain"
 
 
 Reply: TypeAlias = Json | Stream | Text

@@ -186,7 +186,9 @@ class ProcessBackend:
         self._trash.mkdir(mode=0o700, exist_ok=True)
         self._groups.open()
         self._offer_python()
-        return list(find_runs(self._jobs_folder))
+        found = list(find_runs(self._jobs_folder))
+        self._groups.tidy(run.group for _, runs in found for run in runs)
+        return found
 
     def _offer_python(self) -> None:
         """`python` and `python3` are the interpreter, also where its folder calls it by another name."""

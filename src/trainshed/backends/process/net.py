@@ -223,6 +223,14 @@ class Groups:
             return None
         return group
 
+    def tidy(self, known: Iterable[str | None]) -> None:
+        """Remove what no run knows of: a server was killed before it had written down that it made it."""
+        if self._base is None:
+            return
+        with os.scandir(self._base) as entries:
+            made = {entry.path for entry in entries if entry.is_dir()}
+        self.discard(made.difference(known))
+
     def discard(self, groups: Iterable[str | None]) -> None:
         for group in groups:
             if group is not None:
