@@ -5,13 +5,14 @@ the head: with it in place, the head could still start no later than without it,
 use its whole timeout.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node, Placement
-from trainshed.core.job import Job
+from trainshed.core.job import Job, JobState
 from trainshed.core.place import Need, Room, capacity, fitted, needs, total
 
 MOST_BEHIND = 200  # how many jobs behind the head are looked at in one cycle: bounds its cost
@@ -59,9 +60,28 @@ def held_by(job: Job, now: datetime) -> Held:
     )
 
 
+def is_waiting(job: Job) -> bool:
+    """Whether the job stands in the queue: it is this, and nothing else, that a cycle looks at."""
+    return job.status.state is JobState.QUEUED and job.status.admission is None
+
+
+def snapshot_of(active: Iterable[Job], nodes: tuple[Node, ...], fit: Fit, now: datetime) -> Snapshot:
+    """The fleet as a cycle sees it: what there is, and what the admitted jobs hold of it."""
+    held = tuple(held_by(job, now) for job in active if job.status.admission is not None)
+    return Snapshot(nodes=nodes, held=held, fit=fit)
+
+
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[Verdict, ...]:
     cycle = _Cycle(snapshot, now)
     return tuple(cycle.answer(job) for job in sorted(waiting, key=order))
+
+
+def queue_behind(snapshot: Snapshot, ahead: Sequence[Job], now: datetime) -> Callable[[Job], Verdict]:
+    """The cycle's answer to any job that stands behind those: ask as often as you like, nothing is taken."""
+    cycle = _Cycle(snapshot, now)
+    for job in sorted(ahead, key=order):
+        cycle.answer(job)
+    return lambda job: cycle.copy().answer(job)
 
 
 @dataclass(slots=True)
@@ -80,6 +100,11 @@ class _Cycle:
         self.held = list(self.snapshot.held)
         for holder in self.held:
             self.room.take(holder.placements)
+
+    def copy(self) -> "_Cycle":
+        twin = copy(self)
+        twin.room, twin.held = self.room.copy(), list(self.held)
+        return twin
 
     def answer(self, job: Job) -> Verdict:
         if self.head is not None:

@@ -9,6 +9,7 @@ from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Replica
+from trainshed.core.verdict import Verdict
 
 MAX_POOLS = 10
 MAX_REPLICAS = 1000  # a pool
@@ -98,6 +99,7 @@ class Failure:
     reason: Reason
     message: str
     task: str = ""
+    verdict: Verdict | None = None  # of a job that is over
 
 
 class Outcome(StrEnum):

@@ -14,6 +14,7 @@ from trainshed.core.fleet import Node
 from trainshed.core.job import Job, JobState, Status
 from trainshed.core.launch import Launch
 from trainshed.core.logs import Line, LogQuery
+from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.query import JobQuery
 from trainshed.core.replica import Handle, Observation
@@ -30,6 +31,7 @@ class Capabilities:
     name: str
     survives_server: bool  # replicas go on while no server runs
     kills_escapees: bool  # a process that double-forked away is found and killed too
+    measures: frozenset[Measure] = frozenset()  # what its Stats tells; none: it has no Stats
 
 
 class Backend(Protocol):
@@ -86,6 +88,18 @@ class Backend(Protocol):
     def on_change(self, hint: Callable[[str], None]) -> None:
         """Call hint(job) soon after anything of that job changes. Hints may be lost or spurious."""
         ...
+
+
+class Stats(Protocol):
+    """An ability of a backend whose capabilities name what it measures.
+
+    1. sample shows every run that is alive, its whole process tree, and no other.
+    2. counters never run backwards while a run lives, also when its children end.
+    3. what is not among the declared measures is None (no GPUs); a run without GPUs has none either.
+    4. nothing blocks the event loop.
+    """
+
+    async def sample(self) -> Mapping[RunKey, Usage]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +213,46 @@ class LogStore(Protocol):
     async def jobs(self) -> frozenset[str]:
         """Every job of which there is output."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSource:
+    """Where a replica may speak of its progress: the file that `MetricStore.sink` named, and its output."""
+
+    name: ReplicaName
+    stdout: str
+
+
+class MetricStore(Protocol):
+    """Keeps what replicas use and report.
+
+    1. what record took survives kill -9, at every resolution.
+    2. query gives each series in order of time, no moment twice, from since to until.
+    3. the last 30 minutes are kept as recorded, 6 hours every 10 s at least, the rest every 60 s.
+    4. the room a job takes is bounded, however long it runs.
+    5. a damaged or half-written file costs its own points, never an answer.
+    6. remove leaves nothing of the job.
+    """
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def sink(self, name: ReplicaName) -> str:
+        """The file a replica may report into; its folder is made where missing."""
+        ...
+
+    async def reports(self, sources: Sequence[ReportSource]) -> Mapping[ReplicaName, Report]:
+        """The last word of each replica that has said anything since the last look at it, or ever."""
+        ...
+
+    async def record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
+        """Keep samples by job, each series in order of time. What cannot be kept is left out, and logged."""
+        ...
+
+    async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]: ...
+
+    async def remove(self, job: str) -> None: ...
 
 
 class Authenticator(Protocol):

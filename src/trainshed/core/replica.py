@@ -59,6 +59,7 @@ class Observation:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     handle: Handle | None = None
+    out_of_memory: str = ""  # a sentence, where the system itself says that it killed for want of memory
 
     @property
     def alive(self) -> bool:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from trainshed.core.errors import Conflict, Exhausted, Unavailable
 from trainshed.core.fleet import Node
 from trainshed.core.launch import Launch
+from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities, Clock
 from trainshed.core.replica import Exit, Handle, Observation, Sight
@@ -106,7 +107,10 @@ class FakeMachine:
 class FakeBackend:
     def __init__(self, machine: FakeMachine | None = None) -> None:
         self.machine = machine or FakeMachine()
-        self.capabilities = Capabilities(name="fake", survives_server=True, kills_escapees=True)
+        self.capabilities = Capabilities(
+            name="fake", survives_server=True, kills_escapees=True, measures=frozenset({Measure.CPU})
+        )
+        self.busy: dict[RunKey, float] = {}  # the cores a run uses, by what a test says; else 0
         self.mute = False  # hints are lost
         self._frozen: dict[RunKey, Observation] | None = None
         self._failures: list[tuple[str, bool]] = []
@@ -168,6 +172,19 @@ class FakeBackend:
         if runs is None:
             return tuple(run.observe() for key, run in self.machine.runs.items() if key.name.job == job)
         return tuple(seen for key, seen in runs.items() if key.name.job == job)
+
+    async def sample(self) -> Mapping[RunKey, Usage]:
+        self._fault("sample", after=False)
+        self.machine.pass_time()
+        now = self.machine.clock.now()
+        found: dict[RunKey, Usage] = {}
+        for key, run in self.machine.runs.items():
+            if run.alive:
+                age = (now - run.started_at).total_seconds()
+                found[key] = Usage(
+                    taken=now.timestamp(), cpu_seconds=age * self.busy.get(key, 0.0), processes=1
+                )
+        return found
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
         self._fault("stop", after=False)

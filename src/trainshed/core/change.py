@@ -1,0 +1,282 @@
+"""change: which one field, set otherwise, starts a waiting job now.
+
+Every change named has been tried: the scheduler's own rule, run over the changed world, lets the job in.
+A field of the job is tried as a person would set it: the job goes, and comes back so, last of its priority.
+The search is bounded; it may miss a change, it never names one that does not work.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TypeVar
+
+from trainshed.core.admit import MOST_BEHIND, Verdict, order, queue_behind
+from trainshed.core.explanation import NEWEST, Change, Toll, World, lasting
+from trainshed.core.job import Job, JobSpec, Outcome, Pool
+from trainshed.core.place import Amount, needs, total
+
+MOST_ANSWERS = 3000  # of the scheduler's rule: bounds the cost
+MOST_OTHERS = 10  # how many other jobs are tried without
+MOST_PRIORITY = 2**31 - 1  # what the wire can carry
+SPEC, POOL = "jobSpec.scheduling", "jobSpec.workerPoolSpecs"
+_SIZE = re.compile(r"-\d+[a-z]*$")
+_TOLLS = list(Toll)
+
+T = TypeVar("T")
+
+
+def changes(world: World, job: Job) -> tuple[Change, ...]:
+    """The smallest first: what costs nobody, then the job itself, then the queue, then another job."""
+    trials = _Trials(world, job)
+    found = [
+        *_timeout(trials),
+        *_accelerators(trials),
+        *_replicas(trials),
+        *_machines(trials),
+        *_priority(trials),
+        *_others(trials),
+    ]
+    return tuple(sorted(found, key=lambda c: (_TOLLS.index(c.toll), c.loss)))
+
+
+@dataclass(slots=True)
+class _Trials:
+    world: World
+    job: Job
+    left: int = MOST_ANSWERS
+    lines: dict[int, Callable[[Job], Verdict]] = field(
+        default_factory=dict[int, Callable[[Job], Verdict]]
+    )  # by priority: the queue up to a job that comes now
+
+    def again(self, spec: JobSpec) -> bool:
+        """Whether the job starts now if it goes and is submitted again as this."""
+        created_at = max(self.world.now, self.job.created_at)
+        new = replace(self.job, id=NEWEST, spec=spec, created_at=created_at)
+        priority = spec.scheduling.priority
+        if priority not in self.lines:
+            self.lines[priority] = self._behind(self.world, new)
+        self.left -= 1
+        return self.left >= 0 and self.lines[priority](new).admission is not None
+
+    def without(self, other: str) -> bool:
+        """Whether the job as it is starts as soon as the other one is gone."""
+        held = tuple(h for h in self.world.snapshot.held if h.job != other)
+        waiting = tuple(j for j in self.world.waiting if j.id != other)
+        snapshot = replace(self.world.snapshot, held=held)
+        world = replace(self.world, snapshot=snapshot, waiting=waiting)
+        return self.left > 0 and self._behind(world, self.job)(self.job).admission is not None
+
+    def _behind(self, world: World, job: Job) -> Callable[[Job], Verdict]:
+        # Who stands behind a job has no say in its answer.
+        ahead = [j for j in world.waiting if j.id != self.job.id and order(j) < order(job)]
+        self.left -= min(len(ahead), MOST_BEHIND)
+        return queue_behind(world.snapshot, ahead, world.now)
+
+
+def _first(options: Sequence[T], works: Callable[[T], bool]) -> T | None:
+    """Of options from the largest change to the smallest, the smallest that works, found by halving."""
+    if not options or not works(options[0]):
+        return None
+    good, bad = 0, len(options)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if works(options[middle]):
+            good = middle
+        else:
+            bad = middle
+    return options[good]
+
+
+def _timeout(trials: _Trials) -> Iterator[Change]:
+    """Short enough to pass: it is then gone when the first in the queue could start."""
+    spec, now = trials.job.spec, trials.world.now
+    own = trials.world.history.of(trials.job)
+    least = max(timedelta(seconds=1), *own) if own else timedelta(seconds=1)
+    lengths = {_round(held.until - now) for held in trials.world.snapshot.held}
+    options = sorted(length for length in lengths if least <= length < spec.scheduling.timeout)
+
+    def with_timeout(length: timedelta) -> JobSpec:
+        return replace(spec, scheduling=replace(spec.scheduling, timeout=length))
+
+    best = _first(options, lambda length: trials.again(with_timeout(length)))
+    if best is not None:
+        before, after = spec.scheduling.timeout, best
+        yield Change(
+            field=f"{SPEC}.timeout",
+            before=f"{before.total_seconds():g}s",
+            after=f"{after.total_seconds():.0f}s",
+            sentence=f"Submit it with a timeout of {lasting(after)} instead of {lasting(before)}: "
+            "it may then go before the first in the queue, which it does not delay.",
+            toll=Toll.NOBODY,
+            loss=1 - after / before,
+        )
+
+
+def _round(length: timedelta) -> timedelta:
+    """A little less, in round numbers: some time passes before a person has submitted the job again."""
+    seconds = length.total_seconds()
+    seconds -= max(10.0, seconds * 0.02)
+    unit = 3600 if seconds >= 86400 else 60 if seconds >= 3600 else 1
+    return timedelta(seconds=seconds // unit * unit)
+
+
+def _replicas(trials: _Trials) -> Iterator[Change]:
+    for number, pool in enumerate(trials.job.spec.pools):
+        best = _first(
+            range(1, pool.replicas),
+            lambda count, at=number, one=pool: trials.again(
+                _with(trials, {at: replace(one, replicas=count)})
+            ),
+        )
+        if best is not None:
+            yield Change(
+                field=f"{POOL}[{number}].replicaCount",
+                before=str(pool.replicas),
+                after=str(best),
+                sentence=f"Submit it with {best} instead of {pool.replicas} replicas in pool {number}.",
+                toll=Toll.ITSELF,
+                loss=_loss(trials, {number: replace(pool, replicas=best)}),
+            )
+
+
+def _accelerators(trials: _Trials) -> Iterator[Change]:
+    for number, pool in enumerate(trials.job.spec.pools):
+        machine = trials.world.catalogue.machines.get(pool.machine_type)
+        if pool.is_empty or (machine and machine.accelerators):
+            continue  # part of the machine type: a smaller machine has fewer
+        best = _first(
+            range(pool.accelerators),
+            lambda count, at=number, one=pool: trials.again(_with(trials, {at: _with_gpus(one, count)})),
+        )
+        if best is not None:
+            yield Change(
+                field=f"{POOL}[{number}].machineSpec.acceleratorCount",
+                before=str(pool.accelerators),
+                after=str(best),
+                sentence=f"Submit it with {best or 'no'} {pool.accelerator} instead of {pool.accelerators} "
+                f"for each replica of pool {number}.",
+                toll=Toll.ITSELF,
+                loss=_loss(trials, {number: _with_gpus(pool, best)}),
+            )
+
+
+def _machines(trials: _Trials) -> Iterator[Change]:
+    """For one pool; or for all of one machine type, where one pool alone is not enough."""
+    pools = {n: p for n, p in enumerate(trials.job.spec.pools) if not p.is_empty}
+    single = [change for n in pools if (change := _smaller(trials, {n: pools[n]}, f"[{n}]"))]
+    yield from single
+    types = {p.machine_type for p in pools.values()}
+    if not single and len(pools) > 1 and len(types) == 1:
+        change = _smaller(trials, pools, "[*]")
+        if change is not None:
+            yield change
+
+
+def _smaller(trials: _Trials, pools: dict[int, Pool], which: str) -> Change | None:
+    pool = next(iter(pools.values()))
+    machines = trials.world.catalogue.machines
+    built_in = (known := machines.get(pool.machine_type)) is not None and known.accelerators > 0
+    family = [
+        m
+        for m in machines.values()
+        if _SIZE.sub("", m.name) == _SIZE.sub("", pool.machine_type)
+        and m.cpus <= pool.cpus
+        and m.memory <= pool.memory
+        and (m.cpus, m.memory) != (pool.cpus, pool.memory)
+    ]
+    family.sort(key=lambda m: (m.cpus, m.memory))
+
+    def on(name: str) -> dict[int, Pool]:
+        m = machines[name]
+        gpus = {"accelerator": m.accelerator, "accelerators": m.accelerators} if built_in else {}
+        size = {"machine_type": m.name, "cpus": m.cpus, "memory": m.memory}
+        return {n: replace(p, **size, **gpus) for n, p in pools.items()}
+
+    best = _first([m.name for m in family], lambda name: trials.again(_with(trials, on(name))))
+    if best is None:
+        return None
+    where = f"pool {which[1:-1]}" if which != "[*]" else "all pools"
+    return Change(
+        field=f"{POOL}{which}.machineSpec.machineType",
+        before=pool.machine_type,
+        after=best,
+        sentence=f"Submit it on {best} instead of {pool.machine_type} in {where}.",
+        toll=Toll.ITSELF,
+        loss=_loss(trials, on(best)),
+    )
+
+
+def _priority(trials: _Trials) -> Iterator[Change]:
+    spec = trials.job.spec
+    own = spec.scheduling.priority
+    others = {j.spec.scheduling.priority for j in trials.world.waiting if j.id != trials.job.id}
+    higher = {p for other in others for p in (other, other + 1) if own < p <= MOST_PRIORITY}
+    best = _first(
+        sorted(higher, reverse=True),
+        lambda p: trials.again(replace(spec, scheduling=replace(spec.scheduling, priority=p))),
+    )
+    if best is not None:
+        yield Change(
+            field=f"{SPEC}.priority",
+            before=str(own),
+            after=str(best),
+            sentence=f"Submit it with priority {best} instead of {own}: others then wait for it.",
+            toll=Toll.QUEUE,
+        )
+
+
+def _others(trials: _Trials) -> Iterator[Change]:
+    """The first in the queue it waits behind; and of those that hold something, the smallest that will do."""
+    ahead = sorted((j for j in trials.world.waiting if order(j) < order(trials.job)), key=order)
+    for other in ahead[:MOST_OTHERS]:
+        if trials.without(other.id):
+            yield _cancel(other.id, other.display_name, "QUEUED", 0)
+            break
+    ending = {j.id for j in trials.world.running if _ends(j)}
+    everything = max(1.0, sum(n.cpus for n in trials.world.snapshot.nodes))
+    sized = [
+        (sum(p.cpus for p in h.placements), h) for h in trials.world.snapshot.held if h.job not in ending
+    ]
+    for cpus, held in sorted(sized, key=lambda pair: (pair[0], pair[1].job))[:MOST_OTHERS]:
+        if trials.without(held.job):
+            yield _cancel(held.job, held.display_name, "RUNNING", min(1.0, cpus / everything))
+            break
+
+
+def _ends(job: Job) -> bool:
+    closing = job.status.closing
+    return job.status.cancel_asked_at is not None or bool(closing and closing.outcome is not Outcome.RETRY)
+
+
+def _cancel(job: str, name: str, before: str, loss: float) -> Change:
+    held = "as soon as it has stopped" if before == "RUNNING" else "at once"
+    return Change(
+        field="cancel",
+        before=before,
+        after="CANCELLED",
+        sentence=f"Cancel job {job} '{name}': this one then starts {held}.",
+        toll=Toll.OTHER,
+        loss=loss,
+        job=job,
+    )
+
+
+def _with(trials: _Trials, changed: dict[int, Pool]) -> JobSpec:
+    spec = trials.job.spec
+    return replace(spec, pools=tuple(changed.get(n, p) for n, p in enumerate(spec.pools)))
+
+
+def _with_gpus(pool: Pool, count: int) -> Pool:
+    return replace(pool, accelerators=count, accelerator=pool.accelerator if count else "")
+
+
+def _loss(trials: _Trials, changed: dict[int, Pool]) -> float:
+    """The share of what was asked for that goes, over the kinds of resource asked for."""
+    before, after = total(needs(trials.job.spec)), total(needs(_with(trials, changed)))
+    kept = [now / then for now, then in zip(_kinds(after), _kinds(before), strict=True) if then]
+    return 1 - sum(kept) / len(kept) if kept else 0
+
+
+def _kinds(amount: Amount) -> tuple[float, float, float]:
+    return amount.cpus, float(amount.memory), float(amount.gpus)

@@ -1,0 +1,86 @@
+"""How long jobs like this one have taken: of the same display name, or else of the same program.
+
+Made from ended jobs. One that was cancelled tells nothing about how long it would have taken.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from trainshed.core.job import Job, JobState, Outcome
+
+Lengths: TypeAlias = tuple[timedelta, ...]
+Kin: TypeAlias = tuple[object, ...]
+
+SOON, MIDDLE = 0.1, 0.5  # quantiles: earlier than nearly all, and what is as often shorter as longer
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Lengths of earlier runs, shortest first."""
+
+    by_name: Mapping[Kin, Lengths] = field(default_factory=dict[Kin, Lengths])
+    by_program: Mapping[Kin, Lengths] = field(default_factory=dict[Kin, Lengths])
+
+    def of(self, job: Job) -> Lengths:
+        return self.by_name.get(named(job)) or self.by_program.get(program(job)) or ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How much longer a job may hold what it holds. `likely` is None where nothing like it has ended."""
+
+    least: timedelta
+    likely: timedelta | None
+    most: timedelta
+
+
+def history_of(ended: Iterable[Job]) -> History:
+    by_name: dict[Kin, list[timedelta]] = defaultdict(list)
+    by_program: dict[Kin, list[timedelta]] = defaultdict(list)
+    for job in ended:
+        status = job.status
+        since = status.started_at or status.admitted_at
+        if status.state is JobState.CANCELLED or since is None or status.ended_at is None:
+            continue
+        length = max(status.ended_at - since, timedelta())
+        by_name[named(job)].append(length)
+        by_program[program(job)].append(length)
+    return History(
+        {kin: tuple(sorted(lengths)) for kin, lengths in by_name.items()},
+        {kin: tuple(sorted(lengths)) for kin, lengths in by_program.items()},
+    )
+
+
+def named(job: Job) -> Kin:
+    return job.project, job.display_name
+
+
+def program(job: Job) -> Kin:
+    """What the job runs, apart from how many of it and on what."""
+    parts = tuple((p.image, p.command, p.args, p.module) for p in job.spec.pools if not p.is_empty)
+    return job.project, parts
+
+
+def rest(history: History, job: Job, now: datetime) -> Rest:
+    """What is left to a job that holds its place; and to one that would get it now, all there is."""
+    scheduling, status = job.spec.scheduling, job.status
+    zero = timedelta()
+    ends = status.closing is not None and status.closing.outcome is not Outcome.RETRY
+    if ends or status.cancel_asked_at is not None:
+        asked = status.closing.since if status.closing else status.cancel_asked_at or now
+        return Rest(zero, zero, max(asked + scheduling.grace - now, zero))
+    since = status.started_at or status.admitted_at or now
+    elapsed = max(now - since, zero)
+    most = max(scheduling.timeout - elapsed, zero) + scheduling.grace
+    longer = [length - elapsed for length in history.of(job) if length > elapsed]
+    if not longer:
+        return Rest(zero, None, most)
+    return Rest(min(quantile(longer, SOON), most), min(quantile(longer, MIDDLE), most), most)
+
+
+def quantile(lengths: list[timedelta], share: float) -> timedelta:
+    """The shortest that at least this share of all does not exceed; of few, an actual one."""
+    return sorted(lengths)[min(len(lengths) - 1, int(share * len(lengths)))]

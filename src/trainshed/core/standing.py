@@ -1,0 +1,153 @@
+"""Where a job that does not wait in the queue stands, and why: starting, running, ending, ended."""
+
+from datetime import datetime
+from typing import assert_never
+
+from trainshed.core.closing import waiting as winding
+from trainshed.core.event import Reason
+from trainshed.core.explanation import Fact, Ground, clock, lasting
+from trainshed.core.job import Closing, Job, JobState, Outcome
+from trainshed.core.names import task_name
+from trainshed.core.replica import Phase, Replica
+
+TOLD = 20  # replicas; the rest is counted
+
+
+def standing(job: Job, now: datetime) -> Ground:
+    status = job.status
+    if not job.is_final and (status.closing is not None or status.cancel_asked_at is not None):
+        return _ending(job, now)
+    match status.state:
+        case JobState.QUEUED | JobState.PENDING:
+            return _starting(job, now)
+        case JobState.RUNNING | JobState.CANCELLING:
+            return _running(job, now)
+        case JobState.SUCCEEDED:
+            return Ground(reason=Reason.SUCCEEDED, message=f"It succeeded{_after(job)}.", at=status.ended_at)
+        case JobState.CANCELLED:
+            return Ground(
+                reason=Reason.CANCELLED, message=f"It was cancelled{_after(job)}.", at=status.ended_at
+            )
+        case JobState.FAILED:
+            return _failed(job)
+    assert_never(status.state)
+
+
+def _starting(job: Job, now: datetime) -> Ground:
+    """PENDING: which replicas have not started, and why."""
+    replicas, waiting = job.status.replicas, job.status.waiting
+    unseen = [r for r in replicas if r.phase is Phase.PLANNED]
+    started = f"{len(replicas) - len(unseen)} of {len(replicas)} replicas have started"
+    said = waiting if waiting is not None and waiting.reason is not Reason.STARTING else None
+    grounds = [_replica(job, r, now) for r in unseen[:TOLD]]
+    return Ground(
+        reason=said.reason if said else Reason.STARTING,
+        message=f"{said.message} {started}." if said else f"It has its place; {started}.",
+        remedy=said.remedy if said else "The others start by themselves." if unseen else "",
+        grounds=(*grounds, *_more(len(unseen))),
+    )
+
+
+def _running(job: Job, now: datetime) -> Ground:
+    status = job.status
+    odd = [r for r in status.replicas if r.phase is not Phase.RUNNING]
+    count = len(status.replicas)
+    since = status.started_at or status.admitted_at or now
+    until = since + job.spec.scheduling.timeout
+    alive = f"{count - len(odd)} of {count} replicas run" if odd or count != 1 else "Its replica runs"
+    grounds = [_replica(job, r, now) for r in odd[:TOLD]]
+    limit = Ground(
+        reason=Fact.DEADLINE, message=f"It is stopped at {clock(until)}, by its timeout.", at=until
+    )
+    waiting = status.waiting
+    return Ground(
+        reason=waiting.reason if waiting else Reason.RUNNING,
+        message=f"{waiting.message + ' ' if waiting else ''}{alive}, for {lasting(now - since)} now"
+        f"{_attempt(job)}.",
+        remedy=waiting.remedy if waiting else "",
+        grounds=(*grounds, *_more(len(odd)), limit),
+    )
+
+
+def _ending(job: Job, now: datetime) -> Ground:
+    status = job.status
+    asked = Closing(outcome=Outcome.CANCELLED, since=status.cancel_asked_at or now)
+    closing = status.closing or asked
+    left = [r for r in status.replicas if r.phase in (Phase.RUNNING, Phase.MISSING)]
+    kill_at = closing.since + job.spec.scheduling.grace
+    told = winding(closing, len(left), kill_at)
+    failure = closing.failure
+    reasons = [Ground(reason=failure.reason, message=failure.message)] if failure else []
+    replicas = [_replica(job, r, now) for r in left[:TOLD]]
+    return Ground(
+        reason=told.reason,
+        message=told.message,
+        remedy=told.remedy,
+        at=kill_at,
+        grounds=(*reasons, *replicas, *_more(len(left))),
+    )
+
+
+def _failed(job: Job) -> Ground:
+    status, failure = job.status, job.status.failure
+    bad = [r for r in status.replicas if r.exit is not None and not r.exit.ok]
+    first = sorted(bad, key=lambda r: (r.ended_at or status.ended_at or job.created_at, r.pool, r.index))
+    replicas = [
+        Ground(reason=Fact.REPLICA, message=f"{_name(r)} {r.exit}.", at=r.ended_at) for r in first[:TOLD]
+    ]
+    verdict = failure.verdict if failure else None
+    judged = (Ground(reason=Fact.VERDICT, message=verdict.sentence),) if verdict else ()
+    return Ground(
+        reason=failure.reason if failure else Reason.PROGRAM_FAILED,
+        message=failure.message if failure else "The job failed.",
+        remedy=f"Its output: trainshed logs {job.id}"
+        + (f" --replica {failure.task}" if failure and failure.task else ""),
+        at=status.ended_at,
+        grounds=(*judged, *replicas, *_more(len(first))),
+    )
+
+
+def _replica(job: Job, replica: Replica, now: datetime) -> Ground:
+    name, rule = _name(replica), job.spec.scheduling.restart
+    at: datetime | None = None
+    match replica.phase:
+        case Phase.PLANNED if replica.not_before is not None and replica.not_before > now:
+            at = replica.not_before
+            again = f"restart {replica.run} of {rule.replica_restarts}" if replica.run else "its next start"
+            text = f"waits out its back-off: {again} comes in {lasting(at - now)}, at {clock(at)}"
+        case Phase.PLANNED:
+            text = f"is being started{f', restart {replica.run}' if replica.run else ''}"
+        case Phase.RUNNING:
+            text = f"runs{_restarts(replica)}"
+        case Phase.MISSING:
+            at = replica.missing_since
+            text = "is not seen any more; it is looked for, then counted as lost"
+        case Phase.ENDED:
+            at = replica.ended_at
+            text = str(replica.exit) if replica.exit else "has ended"
+        case _:
+            assert_never(replica.phase)
+    return Ground(reason=Fact.REPLICA, message=f"{name} {text}.", at=at)
+
+
+def _restarts(replica: Replica) -> str:
+    return f", after {replica.run} restart{'s' if replica.run > 1 else ''}" if replica.run else ""
+
+
+def _name(replica: Replica) -> str:
+    return task_name(replica.pool, replica.index)
+
+
+def _after(job: Job) -> str:
+    status = job.status
+    if status.started_at is None or status.ended_at is None:
+        return ""
+    return f" after {lasting(status.ended_at - status.started_at)}{_attempt(job)}"
+
+
+def _attempt(job: Job) -> str:
+    return f", in attempt {job.status.attempt + 1}" if job.status.attempt else ""
+
+
+def _more(count: int) -> tuple[Ground, ...]:
+    return (Ground(reason=Fact.MORE, message=f"And {count - TOLD} more."),) if count > TOLD else ()

@@ -1,0 +1,258 @@
+"""A verdict: why a job failed, judged from how a replica ended and what it said last. Pure.
+
+The rules are data (data/verdicts.toml); here is how they are applied. A verdict never says more than the
+evidence: a kill is put down to memory only where the kernel counted one, and where nothing is known the
+cause is UNKNOWN and the lines speak for themselves.
+"""
+
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from trainshed.core.event import Reason
+from trainshed.core.last_words import (
+    MOST_LINES,
+    Chain,
+    find_chains,
+    lines_that_matter,
+    shown,
+    spoken,
+)
+from trainshed.core.replica import Exit, signal_name
+
+NEWEST = 12  # without a traceback: the lines in which the reason is looked for
+FURTHER = 60  # ... and those in which only the rows that say `anywhere` are
+
+
+class Cause(StrEnum):
+    """Every class of causes there is. Scripts may rely on these words."""
+
+    HOST_OUT_OF_MEMORY = "HOST_OUT_OF_MEMORY"
+    CUDA_OUT_OF_MEMORY = "CUDA_OUT_OF_MEMORY"
+    CUDA_ERROR = "CUDA_ERROR"
+    IMPORT_ERROR = "IMPORT_ERROR"
+    SYNTAX_ERROR = "SYNTAX_ERROR"
+    BAD_ARGUMENTS = "BAD_ARGUMENTS"
+    COMMAND_NOT_FOUND = "COMMAND_NOT_FOUND"
+    MISSING_FILE = "MISSING_FILE"
+    PERMISSION = "PERMISSION"
+    DISK_FULL = "DISK_FULL"
+    PORT_IN_USE = "PORT_IN_USE"
+    NETWORK_TIMEOUT = "NETWORK_TIMEOUT"
+    NETWORK_ERROR = "NETWORK_ERROR"
+    COLLECTIVE_TIMEOUT = "COLLECTIVE_TIMEOUT"
+    PEER_LOST = "PEER_LOST"
+    SEGMENTATION_FAULT = "SEGMENTATION_FAULT"
+    ABORTED = "ABORTED"
+    KILLED = "KILLED"
+    LOST = "LOST"
+    USER_EXCEPTION = "USER_EXCEPTION"
+    PROGRAM_EXIT = "PROGRAM_EXIT"
+    JOB_TIMED_OUT = "JOB_TIMED_OUT"
+    NEVER_ADMITTED = "NEVER_ADMITTED"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    cause: Cause
+    task: str = ""  # the replica that failed first
+    ending: str = ""  # how it ended, in words
+    summary: str = ""  # one line: the exception, or what comes nearest to it
+    lines: tuple[str, ...] = ()
+    retry_may_help: bool = False
+    advice: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The verdict on one line, to follow a sentence that says how it ended."""
+        if self.summary == f"it {self.ending}":
+            return f"{self.cause.value}: {self.advice}"
+        return f"{self.cause.value}: {_stopped(self.summary)} {self.advice}".strip()
+
+    @property
+    def text(self) -> str:
+        """The whole of it, for people."""
+        who = f"Failed first: {self.task}, which {self.ending}.\n" if self.task else ""
+        retry = "A retry may help." if self.retry_may_help else "A retry would most likely fail the same way."
+        head = f"Cause: {self.cause.value}: {self.summary}\n{who}{self.advice} {retry}"
+        return "\n".join([head, *(f"  {line}" for line in self.lines)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One row of the data file: when it holds, and what it then says."""
+
+    cause: Cause
+    advice: str
+    retry: bool
+    summary: str = ""
+    signals: frozenset[int] = frozenset()  # one of these killed it; also as shells tell it, 128 + number
+    codes: frozenset[int] = frozenset()
+    reasons: frozenset[Reason] = frozenset()
+    lost: bool = False
+    exited: bool = False  # with a code, whichever
+    abrupt: bool = False  # the program had no chance to say why, so nothing it said is taken for the reason
+    out_of_memory: bool = False  # only where the kernel itself says so
+    traceback: bool = False  # only where there is one
+    pattern: re.Pattern[str] | None = None
+    anywhere: bool = False  # without a traceback: looked for further back as well
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    ends: tuple[Rule, ...] = ()  # decided by the end itself
+    words: tuple[Rule, ...] = ()  # decided by what was said
+    rest: tuple[Rule, ...] = ()  # where the words say nothing we know
+    wrappers: re.Pattern[str] | None = None  # exceptions that only tell of another one, printed before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All a verdict rests on. The lines are the newest there are, oldest first."""
+
+    reason: Reason
+    exit: Exit | None = None
+    task: str = ""
+    stdout: Sequence[str] = ()
+    stderr: Sequence[str] = ()
+    out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What the program said, taken apart."""
+
+    stderr: list[str]
+    stdout: list[str]
+    chain: Chain
+
+    def places(self) -> Iterator[str]:
+        """Where the reason may be told, the likeliest place first."""
+        if self.chain:
+            yield from (raised.text for raised in reversed(self.chain))
+        else:
+            yield from reversed(self.stderr[-NEWEST:])
+            yield from reversed(self.stdout[-NEWEST:])
+
+
+def judge(evidence: Evidence, rules: Rules) -> Verdict:
+    heard = _hear(evidence, rules)
+    found, told = _decide(evidence, heard, rules)
+    if found.abrupt:
+        heard = replace(heard, chain=())
+    return Verdict(
+        cause=found.cause,
+        task=evidence.task,
+        ending=in_words(evidence.exit) if evidence.exit is not None else "",
+        summary=shown(_summary(evidence, heard, found, told)),
+        lines=_lines(heard, told),
+        retry_may_help=found.retry,
+        advice=found.advice,
+    )
+
+
+def in_words(end: Exit) -> str:
+    """How a run ended, with what the number means."""
+    if end.signal is not None:
+        return f"was killed by signal {_named(end.signal)}"
+    if end.code is not None and (number := _signal_of(end)) is not None:
+        return f"exited with code {end.code}, as shells say of a program killed by signal {_named(number)}"
+    return str(end)
+
+
+def _named(number: int) -> str:
+    meaning = signal.strsignal(number) if 0 < number < signal.NSIG else None
+    return f"{number} ({signal_name(number)}{f', {meaning.lower()}' if meaning else ''})"
+
+
+def _signal_of(end: Exit | None) -> int | None:
+    if end is None or end.signal is not None:
+        return end.signal if end else None
+    return end.code - 128 if end.code is not None and 128 < end.code <= 160 else None
+
+
+def _hear(evidence: Evidence, rules: Rules) -> _Heard:
+    stderr, stdout = spoken(evidence.stderr), spoken(evidence.stdout)
+    chain: Chain = ()
+    for said in (stderr, stdout):
+        if chains := find_chains(said):
+            own = [c for c in chains if not (rules.wrappers and rules.wrappers.search(c[-1].line))]
+            chain = (own or chains)[-1]
+            break
+    return _Heard([text for text in stderr if text], [text for text in stdout if text], chain)
+
+
+def _decide(evidence: Evidence, heard: _Heard, rules: Rules) -> tuple[Rule, str]:
+    """The rule that holds, and the text it was found in."""
+    for rule in rules.ends:
+        if _ends_so(rule, evidence, heard):
+            return rule, ""
+    possible = [rule for rule in rules.words if _ends_so(rule, evidence, heard)]
+    for place in heard.places():
+        for rule in possible:
+            if rule.pattern and (match := rule.pattern.search(place)):
+                return rule, _line_of(place, match.start())
+    everything = "" if heard.chain else "\n".join((*heard.stdout[-FURTHER:], *heard.stderr[-FURTHER:]))
+    for rule in possible:
+        if everything and rule.anywhere and rule.pattern and (match := rule.pattern.search(everything)):
+            return rule, _line_of(everything, match.start())
+    for rule in rules.rest:
+        if _ends_so(rule, evidence, heard):
+            return rule, ""
+    return Rule(cause=Cause.UNKNOWN, advice="Its log may tell more.", retry=False), ""
+
+
+def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
+    """Whether everything the rule asks of the end, apart from words, is so."""
+    end = evidence.exit
+    if rule.reasons and evidence.reason not in rule.reasons:
+        return False
+    if rule.lost and (end is None or not end.lost):
+        return False
+    if rule.exited and (end is None or end.code is None):
+        return False
+    if rule.out_of_memory and not evidence.out_of_memory:
+        return False
+    if rule.traceback and not heard.chain:
+        return False
+    if rule.signals or rule.codes:
+        code = end.code if end else None
+        return _signal_of(end) in rule.signals or (code is not None and code in rule.codes)
+    return True
+
+
+def _summary(evidence: Evidence, heard: _Heard, rule: Rule, told: str) -> str:
+    if rule.out_of_memory:
+        return evidence.out_of_memory
+    if rule.summary:
+        return rule.summary
+    if heard.chain and not told:
+        return heard.chain[-1].line
+    if not told and evidence.exit is not None and (rule.abrupt or evidence.exit.code is None):
+        return f"it {in_words(evidence.exit)}"
+    said = told or next(reversed(heard.stderr), "") or next(reversed(heard.stdout), "")
+    return said.strip() or (f"it {in_words(evidence.exit)} and said nothing" if evidence.exit else "")
+
+
+def _lines(heard: _Heard, told: str) -> tuple[str, ...]:
+    if heard.chain:
+        lines = lines_that_matter(heard.chain)
+    else:
+        said = heard.stderr or heard.stdout
+        lines = tuple(map(shown, said[-MOST_LINES:]))
+    line = shown(told)
+    if not told or any(line.strip() in one for one in lines):
+        return lines
+    return (line, *lines[1 - MOST_LINES :])
+
+
+def _line_of(text: str, at: int) -> str:
+    end = text.find("\n", at)
+    return text[text.rfind("\n", 0, at) + 1 : len(text) if end < 0 else end].lstrip(" |+")
+
+
+def _stopped(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,197 @@
+"""explain: why a job stands where it stands. Pure and total: any world, any job, an answer.
+
+The reason is the scheduler's own, from `admit`; under it stand the numbers it was found from: what the job
+needs, what is free, who holds the rest and until when, who is before it. Nothing is decided here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainshed.core.admit import Verdict, admit, order
+from trainshed.core.change import changes
+from trainshed.core.event import Reason
+from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting
+from trainshed.core.foresee import foresee
+from trainshed.core.history import MIDDLE, quantile
+from trainshed.core.job import Job, JobState
+from trainshed.core.place import Amount, Need, Room, capacity, fitted, needs, total
+from trainshed.core.standing import standing
+
+TOLD = 8  # of a kind; the rest is counted
+
+
+def explain(world: World, job: Job) -> Explanation:
+    if job.status.state is not JobState.QUEUED or job.status.admission is not None:
+        return Explanation(state=job.status.state, ground=standing(job, world.now))
+    world = replace(world, waiting=tuple({j.id: j for j in (*world.waiting, job)}.values()))
+    verdicts = admit(world.snapshot, world.waiting, world.now)
+    at = next(n for n, v in enumerate(verdicts) if v.job.id == job.id)
+    starts_now = verdicts[at].admission is not None
+    return Explanation(
+        state=job.status.state,
+        ground=_waits(world, verdicts, at),
+        starts_now=starts_now,
+        position=at + 1,
+        queue=len(verdicts),
+        changes=() if starts_now else changes(world, job),
+        eta=foresee(world, job),
+    )
+
+
+def _waits(world: World, verdicts: Sequence[Verdict], at: int) -> Ground:
+    verdict = verdicts[at]
+    ahead = [v for v in verdicts[:at] if v.admission is None and not _too_large(v)]
+    room = Room(world.snapshot.nodes)
+    for held in world.snapshot.held:
+        room.take(held.placements)
+    for earlier in verdicts[:at]:
+        room.take(earlier.admission.placements if earlier.admission else ())
+    numbers = (_needs(world, verdict.job), _free(world, room))
+    deadline = _deadline(verdict.job)
+    if verdict.waiting is None:
+        return Ground(
+            reason=Reason.WAITS_FOR_ADMISSION,
+            message="There is room for it: it starts with the scheduler's next look.",
+            remedy="Nothing to do.",
+            grounds=numbers,
+        )
+    reason, message, remedy = verdict.waiting.reason, verdict.waiting.message, verdict.waiting.remedy
+    match reason:
+        case Reason.WAITS_BEHIND_OTHERS:
+            grounds = (*numbers, *_delays(verdict.job, world, room, ahead), *_before(world, ahead))
+        case Reason.TOO_LARGE | Reason.NO_NODES:
+            grounds = (_needs(world, verdict.job), _all(world))
+        case _:
+            grounds = (*numbers, *_holders(world))
+    return Ground(reason=reason, message=message, remedy=remedy, grounds=(*grounds, *deadline))
+
+
+def _too_large(verdict: Verdict) -> bool:
+    return verdict.waiting is not None and verdict.waiting.reason in (Reason.TOO_LARGE, Reason.NO_NODES)
+
+
+def _wanted(world: World, job: Job) -> tuple[tuple[Need, ...], tuple[str, ...]]:
+    """What it would be given at the most, and what is cut from what it asked for."""
+    return fitted(job.spec, world.snapshot.nodes, world.snapshot.fit) or (needs(job.spec), ())
+
+
+def _needs(world: World, job: Job) -> Ground:
+    wanted, cuts = _wanted(world, job)
+    pools = [
+        Ground(
+            reason=Fact.NEEDS,
+            message=f"Pool {number}: {_replicas(pool.replicas)} of {pool.machine_type or 'no machine type'}, "
+            f"{total(n for n in wanted if n.pool == number)}.",
+        )
+        for number, pool in enumerate(job.spec.pools)
+        if not pool.is_empty
+    ]
+    cut = f" It is larger than the machines here and gets all there is ({'; '.join(cuts)})." if cuts else ""
+    count = sum(p.replicas for p in job.spec.pools)
+    message = f"Needs {total(wanted)} for {_replicas(count)}, all at once.{cut}"
+    return Ground(reason=Fact.NEEDS, message=message, grounds=tuple(pools[:TOLD]) if len(pools) > 1 else ())
+
+
+def _free(world: World, room: Room) -> Ground:
+    nodes = world.snapshot.nodes
+    each = [
+        Ground(
+            reason=Fact.FREE,
+            message=f"{node.name}: {_free_on(room, node.name)} of {capacity((node,))}.",
+        )
+        for node in nodes
+    ]
+    message = f"Free are {room.free()} of {capacity(nodes)}."
+    return Ground(reason=Fact.FREE, message=message, grounds=_told(each) if len(each) > 1 else ())
+
+
+def _free_on(room: Room, node: str) -> Amount:
+    return Amount(max(0.0, room.cpus[node]), max(0, room.memory[node]), len(room.gpus[node]))
+
+
+def _all(world: World) -> Ground:
+    nodes = world.snapshot.nodes
+    each = [Ground(reason=Fact.FREE, message=f"{node.name}: {capacity((node,))}.") for node in nodes]
+    message = f"All machines together have {capacity(nodes)}." if nodes else "No machine is connected."
+    return Ground(reason=Fact.FREE, message=message, grounds=_told(each) if len(each) > 1 else ())
+
+
+def _holders(world: World) -> tuple[Ground, ...]:
+    running = {job.id: job for job in world.running}
+    found: list[Ground] = []
+    for held in world.snapshot.held:
+        amount = Amount(
+            sum(p.cpus for p in held.placements),
+            sum(p.memory for p in held.placements),
+            sum(len(p.gpus) for p in held.placements),
+        )
+        usual = _usual(world, running.get(held.job))
+        found.append(
+            Ground(
+                reason=Fact.HOLDS,
+                message=f"Job {held.job} '{held.display_name}' holds {amount}, "
+                f"until {clock(held.until)} at the latest{usual}.",
+                job=held.job,
+                at=held.until,
+            )
+        )
+    return _told(found)
+
+
+def _usual(world: World, job: Job | None) -> str:
+    lengths = list(world.history.of(job)) if job else []
+    if not lengths:
+        return ""
+    many = f"the middle of {len(lengths)} earlier runs" if len(lengths) > 1 else "the one earlier run"
+    return f"; {many} took {lasting(quantile(lengths, MIDDLE))}"
+
+
+def _before(world: World, ahead: Sequence[Verdict]) -> tuple[Ground, ...]:
+    """Those before it in the queue; under the first, who holds what that one waits for."""
+    found: list[Ground] = []
+    for number, verdict in enumerate(ahead):
+        one = verdict.job
+        wanted, _ = _wanted(world, one) if number < TOLD else ((), ())
+        priority = f", priority {one.spec.scheduling.priority}" if one.spec.scheduling.priority else ""
+        found.append(
+            Ground(
+                reason=Fact.BEFORE,
+                message=f"Job {one.id} '{one.display_name}' is before it{priority}: needs {total(wanted)}.",
+                job=one.id,
+                grounds=_holders(world) if number == 0 else (),
+            )
+        )
+    return _told(found)
+
+
+def _delays(job: Job, world: World, room: Room, ahead: Sequence[Verdict]) -> tuple[Ground, ...]:
+    """Said of a job that would fit, but might hold its place longer than the first can wait for it."""
+    fit = fitted(job.spec, world.snapshot.nodes, world.snapshot.fit)
+    if fit is None or not ahead or room.copy().place(fit[0]) is None:
+        return ()
+    first = min((v.job for v in ahead), key=order)
+    message = (
+        f"It fits into what is free, but with its timeout of {lasting(job.spec.scheduling.timeout)} "
+        f"it could make job {first.id} '{first.display_name}' wait longer."
+    )
+    return (Ground(reason=Fact.WOULD_DELAY, message=message, job=first.id),)
+
+
+def _deadline(job: Job) -> tuple[Ground, ...]:
+    limit = job.spec.scheduling.max_wait
+    if limit is None:
+        return ()
+    at = job.created_at + limit
+    message = f"It gives up at {clock(at)}, when its maxWaitDuration of {lasting(limit)} is over."
+    return (Ground(reason=Fact.DEADLINE, message=message, at=at),)
+
+
+def _told(grounds: Sequence[Ground]) -> tuple[Ground, ...]:
+    if len(grounds) <= TOLD:
+        return tuple(grounds)
+    more = Ground(reason=Fact.MORE, message=f"And {len(grounds) - TOLD} more.")
+    return (*grounds[:TOLD], more)
+
+
+def _replicas(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"

@@ -1,0 +1,46 @@
+"""A metric store in memory that keeps the promises of core.ports.MetricStore, but for what needs a disk.
+
+It keeps every point as recorded and forgets it with the process. What replicas have reported is what a test
+says: `said`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from trainshed.core.metrics import MetricQuery, Point, Report, Sample, Series, thinned
+from trainshed.core.names import ReplicaName
+from trainshed.core.ports import ReportSource
+
+
+class MemoryMetricStore:
+    def __init__(self) -> None:
+        self.said: dict[ReplicaName, Report] = {}
+        self._kept: dict[str, dict[tuple[str, str], list[Point]]] = {}
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def sink(self, name: ReplicaName) -> str:
+        return f"/nowhere/{name}"
+
+    async def reports(self, sources: Sequence[ReportSource]) -> Mapping[ReplicaName, Report]:
+        return {one.name: self.said[one.name] for one in sources if one.name in self.said}
+
+    async def record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
+        for job, some in samples.items():
+            kept = self._kept.setdefault(job, {})
+            for sample in some:
+                points = kept.setdefault((sample.task, sample.name), [])
+                if not points or points[-1].at < sample.at:
+                    points.append(Point(sample.at, sample.value))
+
+    async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]:
+        found: list[Series] = []
+        for (task, name), points in sorted(self._kept.get(job, {}).items()):
+            inside = tuple(point for point in points if query.since <= point.at <= query.until)
+            if inside:
+                found.append(thinned(Series(task, name, inside), query.step))
+        return tuple(found)
+
+    async def remove(self, job: str) -> None:
+        self._kept.pop(job, None)

@@ -1,0 +1,245 @@
+"""Judging failures by recorded last words. The rules are the ones that ship."""
+
+import pytest
+
+from trainshed.core.event import Reason
+from trainshed.core.replica import Exit
+from trainshed.core.verdict import Cause, Evidence, Rules, Verdict, in_words, judge
+from trainshed.verdict_rules import load_rules, read_rules
+
+
+def judged(
+    stderr: str = "",
+    *,
+    stdout: str = "",
+    code: int | None = 1,
+    signal: int | None = None,
+    memory: str = "",
+    reason: Reason = Reason.PROGRAM_FAILED,
+) -> Verdict:
+    end = Exit(code=None if signal else code, signal=signal)
+    evidence = Evidence(
+        reason=reason,
+        exit=end,
+        task="workerpool0-0",
+        stderr=stderr.splitlines(),
+        stdout=stdout.splitlines(),
+        out_of_memory=memory,
+    )
+    return judge(evidence, load_rules())
+
+
+def traceback(raised: str) -> str:
+    return (
+        f'Traceback (most recent call last):\n  File "train.py", line 7, in <module>\n    main()\n{raised}\n'
+    )
+
+
+CUDA = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+    "14.58 GiB of which 1.21 GiB is free. Of the allocated memory 12.87 GiB is allocated by PyTorch."
+)
+LOADER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed. "
+WATCHDOG = (
+    "[rank1]:[E1115 10:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 1] "
+    "Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600010 "
+    "milliseconds before timing out."
+)
+PEER = (
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer "
+    "[127.0.0.1]:40123"
+)
+GLOO = (
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 3000ms "
+    "for recv operation to complete"
+)
+
+EXAMPLES = [
+    (Cause.CUDA_OUT_OF_MEMORY, judged(traceback(CUDA))),
+    (Cause.CUDA_OUT_OF_MEMORY, judged("terminate called\n  what():  CUDA error: out of memory", signal=6)),
+    (Cause.HOST_OUT_OF_MEMORY, judged(signal=9, memory="the kernel killed a process")),
+    (Cause.HOST_OUT_OF_MEMORY, judged(code=137, memory="the kernel killed a process")),
+    (Cause.HOST_OUT_OF_MEMORY, judged(traceback(LOADER), memory="the kernel killed a process")),
+    (Cause.HOST_OUT_OF_MEMORY, judged(traceback("MemoryError"))),
+    (
+        Cause.HOST_OUT_OF_MEMORY,
+        judged(
+            traceback("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.45 GiB for an array")
+        ),
+    ),
+    (Cause.HOST_OUT_OF_MEMORY, judged("terminate called after throwing 'std::bad_alloc'", signal=6)),
+    (Cause.KILLED, judged(traceback(LOADER))),
+    (Cause.KILLED, judged(signal=9)),
+    (Cause.KILLED, judged(traceback("KeyboardInterrupt"), signal=2)),
+    (Cause.KILLED, judged(signal=15)),
+    (Cause.KILLED, judged(signal=24)),
+    (Cause.KILLED, judged(signal=13)),
+    (Cause.DISK_FULL, judged(traceback("OSError: [Errno 28] No space left on device: 'model.pt'"))),
+    (Cause.PORT_IN_USE, judged(traceback("OSError: [Errno 98] Address already in use"))),
+    (
+        Cause.PORT_IN_USE,
+        judged(traceback("torch.distributed.DistNetworkError: The server socket has failed: EADDRINUSE")),
+    ),
+    (
+        Cause.COLLECTIVE_TIMEOUT,
+        judged(traceback("torch.distributed.DistStoreError: Timed out after 2 seconds waiting for clients.")),
+    ),
+    (
+        Cause.COLLECTIVE_TIMEOUT,
+        judged(traceback("torch.distributed.DistNetworkError: The client socket has timed out after 1000ms")),
+    ),
+    (Cause.USER_EXCEPTION, judged(traceback("subprocess.TimeoutExpired: 'make' timed out after 3 seconds"))),
+    (Cause.COLLECTIVE_TIMEOUT, judged(traceback(GLOO))),
+    (Cause.COLLECTIVE_TIMEOUT, judged(WATCHDOG + "\nmore\n" * 20, signal=6)),
+    (Cause.PEER_LOST, judged(traceback(PEER))),
+    (Cause.IMPORT_ERROR, judged(traceback("ModuleNotFoundError: No module named 'torchvision'"))),
+    (Cause.IMPORT_ERROR, judged("/usr/bin/python3: No module named trainer")),
+    (
+        Cause.IMPORT_ERROR,
+        judged(
+            traceback("OSError: libcudart.so.12: cannot open shared object file: No such file or directory")
+        ),
+    ),
+    (
+        Cause.SYNTAX_ERROR,
+        judged('  File "train.py", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax'),
+    ),
+    (Cause.COMMAND_NOT_FOUND, judged("sh: 1: trane: not found", code=127)),
+    (Cause.COMMAND_NOT_FOUND, judged(code=127)),
+    (Cause.PERMISSION, judged("sh: 1: ./train.sh: Permission denied", code=126)),
+    (Cause.PERMISSION, judged(code=126)),
+    (Cause.PERMISSION, judged(traceback("PermissionError: [Errno 13] Permission denied: '/data'"))),
+    (
+        Cause.MISSING_FILE,
+        judged(traceback("FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'")),
+    ),
+    (Cause.MISSING_FILE, judged("python: can't open file '/w/train.py': [Errno 2] No such file", code=2)),
+    (
+        Cause.NETWORK_TIMEOUT,
+        judged(traceback("requests.exceptions.ReadTimeout: HTTPConnectionPool: timed out")),
+    ),
+    (Cause.NETWORK_TIMEOUT, judged(traceback("TimeoutError: [Errno 110] Connection timed out"))),
+    (Cause.NETWORK_ERROR, judged(traceback("ConnectionRefusedError: [Errno 111] Connection refused"))),
+    (Cause.CUDA_ERROR, judged(traceback("RuntimeError: No CUDA GPUs are available"))),
+    (
+        Cause.BAD_ARGUMENTS,
+        judged("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --epoch", code=2),
+    ),
+    (Cause.SEGMENTATION_FAULT, judged("step 3", signal=11)),
+    (Cause.SEGMENTATION_FAULT, judged(code=139)),
+    (Cause.SEGMENTATION_FAULT, judged(signal=7)),
+    (Cause.SEGMENTATION_FAULT, judged(traceback(LOADER.replace("Killed", "Bus error")))),
+    (Cause.SEGMENTATION_FAULT, judged(traceback(LOADER.replace("Killed", "Segmentation fault")))),
+    (Cause.ABORTED, judged(signal=6)),
+    (Cause.ABORTED, judged(signal=4)),
+    (Cause.LOST, judged(code=None)),
+    (Cause.USER_EXCEPTION, judged(traceback("trainer.errors.Diverged: the loss is nan"))),
+    (Cause.PROGRAM_EXIT, judged("no data for today")),
+    (Cause.JOB_TIMED_OUT, judged(traceback("ValueError"), reason=Reason.TIMED_OUT)),
+    (Cause.NEVER_ADMITTED, judge(Evidence(reason=Reason.WAITED_TOO_LONG), load_rules())),
+    (Cause.UNKNOWN, judge(Evidence(reason=Reason.REPLICA_KILLED, exit=Exit(signal=40)), load_rules())),
+]
+
+
+@pytest.mark.parametrize(("cause", "verdict"), EXAMPLES)
+def test_a_recorded_failure_is_recognised(cause: Cause, verdict: Verdict) -> None:
+    assert verdict.cause is cause
+    assert verdict.summary or cause is Cause.UNKNOWN
+    assert verdict.advice.endswith(".")
+    assert "\n" not in verdict.sentence
+
+
+def test_every_row_of_the_data_file_has_an_example() -> None:
+    rules = load_rules()
+    rows = {(rule.cause, rule.advice) for rule in (*rules.ends, *rules.words, *rules.rest)}
+    assert rows <= {(verdict.cause, verdict.advice) for _, verdict in EXAMPLES}
+    assert {cause for cause, _ in EXAMPLES} == set(Cause)
+
+
+def test_a_kill_without_evidence_is_not_put_down_to_memory() -> None:
+    verdict = judged(traceback("MemoryError"), signal=9)
+    assert verdict.cause is Cause.KILLED
+    assert verdict.summary == "it was killed by signal 9 (SIGKILL, killed)"
+    assert "not known" in verdict.advice
+
+
+def test_the_kernels_word_on_memory_counts_only_for_what_was_killed() -> None:
+    verdict = judged(traceback("KeyError: 'x'"), memory="the kernel killed a process")
+    assert (verdict.cause, verdict.summary) == (Cause.USER_EXCEPTION, "KeyError: 'x'")
+
+
+def test_a_known_cause_is_found_behind_the_exception_it_led_to() -> None:
+    told = (
+        traceback("FileNotFoundError: [Errno 2] No such file or directory: 'a'")
+        + "\nThe above exception was the direct cause of the following exception:\n\n"
+        + traceback("RuntimeError: cannot load")
+    )
+    verdict = judged(told)
+    assert verdict.cause is Cause.MISSING_FILE
+    assert verdict.lines[-1] == "RuntimeError: cannot load"
+
+
+def test_the_last_exception_counts_more_than_those_it_followed_from() -> None:
+    told = (
+        traceback("FileNotFoundError: [Errno 2] No such file or directory: 'a'")
+        + "\nDuring handling of the above exception, another exception occurred:\n\n"
+        + traceback("OSError: [Errno 28] No space left on device")
+    )
+    assert judged(told).cause is Cause.DISK_FULL
+
+
+def test_a_launcher_that_tells_of_its_childs_failure_is_passed_over() -> None:
+    told = traceback("KeyError: 'label'") + traceback(
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"
+    )
+    verdict = judged(told)
+    assert (verdict.cause, verdict.summary) == (Cause.USER_EXCEPTION, "KeyError: 'label'")
+
+
+def test_a_traceback_that_was_survived_is_not_the_reason() -> None:
+    verdict = judged(traceback("KeyError: 'x'") + "going on\n" * 60 + "no data for today")
+    assert (verdict.cause, verdict.summary) == (Cause.PROGRAM_EXIT, "no data for today")
+
+
+def test_a_traceback_on_the_output_counts_where_the_error_stream_has_none() -> None:
+    assert judged(stdout=traceback("KeyError: 'x'")).summary == "KeyError: 'x'"
+
+
+def test_a_word_far_from_the_end_is_no_reason_where_a_traceback_is() -> None:
+    verdict = judged("CUDA out of memory, trying a smaller batch\n" + traceback("KeyError: 'x'"))
+    assert verdict.cause is Cause.USER_EXCEPTION
+
+
+def test_the_line_that_decided_is_always_shown() -> None:
+    verdict = judged(WATCHDOG + "\n" + "more\n" * 40, signal=6)
+    assert "Watchdog caught" in verdict.lines[0]
+    assert "Watchdog caught" in verdict.summary
+    assert len(verdict.lines) == 20
+
+
+def test_an_end_is_told_in_words() -> None:
+    assert in_words(Exit(code=3)) == "exited with code 3"
+    assert in_words(Exit(signal=11)) == "was killed by signal 11 (SIGSEGV, segmentation fault)"
+    assert "as shells say" in in_words(Exit(code=137))
+    assert "lost" in in_words(Exit())
+
+
+def test_without_any_rules_there_is_still_a_verdict() -> None:
+    evidence = Evidence(reason=Reason.PROGRAM_FAILED, exit=Exit(code=1), stderr=["last words"])
+    verdict = judge(evidence, Rules())
+    assert (verdict.cause, verdict.lines) == (Cause.UNKNOWN, ("last words",))
+
+
+def test_the_text_begins_with_the_cause_and_ends_with_the_lines() -> None:
+    text = judged(traceback("KeyError: 'x'")).text.splitlines()
+    assert text[0] == "Cause: USER_EXCEPTION: KeyError: 'x'"
+    assert text[-1] == "  KeyError: 'x'"
+    assert "A retry would most likely fail the same way." in text[2]
+
+
+def test_a_row_with_a_misspelt_name_is_refused() -> None:
+    with pytest.raises(TypeError):
+        read_rules({"words": [{"cause": "KILLED", "advice": "a", "retry": True, "pattrens": []}]})
+    with pytest.raises(ValueError):
+        read_rules({"word": []})
