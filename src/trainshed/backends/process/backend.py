@@ -1,8 +1,8 @@
 """ProcessBackend: the promises of core.ports.Backend, kept with processes of this machine.
 
 What is known of each run is kept in memory and changed by three things only: a launch, the end of a keeper,
-the scan at start. So observing reads no file. The truth is in the runs' directories: a server killed at any
-line finds it there. It may assume that it alone works on its home.
+the scan at start. So observing reads no file of a run. The truth is in the runs' directories: a server
+killed at any line finds it there. It may assume that it alone works on its home.
 """
 
 import asyncio
@@ -22,15 +22,18 @@ from trainshed.backends.process.port import Ports
 from trainshed.backends.process.render import Frame, refuse, render
 from trainshed.backends.process.run import Run, find_runs
 from trainshed.backends.process.start import begin
+from trainshed.backends.process.stats import Sampler
 from trainshed.backends.process.tend import Tender
 from trainshed.backends.process.watch import Watch
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Node
 from trainshed.core.launch import Launch
+from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities
-from trainshed.core.replica import Handle, Observation
+from trainshed.core.replica import Handle, Observation, Sight
 
+_MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 _MANY_PORTS = 64  # more are looked for in a thread
 
 
@@ -46,7 +49,9 @@ class ProcessBackend:
         keeper: Keeper | None = None,
     ) -> None:
         home = home.absolute()
-        self.capabilities = Capabilities(name="process", survives_server=True, kills_escapees=True)
+        self.capabilities = Capabilities(
+            name="process", survives_server=True, kills_escapees=True, measures=_MEASURES
+        )
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
         self._frame = Frame(
             jobs=self._jobs_folder,
@@ -62,6 +67,8 @@ class ProcessBackend:
         self._groups = Groups(home)
         self._ports = Ports()
         self._tender = Tender(Watch(), self._groups, self._hint)
+        self._sampler = Sampler()
+        self._sampling = asyncio.Lock()
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, Run]] = {}
         # One at a time per job: the second launch of a key finds the first, and none meets a removal.
@@ -82,6 +89,8 @@ class ProcessBackend:
             await asyncio.wait((self._making,))
         await self._tender.close()
         await asyncio.to_thread(self._groups.close)
+        async with self._sampling:
+            self._sampler.close()
 
     async def nodes(self) -> tuple[Node, ...]:
         if self._node is None:
@@ -118,7 +127,13 @@ class ProcessBackend:
         runs = self._runs.get(job)
         if not runs:
             return ()
+        self._tender.kills.look()
         return tuple(run.observation for run in runs.values() if run.observation is not None)
+
+    async def sample(self) -> Mapping[RunKey, Usage]:
+        runs = [run for some in self._runs.values() for run in some.values() if run.sight is Sight.RUNNING]
+        async with self._sampling:
+            return await asyncio.to_thread(self._sampler.sample, runs) if runs else {}
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)

@@ -31,6 +31,7 @@ class Run:
     group: str | None = None
     sight: Sight | None = None  # None: prepared, and no keeper has claimed it
     asked: bool = False  # SIGTERM has been sent
+    oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     observation: Observation | None = None
 
@@ -41,6 +42,7 @@ class Run:
         *,
         exit: Exit | None = None,
         ended_at: datetime | None = None,
+        out_of_memory: str = "",
     ) -> None:
         self.sight = sight
         self.observation = Observation(
@@ -50,6 +52,7 @@ class Run:
             started_at=started_at,
             ended_at=ended_at,
             handle=self.handle,
+            out_of_memory=out_of_memory,
         )
         if sight is not Sight.RUNNING:
             self.gone.set()

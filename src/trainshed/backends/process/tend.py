@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 
-from trainshed.backends.process import net
+from trainshed.backends.process import net, oom
 from trainshed.backends.process.net import Groups
 from trainshed.backends.process.record import Record
 from trainshed.backends.process.run import Run
@@ -27,6 +27,7 @@ class Tender:
         self._groups = groups
         self._hint = hint
         self._tasks: set[asyncio.Task[None]] = set()
+        self.kills = oom.Kills()
 
     async def close(self) -> None:
         self._watch.close()
@@ -40,6 +41,7 @@ class Tender:
             self.find_again(run)
             return
         run.show(Sight.RUNNING, datetime.now(UTC))
+        run.oom_kills = oom.kills()
         self._watch.child(pid, lambda: self._keeper_gone(run, pid))
 
     def find_again(self, run: Run) -> None:
@@ -56,6 +58,7 @@ class Tender:
             self._lose(run, record)
         elif self._watch.adopt(record.keeper, lambda: self._keeper_gone(run, None)):
             run.show(Sight.RUNNING, record.started_at or run.changed_at("launch.json"))
+            run.oom_kills = oom.kills()
         else:
             self._keeper_gone(run, None)
 
@@ -104,7 +107,9 @@ class Tender:
 
     def _end(self, run: Run, record: Record, exit: Exit) -> None:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
-        run.show(Sight.ENDED, started_at, exit=exit, ended_at=record.ended_at or run.changed_at("record"))
+        ended_at = record.ended_at or run.changed_at("record")
+        memory = "" if exit.ok else oom.told(self.kills.before(run.oom_kills), run.group)
+        run.show(Sight.ENDED, started_at, exit=exit, ended_at=ended_at, out_of_memory=memory)
         self._groups.discard([run.group])
         self._hint(run)
 

@@ -1,0 +1,64 @@
+"""What the kernel says of memory: whether it killed a process for want of it, by its own counters.
+
+The run's cgroup knows exactly where it has a memory controller; else there is the machine's counter, which
+tells that some process was killed, not which. It never guesses: what cannot be read is None.
+"""
+
+import time
+from collections import deque
+from pathlib import Path
+
+_VMSTAT = Path("/proc/vmstat")
+_APART, _KEPT = 5.0, 4  # seconds between counts, and how many are kept: the oldest is what "recent" means
+_MARK = b"\noom_kill "
+
+
+def kills() -> int | None:
+    """How many processes of this machine were killed for memory since it was started."""
+    try:
+        return _count(_VMSTAT.read_bytes())
+    except OSError:
+        return None
+
+
+class Kills:
+    """The machine's counter as it was a short while ago: a kill of last week explains no death of today."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque(maxlen=_KEPT)
+
+    def look(self) -> None:
+        """Count now and then: to be called whenever runs are looked at, however often that is."""
+        now = time.monotonic()
+        if self._seen and now - self._seen[-1][0] < _APART:
+            return
+        if (count := kills()) is not None:
+            self._seen.append((now, count))
+
+    def before(self, started: int | None) -> int | None:
+        """The count from which a kill is recent, for a run that was started at that count."""
+        # Only with all counts there is the oldest surely from before the kill: large programs die slowly.
+        if started is None or len(self._seen) < _KEPT:
+            return started
+        return max(started, self._seen[0][1])
+
+
+def told(before: int | None, group: str | None) -> str:
+    """A sentence where a process was killed for memory since `before` was counted; empty where none was."""
+    if group is not None:
+        try:
+            inside = _count(Path(group, "memory.events").read_bytes())
+        except OSError:
+            inside = None
+        if inside is not None:
+            return "the kernel killed a process of this replica for want of memory" if inside else ""
+    now = kills()
+    if before is None or now is None or now <= before:
+        return ""
+    return "it was killed, and the kernel killed a process of this machine for want of memory while it ran"
+
+
+def _count(text: bytes) -> int | None:
+    _, found, rest = (b"\n" + text).partition(_MARK)
+    number = rest.partition(b"\n")[0]
+    return int(number) if found and number.isdigit() else None

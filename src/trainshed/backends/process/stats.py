@@ -1,0 +1,154 @@
+"""What every run uses, in one pass: its processes, their CPU, memory and disk, its GPUs.
+
+The processes of a run are those in its cgroup, where it has one, else those that descend from its keeper,
+which adopts whatever double-forks away. Network cannot be told per process without a namespace for each: it
+is left out. Pages a program shares with its children by fork are counted in each until written; files and
+shared memory count once, by the process that maps most of them.
+
+It may assume that one thread at a time calls it. A process is asked for its parent once in its life, so the
+cost does not grow with what else runs on the machine.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainshed.backends.process.gpu import Gpus
+from trainshed.backends.process.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
+from trainshed.backends.process.record import Identity
+from trainshed.backends.process.run import Run
+from trainshed.core.metrics import Usage
+from trainshed.core.names import RunKey
+
+_FRESH = 15  # looks after which processes of others are asked again: a pid is given out anew in the end
+
+
+@dataclass(slots=True)
+class _Tracked:
+    """What is remembered of a run between looks."""
+
+    keeper: Identity | None = None
+    gpus: tuple[str, ...] | None = None
+    cpu: Rising = field(default_factory=Rising)
+    read: Rising = field(default_factory=Rising)
+    written: Rising = field(default_factory=Rising)
+
+
+class Sampler:
+    def __init__(self, gpus: Gpus | None = None, proc: str = "/proc") -> None:
+        self._gpus = gpus or Gpus()
+        self._proc = proc
+        self._tracked: dict[RunKey, _Tracked] = {}
+        self._families = Families(proc)
+
+    def sample(self, runs: Iterable[Run]) -> dict[RunKey, Usage]:
+        chosen = list(runs)
+        known = {run.key: self._tracked.get(run.key) or _Tracked() for run in chosen}
+        self._tracked = known
+        heads: set[int] = set()
+        grouped: dict[RunKey, list[int]] = {}
+        for run in chosen:
+            tracked = known[run.key]
+            if tracked.keeper is None:
+                record = run.read()
+                tracked.keeper = record.keeper if record else None
+            if tracked.gpus is None:
+                tracked.gpus = devices(run.path)
+            if run.group is not None and (members := slurp(f"{run.group}/cgroup.procs")):
+                grouped[run.key] = [int(pid) for pid in members.split()]
+            elif tracked.keeper is not None:
+                heads.add(tracked.keeper.pid)
+        families = self._families.look(heads) if heads else {}
+        found: dict[RunKey, Usage] = {}
+        for run in chosen:
+            tracked, group = known[run.key], run.group if run.key in grouped else None
+            pids = grouped.get(run.key)
+            if pids is None:
+                pids = families.get(tracked.keeper.pid, []) if tracked.keeper else []
+            found[run.key] = self._use(tracked, pids, group)
+        return found
+
+    def close(self) -> None:
+        self._gpus.close()
+
+    def _use(self, tracked: _Tracked, pids: list[int], group: str | None) -> Usage:
+        taken = time.monotonic()
+        seconds = cpu_of_group(slurp(f"{group}/cpu.stat")) if group is not None else None
+        ticks = own = shared = read = written = 0
+        # Parents first: what ends meanwhile is missed once, and never counted twice.
+        if tracked.keeper is not None:
+            # What it holds of its own is nothing; what it has reaped is the run's.
+            if stat := stat_of(slurp(f"{self._proc}/{tracked.keeper.pid}/stat")):
+                ticks += stat.reaped if stat.start == tracked.keeper.start else 0
+            if io := io_of(slurp(f"{self._proc}/{tracked.keeper.pid}/io")):
+                read, written = io.read, io.written
+        for pid in pids:
+            folder = f"{self._proc}/{pid}"
+            if seconds is None and (stat := stat_of(slurp(f"{folder}/stat"))):
+                ticks += stat.ticks
+            everything, some = memory_of(slurp(f"{folder}/statm"))
+            own, shared = own + everything - some, max(shared, some)
+            if io := io_of(slurp(f"{folder}/io")):
+                read, written = read + io.read, written + io.written
+        return Usage(
+            taken=taken,
+            cpu_seconds=tracked.cpu.take(seconds if seconds is not None else ticks / TICKS),
+            memory=own + shared,
+            read_bytes=int(tracked.read.take(read)),
+            written_bytes=int(tracked.written.take(written)),
+            processes=len(pids),
+            gpus=self._gpus.use(tracked.gpus or ()),
+        )
+
+
+class Families:
+    """Which process descends from which of some heads. A process keeps its head for life."""
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._heads: set[int] = set()
+        self._owner: dict[int, int] = {}  # pid -> head, or 0 for others' processes
+        self._looks = 0
+
+    def look(self, heads: set[int]) -> dict[int, list[int]]:
+        self._looks += 1
+        if heads - self._heads or self._looks % _FRESH == 0:
+            self._owner.clear()
+        self._heads = heads
+        pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208
+        fresh = {pid: self._parent(pid) for pid in pids if pid not in self._owner}
+        owner = {pid: self._owner[pid] for pid in pids if pid in self._owner}
+        for pid in fresh:
+            chain = [pid]
+            while (
+                (parent := fresh.get(chain[-1], 0)) not in heads and parent in fresh and parent not in owner
+            ):
+                if parent in chain:
+                    break
+                chain.append(parent)
+            head = parent if parent in heads else owner.get(parent, 0)
+            owner.update(dict.fromkeys(chain, head))
+        self._owner = owner
+        found: dict[int, list[int]] = {head: [] for head in heads}
+        for pid, head in owner.items():
+            if head in found and pid != head:
+                found[head].append(pid)
+        return found
+
+    def _parent(self, pid: int) -> int:
+        stat = stat_of(slurp(f"{self._proc}/{pid}/stat"))
+        return stat.parent if stat else 0
+
+
+def devices(run: Path) -> tuple[str, ...]:
+    """The GPUs a run was given, by what it was told of them."""
+    try:
+        request: Any = json.loads((run / "launch.json").read_bytes())
+        names = str(request["env"].get("CUDA_VISIBLE_DEVICES", ""))
+    except (OSError, ValueError, KeyError, AttributeError):
+        return ()
+    return tuple(name for name in names.split(",") if name.isdigit())

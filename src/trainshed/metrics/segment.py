@@ -1,0 +1,125 @@
+"""Points of one resolution, in two append-only files: the one written now, and the one before it.
+
+A point is 20 bytes: time, number of its series, value. Files grow in order of time, so a window is found by
+halving. When the newer file spans what is to be kept, it takes the older one's place: what is kept is never
+less than the span and never more than twice that. A rename is all that happens to a written byte.
+
+Nothing is synced: what a write took survives the death of the server, not of the machine. Reading trusts no
+byte: half a point at the end, or one that makes no sense, is left out.
+"""
+
+import contextlib
+import math
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+Row: TypeAlias = tuple[float, int, float]  # seconds since the epoch, series, value
+
+_POINT = struct.Struct("<dId")
+_TIME = struct.Struct("<d")
+_NEVER = 1e11  # seconds since the epoch: no clock says that, only a damaged file
+MOST_BYTES = 64 * 1024 * 1024  # of one file: a job of very many replicas keeps less than the span
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    step: int  # seconds between points; 0 for as they come
+    span: float  # seconds to be kept at least
+
+    @property
+    def label(self) -> str:
+        return f"{self.step}s" if self.step else "all"
+
+
+RESOLUTIONS = (Resolution(0, 30 * 60.0), Resolution(10, 6 * 3600.0), Resolution(60, 30 * 86400.0))
+
+
+class Segment:
+    """The writing side, one at a time."""
+
+    def __init__(self, folder: Path, resolution: Resolution) -> None:
+        self._new, self._old = _paths(folder, resolution)
+        self._span = resolution.span
+        self._begin: float | None = None
+        self._size = 0
+        with contextlib.suppress(OSError):
+            self._size = self._new.stat().st_size
+            if torn := self._size % _POINT.size:
+                self._size -= torn
+                os.truncate(self._new, self._size)
+            with self._new.open("rb") as file:
+                self._begin = next(read_file(file.read(_POINT.size)), (None,))[0]
+
+    def append(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        last = rows[-1][0]
+        if self._begin is not None and (last - self._begin > self._span or self._size >= MOST_BYTES):
+            self._new.replace(self._old)
+            self._begin, self._size = None, 0
+        data = b"".join(_POINT.pack(*row) for row in rows)
+        handle = os.open(self._new, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            written = os.write(handle, data)
+            if written != len(data):
+                os.ftruncate(handle, self._size)  # a full disk: a half point would shift all that follow
+                raise OSError(28, "No space left on device", str(self._new))
+        finally:
+            os.close(handle)
+        self._size += written
+        if self._begin is None:
+            self._begin = rows[0][0]
+
+
+def _paths(folder: Path, resolution: Resolution) -> tuple[Path, Path]:
+    return folder / f"{resolution.label}.new", folder / f"{resolution.label}.old"
+
+
+def read(folder: Path, resolution: Resolution, since: float, until: float) -> tuple[float | None, list[Row]]:
+    """When the first point kept is, and those of a window, in the order they were written."""
+    first: float | None = None
+    rows: list[Row] = []
+    for data in reversed(_contents(_paths(folder, resolution))):
+        if first is None:
+            first = next((row[0] for row in read_file(data[: _POINT.size])), None)
+        begin = _place(data, since)
+        rows += [row for row in read_file(data[begin * _POINT.size :], until) if row[0] >= since]
+    return first, rows
+
+
+def _contents(paths: Sequence[Path]) -> list[bytes]:
+    """Newer first: if one takes the other's place meanwhile it is met twice, and known by its number."""
+    found: list[bytes] = []
+    seen: set[int] = set()
+    for path in paths:
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            number = os.fstat(file.fileno()).st_ino
+            if number not in seen:
+                seen.add(number)
+                found.append(file.read())
+    return found
+
+
+def read_file(data: bytes, until: float = math.inf) -> Iterator[Row]:
+    whole = len(data) - len(data) % _POINT.size
+    for at, series, value in _POINT.iter_unpack(memoryview(data)[:whole]):
+        if at > until:
+            return
+        if 0 < at < _NEVER and math.isfinite(value):
+            yield at, series, value
+
+
+def _place(data: bytes, since: float) -> int:
+    """The number of the first point that is not before `since`."""
+    low, high = 0, len(data) // _POINT.size
+    while low < high:
+        middle = (low + high) // 2
+        if _TIME.unpack_from(data, middle * _POINT.size)[0] < since:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,117 @@
+"""The metric store: everything under HOME/<job>/, nothing kept elsewhere.
+
+Reading and writing are done in threads; writing one at a time. A restarted server needs nothing but the
+folder, and opens a job when it is written to or asked for. A disk that takes nothing costs the points of
+that moment and one line in the server's log, never a job.
+"""
+
+import asyncio
+import logging
+import re
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trainshed.core.errors import Unavailable
+from trainshed.core.metrics import MetricQuery, Report, Sample, Series
+from trainshed.core.names import ReplicaName
+from trainshed.core.ports import ReportSource
+from trainshed.metrics.job import JobMetrics, read_job
+from trainshed.metrics.spoken import Spoken
+
+_log = logging.getLogger(__name__)
+MOST_LIVE = 64  # jobs kept open; one that is written to again after that is opened again
+_SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
+
+
+class FileMetricStore:
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._live: dict[str, JobMetrics] = {}
+        self._spoken: dict[ReplicaName, Spoken] = {}
+        self._writing = threading.Lock()
+        self._complained = False
+
+    async def start(self) -> None:
+        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    async def close(self) -> None:
+        self._live.clear()
+        self._spoken.clear()
+
+    def sink(self, name: ReplicaName) -> str:
+        if not _SAFE.fullmatch(name.job):
+            return ""
+        file = self._report_file(name)
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"No place could be made for reports of {name}: {error.strerror}.") from error
+        return str(file)
+
+    async def reports(self, sources: Sequence[ReportSource]) -> Mapping[ReplicaName, Report]:
+        return await asyncio.to_thread(self._reports, sources, datetime.now(UTC))
+
+    async def record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
+        if samples:
+            await asyncio.to_thread(self._record, samples)
+
+    async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]:
+        if not _SAFE.fullmatch(job):
+            return ()
+        return await asyncio.to_thread(read_job, self._home / job, query)
+
+    async def remove(self, job: str) -> None:
+        if not _SAFE.fullmatch(job):
+            return
+        try:
+            await asyncio.to_thread(self._remove, job)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Unavailable(f"The metrics of job {job} cannot be removed: {error.strerror}.") from error
+
+    def _report_file(self, name: ReplicaName) -> Path:
+        return self._home / name.job / f"report-{name.attempt}.{name.pool}.{name.index}"
+
+    def _reports(self, sources: Sequence[ReportSource], now: datetime) -> dict[ReplicaName, Report]:
+        spoken: dict[ReplicaName, Spoken] = {}
+        found: dict[ReplicaName, Report] = {}
+        with self._writing:
+            for source in sources:
+                known = self._spoken.get(source.name)
+                one = known or Spoken(self._report_file(source.name), source.stdout)
+                spoken[source.name] = one
+                if (report := one.look(now)) is not None:
+                    found[source.name] = report
+            self._spoken = spoken
+        return found
+
+    def _record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
+        with self._writing:
+            for job, some in samples.items():
+                if not _SAFE.fullmatch(job):
+                    continue
+                try:
+                    # Taken out and put in again: the first is always the one not heard of for longest.
+                    live = self._live.pop(job, None) or JobMetrics(self._home / job)
+                    live.record(some)
+                    self._live[job] = live
+                except OSError as error:
+                    self._complain(job, error)
+                else:
+                    self._complained = False
+            while len(self._live) > max(MOST_LIVE, len(samples)):
+                del self._live[next(iter(self._live))]
+
+    def _remove(self, job: str) -> None:
+        with self._writing:
+            self._live.pop(job, None)
+            shutil.rmtree(self._home / job)
+
+    def _complain(self, job: str, error: OSError) -> None:
+        if not self._complained:
+            _log.warning("the metrics of job %s cannot be kept: %s", job, error)
+        self._complained = True

@@ -1,0 +1,115 @@
+"""What every metric store keeps to: the numbered promises of `core.ports.MetricStore`, as tests.
+
+Inherit, and give `make`. `survives` says whether another store over the same folder finds what one took.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from trainshed.core.metrics import MetricQuery, Sample, Series
+from trainshed.core.ports import MetricStore
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+TASK = "workerpool0-0"
+
+
+def at(seconds: float) -> datetime:
+    return BEGAN + timedelta(seconds=seconds)
+
+
+def sample(name: str, seconds: float, value: float, task: str = TASK) -> Sample:
+    return Sample(task, name, at(seconds), value)
+
+
+def window(since: float = 0, until: float = 1e8, step: float = 0) -> MetricQuery:
+    return MetricQuery(since=at(since), until=at(until), step=timedelta(seconds=step))
+
+
+def told(series: Sequence[Series], name: str = "cpu", task: str = TASK) -> list[tuple[float, float]]:
+    """The points of one series: seconds since the beginning, value."""
+    for one in series:
+        if (one.task, one.name) == (task, name):
+            return [((point.at - BEGAN).total_seconds(), point.value) for point in one.points]
+    return []
+
+
+class MetricStoreContract:
+    survives = False
+
+    def make(self, home: Path) -> MetricStore:
+        raise NotImplementedError
+
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[MetricStore]:
+        store = self.make(tmp_path / "metrics")
+        await store.start()
+        yield store
+        await store.close()
+
+    async def test_a_job_nobody_knows_has_no_series(self, store: MetricStore) -> None:
+        assert await store.query("nobody", window()) == ()
+
+    async def test_what_is_recorded_is_answered_in_order_of_time(self, store: MetricStore) -> None:
+        for second in (0, 2, 4):
+            await store.record({"j1": [sample("cpu", second, second / 2), sample("memory", second, 1e9)]})
+        series = await store.query("j1", window())
+        assert told(series) == [(0, 0), (2, 1), (4, 2)]
+        assert told(series, "memory") == [(0, 1e9), (2, 1e9), (4, 1e9)]
+        assert [one.unit for one in series] == ["cores", "bytes"]
+
+    async def test_jobs_and_replicas_do_not_mix(self, store: MetricStore) -> None:
+        await store.record({"j1": [sample("cpu", 0, 1), sample("cpu", 0, 2, "workerpool1-0")]})
+        await store.record({"j2": [sample("cpu", 0, 3)]})
+        series = await store.query("j1", window())
+        assert (told(series), told(series, task="workerpool1-0")) == ([(0, 1)], [(0, 2)])
+        assert told(await store.query("j2", window())) == [(0, 3)]
+
+    async def test_a_window_has_both_its_ends(self, store: MetricStore) -> None:
+        for second in range(0, 20, 2):
+            await store.record({"j1": [sample("cpu", second, second)]})
+        assert [second for second, _ in told(await store.query("j1", window(4, 8)))] == [4, 6, 8]
+
+    async def test_no_moment_comes_twice(self, store: MetricStore) -> None:
+        for second in (0, 2, 2, 1, 4):
+            await store.record({"j1": [sample("cpu", second, second)]})
+        assert [second for second, _ in told(await store.query("j1", window()))] == [0, 2, 4]
+
+    async def test_a_step_folds_cpu_by_its_mean_memory_by_its_peak_and_reports_by_the_last(
+        self, store: MetricStore
+    ) -> None:
+        for second, value in enumerate((1, 5, 3)):
+            names = ("cpu", "memory", "step", "value.loss")
+            await store.record({"j1": [sample(name, second, value) for name in names]})
+        series = await store.query("j1", window(step=10))
+        assert told(series) == [(0, 3)]
+        assert told(series, "memory") == [(0, 5)]
+        assert told(series, "step") == told(series, "value.loss") == [(0, 3)]
+
+    async def test_a_removed_job_leaves_nothing_and_may_be_removed_again(
+        self, store: MetricStore, tmp_path: Path
+    ) -> None:
+        await store.record({"j1": [sample("cpu", 0, 1)], "j2": [sample("cpu", 0, 1)]})
+        await store.remove("j1")
+        await store.remove("j1")
+        await store.remove("nobody")
+        assert await store.query("j1", window()) == ()
+        assert told(await store.query("j2", window())) == [(0, 1)]
+        assert not list(tmp_path.rglob("*j1*"))
+        await store.record({"j1": [sample("cpu", 10, 2)]})
+        assert told(await store.query("j1", window())) == [(10, 2)]
+
+    async def test_another_store_finds_what_the_first_took(self, store: MetricStore, tmp_path: Path) -> None:
+        if not self.survives:
+            pytest.skip("keeps nothing beyond its process")
+        await store.record({"j1": [sample("cpu", 0, 1)]})
+        # Never closed: as after kill -9.
+        successor = self.make(tmp_path / "metrics")
+        await successor.start()
+        await successor.record({"j1": [sample("cpu", 2, 2), sample("memory", 2, 7)]})
+        series = await successor.query("j1", window())
+        assert told(series) == [(0, 1), (2, 2)]
+        assert told(series, "memory") == [(2, 7)]
+        await successor.close()

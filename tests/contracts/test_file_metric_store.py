@@ -1,0 +1,227 @@
+"""The metric store of files: the promises, and those that only a disk can break."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.metric_store import BEGAN, MetricStoreContract, at, sample, told, window
+from trainshed import report
+from trainshed.core.names import ReplicaName
+from trainshed.core.ports import MetricStore, ReportSource
+from trainshed.metrics import job as job_files
+from trainshed.metrics import segment
+from trainshed.metrics.job import JobMetrics, read_job
+from trainshed.metrics.segment import Resolution
+from trainshed.metrics.store import FileMetricStore
+
+HOUR = 3600
+NAME = ReplicaName("j1", 0, 0, 0)
+
+
+class TestFileMetricStore(MetricStoreContract):
+    survives = True
+
+    def make(self, home: Path) -> MetricStore:
+        return FileMetricStore(home)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "metrics" / "j1"
+
+
+def fill(metrics: JobMetrics, since: int, until: int, every: int = 2) -> None:
+    for second in range(since, until, every):
+        metrics.record([sample("cpu", second, float(second % 60)), sample("memory", second, second)])
+
+
+def gaps(points: list[tuple[float, float]]) -> list[float]:
+    return [after[0] - before[0] for before, after in pairwise(points)]
+
+
+def test_the_last_half_hour_is_kept_whole_and_what_is_older_thinner_and_thinner(folder: Path) -> None:
+    fill(JobMetrics(folder), 0, 14 * HOUR)
+    points = told(read_job(folder, window()))
+    ages = [14 * HOUR - second for second, _ in points]
+    steps = dict(zip(ages, gaps(points), strict=False))
+    assert {step for age, step in steps.items() if age <= HOUR / 2} == {2}
+    assert max(step for age, step in steps.items() if age <= 6 * HOUR) <= 12
+    assert max(steps.values()) <= 120
+    assert points[0][0] == 0
+    oldest = [value for second, value in points if second < HOUR]
+    assert set(oldest) == {29.0}  # the mean of 0, 2, … 58
+
+
+def test_a_young_job_is_answered_as_recorded_and_nothing_else(folder: Path) -> None:
+    fill(JobMetrics(folder), 7, 207)
+    assert [second for second, _ in told(read_job(folder, window(-1000)))] == list(range(7, 207, 2))
+
+
+def test_the_room_a_job_takes_has_a_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = tuple(replace(one, span=one.span / 100) for one in segment.RESOLUTIONS)
+    monkeypatch.setattr(job_files, "RESOLUTIONS", small)
+    metrics = JobMetrics(folder)
+    sizes: list[int] = []
+    for day in range(40):
+        fill(metrics, day * 86400, day * 86400 + 3000, every=2)
+        fill(metrics, day * 86400 + 3000, (day + 1) * 86400, every=600)
+        sizes.append(sum(file.stat().st_size for file in folder.iterdir()))
+    assert max(sizes[20:]) <= max(sizes[:20])
+
+
+def test_a_killed_server_loses_nothing_of_a_stretch_that_was_not_over(folder: Path) -> None:
+    for begin in range(0, 2 * HOUR, 97):  # another server every 97 seconds, none of them closed
+        fill(JobMetrics(folder), begin, min(begin + 97, 2 * HOUR), every=1)
+    for label, step in (("10s", 10), ("60s", 60)):
+        resolution = Resolution(step, 1e9)
+        _, rows = segment.read(folder, resolution, 0, 1e12)
+        memory = [(row[0] - BEGAN.timestamp(), row[2]) for row in rows if row[1] == 1]
+        assert memory == [(second, second + step - 1) for second, _ in memory], label
+        assert len(memory) == 2 * HOUR // step - 1, label
+
+
+@pytest.mark.parametrize("torn", range(1, 20))
+def test_half_a_point_at_the_end_costs_that_point_only(folder: Path, torn: int) -> None:
+    fill(JobMetrics(folder), 0, 10)
+    os.truncate(folder / "all.new", (folder / "all.new").stat().st_size - torn)
+    assert [second for second, _ in told(read_job(folder, window()), "memory")] == [0, 2, 4, 6]
+    fill(JobMetrics(folder), 10, 14)
+    assert [second for second, _ in told(read_job(folder, window()), "memory")] == [0, 2, 4, 6, 10, 12]
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 4096, os.urandom(999), b""])
+def test_damaged_files_cost_points_never_an_answer(folder: Path, damage: bytes) -> None:
+    fill(JobMetrics(folder), 0, 100)
+    for file in folder.iterdir():
+        file.write_bytes(damage)
+        read_job(folder, window(step=10))
+    metrics = JobMetrics(folder)
+    metrics.record([sample("cpu", 1e9, 1)])
+    assert told(read_job(folder, window(1e8, 2e9))) == [(1e9, 1)]
+
+
+def test_a_half_written_name_of_a_series_shifts_no_other(folder: Path) -> None:
+    fill(JobMetrics(folder), 0, 10)
+    with (folder / "series").open("ab") as file:
+        file.write(b'["workerpool0-0", "hal')
+    metrics = JobMetrics(folder)
+    metrics.record([sample("disk_read", 10, 5)])
+    assert told(read_job(folder, window()), "disk_read") == [(10, 5)]
+
+
+async def test_a_disk_that_takes_nothing_costs_the_points_and_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = FileMetricStore(tmp_path / "metrics")
+    await store.start()
+    (tmp_path / "metrics" / "j1").write_text("in the way")
+    for second in range(3):
+        await store.record({"j1": [sample("cpu", second, 1)], "j2": [sample("cpu", second, 1)]})
+    assert len(told(await store.query("j2", window()))) == 3
+    assert len([row for row in caplog.records if "j1" in row.getMessage()]) >= 1
+
+
+@pytest.mark.parametrize("name", ["../other", "", ".", "a/b", "a\0b"])
+async def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    store = FileMetricStore(tmp_path / "metrics")
+    await store.start()
+    (tmp_path / "other").mkdir()
+    await store.record({name: [sample("cpu", 0, 1)]})
+    await store.remove(name)
+    assert store.sink(ReplicaName(name, 0, 0, 0)) == ""
+    assert await store.query(name, window()) == ()
+    assert (tmp_path / "other").exists()
+    assert list((tmp_path / "metrics").iterdir()) == []
+
+
+# What programs say
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The module as a program just started finds it."""
+    for name in ("_state", "_values", "_open"):
+        monkeypatch.setattr(report, name, {})
+    monkeypatch.setattr(report, "_width", 0)
+    monkeypatch.delenv(report.VARIABLE, raising=False)
+    yield
+    for handle in report._open.values():
+        os.close(handle)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> FileMetricStore:
+    store = FileMetricStore(tmp_path / "metrics")
+    await store.start()
+    return store
+
+
+async def said(store: FileMetricStore, stdout: str = "") -> tuple[object, ...]:
+    found = (await store.reports([ReportSource(NAME, stdout)])).get(NAME)
+    return (found.step, found.total, dict(found.values)) if found else ()
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_what_a_program_reports_is_read_and_the_last_word_counts(
+    store: FileMetricStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await said(store) == ()
+    monkeypatch.setenv(report.VARIABLE, store.sink(NAME))
+    report.step(3, total=100, loss=0.123456789, name="no number")
+    assert await said(store) == (3, 100, {"loss": 0.123456789})
+    report.step(4, loss=2)
+    report.values(accuracy=0.5)
+    assert await said(store) == (4, 100, {"loss": 2, "accuracy": 0.5})
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_report_takes_the_same_room_however_often_it_is_made(
+    store: FileMetricStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(report.VARIABLE, store.sink(NAME))
+    for number in range(1000):
+        report.step(number, total=1000, **{f"v{number}": 1.0})
+    assert Path(store.sink(NAME)).stat().st_size < 4096
+    found = await said(store)
+    assert found[0] == 999
+
+
+@pytest.mark.usefixtures("fresh")
+def test_outside_trainshed_or_without_room_a_report_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report.step(1, total=2, loss=object())
+    monkeypatch.setenv(report.VARIABLE, str(tmp_path / "missing" / "file"))
+    report.step(1, total=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_lines_of_output_tell_steps_and_only_whole_ones_count(
+    store: FileMetricStore, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert await said(store, str(out)) == ()
+    out.write_text("hello\nTRAINSHED_STEP 1/10 loss=5\nnoise\nTRAINSHED_STEP 2/10 loss=")
+    assert await said(store, str(out)) == (1, 10, {"loss": 5})
+    with out.open("a") as file:
+        file.write("4\n")
+    assert await said(store, str(out)) == (2, 10, {"loss": 4})
+    with out.open("a") as file:
+        file.write("x" * 500_000 + "\nTRAINSHED_STEP step=3 accuracy=0.5\n")
+    assert await said(store, str(out)) == (3, 10, {"loss": 4, "accuracy": 0.5})
+    with out.open("a") as file:
+        file.write("y" * 500_000)
+    assert await said(store, str(out)) == (3, 10, {"loss": 4, "accuracy": 0.5})
+    with out.open("a") as file:
+        file.write("\nTRAINSHED_STEP 4/10\n")
+    assert (await said(store, str(out)))[0] == 4
+
+
+def test_times_are_those_recorded(folder: Path) -> None:
+    JobMetrics(folder).record([sample("cpu", 0.125, 1)])
+    [series] = read_job(folder, window())
+    assert series.points[0].at == at(0.125)
