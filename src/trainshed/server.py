@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,12 @@ from trainshed.api.custom_jobs import CustomJobs
 from trainshed.api.health import Health
 from trainshed.api.log_entries import LogEntries
 from trainshed.api.methods import Handlers, methods
+from trainshed.api.metrics import MetricsOfJobs
+from trainshed.api.why import Explanations
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.catalogue import load_catalogue
 from trainshed.clock import SteadyClock
+from trainshed.control.collector import Collector
 from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
 from trainshed.control.queue import WorkQueue
@@ -36,11 +40,15 @@ from trainshed.identity.open import OpenDoor
 from trainshed.identity.origin import foreign_request
 from trainshed.identity.token import TokenFile
 from trainshed.logs.store import FileLogStore
+from trainshed.metrics.store import FileMetricStore
 from trainshed.service.bell import Bell
 from trainshed.service.jobs import Jobs
 from trainshed.service.logs import Logs
+from trainshed.service.metrics import Board, Metrics
+from trainshed.service.why import Why
 from trainshed.settings import Settings, SettingsError
 from trainshed.store.sql import SqlStore
+from trainshed.verdict_rules import load_rules
 from trainshed.wire.pool import Offer
 
 log = logging.getLogger("trainshed")
@@ -62,21 +70,25 @@ class Shed:
     schedule_queue: WorkQueue
     tidying: WorkQueue
     handlers: Handlers
+    measuring: "Measuring"
 
     async def open(self) -> None:
         await self.store.start()
         await self.logs.start()
+        await self.measuring.store.start()
         await self.backend.start()
         active = await self.store.active()
         for job in active:
             for replica in job.status.replicas:
                 if replica.phase in (Phase.RUNNING, Phase.MISSING):
                     name = ReplicaName(job.id, job.status.attempt, replica.pool, replica.index)
-                    self.logs.sink(name)
+                    stdout = self.logs.sink(name).stdout
+                    self.measuring.collector.watch(job.key(replica), stdout, begun=False)
         for job in {j.id for j in active} | await self.backend.jobs():
             self.job_queue.hint(job)
         self.schedule_queue.hint("cycle")
         self.tidying.hint("look")
+        self.measuring.begin()
 
     async def tick(self) -> None:
         while True:
@@ -86,6 +98,7 @@ class Shed:
             self.schedule_queue.hint("cycle")
 
     async def close(self) -> None:
+        await self.measuring.close()
         await self.tidying.close()
         await self.schedule_queue.close()
         await self.job_queue.close()
@@ -105,6 +118,7 @@ def assemble(settings: Settings) -> Shed:
         on_drop=lambda job, size: _later(job_loop.note_drop(job, size)),
     )
     bell = Bell()
+    measuring = measure(FileMetricStore(home / "metrics"), store, backend, clock)
 
     job_queue, schedule_queue, tidying = WorkQueue(clock), WorkQueue(clock), WorkQueue(clock)
 
@@ -118,6 +132,8 @@ def assemble(settings: Settings) -> Shed:
         clock=clock,
         ring=bell.ring,
         hint_scheduler=hint_scheduler,
+        rules=load_rules,
+        collector=measuring.collector,
     )
     scheduler = Scheduler(
         store=store,
@@ -143,11 +159,54 @@ def assemble(settings: Settings) -> Shed:
     readable = Logs(store=store, lines=logs, bell=bell)
     offer = Offer(catalogue=load_catalogue(), refuse_image=backend.refuse_image)
     handlers = Handlers(
-        custom_jobs=CustomJobs(jobs=jobs, logs=readable, offer=offer, clock=clock),
+        custom_jobs=CustomJobs(jobs, readable, offer, clock, measuring.service.board.progress),
         log_entries=LogEntries(logs=readable, clock=clock),
         health=Health(version=__version__),
+        why=Explanations(Why(store, backend, clock, scheduler.fit, offer.catalogue), offer),
+        metrics=MetricsOfJobs(jobs, measuring.service, __version__, time.time()),
     )
-    return Shed(settings, store, backend, logs, jobs, scheduler, job_queue, schedule_queue, tidying, handlers)
+    queues = (job_queue, schedule_queue, tidying)
+    return Shed(settings, store, backend, logs, jobs, scheduler, *queues, handlers, measuring)
+
+
+@dataclass(slots=True)
+class Measuring:
+    """What looks at replicas while they run, what keeps it, and what answers from it."""
+
+    store: FileMetricStore
+    collector: Collector
+    service: Metrics
+    task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self.task = asyncio.create_task(self.collector.run())
+        self.task.add_done_callback(_lament)
+
+    async def close(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.wait((self.task,))
+        await self.store.close()
+
+
+def _lament(collecting: asyncio.Task[None]) -> None:
+    """Jobs go on without metrics; whoever keeps the server should know."""
+    if not collecting.cancelled() and (error := collecting.exception()) is not None:
+        log.error("metrics are not collected any more", exc_info=error)
+
+
+def measure(
+    metrics: FileMetricStore, store: SqlStore, backend: ProcessBackend, clock: SteadyClock
+) -> Measuring:
+    board = Board(clock)
+    collector = Collector(
+        backend=backend,
+        stats=backend if backend.capabilities.measures else None,
+        metrics=metrics,
+        clock=clock,
+        show=board.show,
+    )
+    return Measuring(metrics, collector, Metrics(store, metrics, board, clock, collector.settle))
 
 
 _LATER: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references

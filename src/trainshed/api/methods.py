@@ -6,6 +6,8 @@ from trainshed.api.call import Method
 from trainshed.api.custom_jobs import CustomJobs
 from trainshed.api.health import Health
 from trainshed.api.log_entries import LogEntries
+from trainshed.api.metrics import MetricsOfJobs
+from trainshed.api.why import Explanations
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same
 
@@ -15,6 +17,8 @@ class Handlers:
     custom_jobs: CustomJobs
     log_entries: LogEntries
     health: Health
+    why: Explanations
+    metrics: MetricsOfJobs
 
 
 def methods(handlers: Handlers) -> tuple[Method, ...]:
@@ -22,6 +26,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
     rows = [
         Method(verb="GET", path="/healthz", handler=handlers.health.check, is_open=True),
         Method(verb="POST", path="/v2/entries:list", handler=entries.search),
+        Method(verb="GET", path="/metrics", handler=handlers.metrics.prometheus),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
@@ -31,9 +36,14 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             Method(verb="GET", path=f"{parent}/customJobs", handler=jobs.find),
             Method(verb="POST", path=f"{job}:cancel", handler=jobs.cancel),
             Method(verb="GET", path=f"{job}:wait", handler=jobs.wait),
+            Method(verb="GET", path=f"{job}:why", handler=handlers.why.why_job),
+            Method(verb="POST", path=f"{parent}/customJobs:explain", handler=handlers.why.explain),
             Method(verb="GET", path=f"{job}:status", handler=jobs.status),
             Method(verb="GET", path=f"{job}:events", handler=jobs.events),
             Method(verb="GET", path=f"{job}:tail", handler=jobs.tail),
+            Method(verb="GET", path=f"{job}:metrics", handler=handlers.metrics.window),
+            Method(verb="GET", path=f"{parent}/customJobs:usage", handler=handlers.metrics.usage),
+            Method(verb="GET", path=f"{job}:environment", handler=jobs.environment),
             Method(verb="GET", path=job, handler=jobs.get),
             Method(verb="DELETE", path=job, handler=jobs.delete),
             Method(verb="GET", path=f"{parent}/operations/{{operation}}", handler=jobs.operation),

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from trainshed.control.collector import Collector
+from trainshed.control.verdicts import Reporter
 from trainshed.core.decide import Action, Plan, Start, Stop, decide
 from trainshed.core.errors import Conflict, TrainshedError
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job
 from trainshed.core.launching import launch_of
 from trainshed.core.ports import Backend, Clock, LogStore, Store
+from trainshed.core.verdict import Rules
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,8 @@ class JobLoop:
     clock: Clock
     ring: Callable[[Job], None]
     hint_scheduler: Callable[[], None]
+    rules: Callable[[], Rules] = Rules  # by which failures are judged
+    collector: Collector | None = None  # looks at what replicas use
 
     async def turn(self, job_id: str) -> datetime | None:
         """Bring one job as far as it goes now; when to look again."""
@@ -37,7 +42,9 @@ class JobLoop:
             job = await self.store.load(job_id)
             if job is None:
                 await self.backend.remove(job_id)
-                await self.logs.remove(job_id)
+                if self.collector is not None:
+                    await self.collector.forget(job_id)
+                await self.logs.remove(job_id)  # last: by what is left of it a killed server finds the job
                 return None
             seen = await self.backend.observe(job_id)
             now = self.clock.now()
@@ -58,6 +65,7 @@ class JobLoop:
             if plan.status.state.is_final:
                 # First: who hears of the end finds all of the output, even if this server dies in between.
                 finished = await self._finish(job)
+            plan = await Reporter(self.logs, self.rules).explain(job, plan, seen)
             try:
                 status = replace(plan.status, updated_at=now)
                 flush = not _is_plain_to_see(plan)
@@ -77,7 +85,11 @@ class JobLoop:
                     try:
                         sink = self.logs.sink(key.name)
                         launch = launch_of(job, action.replica, stdout=sink.stdout, stderr=sink.stderr)
+                        if self.collector is not None:
+                            launch = self.collector.equip(launch)
                         await self.backend.launch(launch)
+                        if self.collector is not None:
+                            self.collector.watch(key, sink.stdout, begun=True)
                     except TrainshedError as error:
                         return error
                 case Stop():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from trainshed.core.admit import Snapshot, Verdict, admit, held_by
+from trainshed.core.admit import Verdict, admit, is_waiting, snapshot_of
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit
@@ -29,19 +29,17 @@ class Scheduler:
     async def cycle(self, _key: str = "") -> datetime | None:
         """Flown by a work queue of its own, which gives it its back-off and its one flight at a time."""
         active = await self.store.active()
-        queue = [j for j in active if j.status.state is JobState.QUEUED and j.status.admission is None]
+        queue = [j for j in active if is_waiting(j)]
         if not queue:
             self.waiting.clear()
             return None
         now = self.clock.now()
-        admitted = [j for j in active if j.status.admission is not None]
-        held = tuple(held_by(j, now) for j in admitted)
         ports: set[int] = set()
-        for job in admitted:
+        for job in active:
             if job.status.admission:
                 ports |= job.status.admission.ports
-        nodes = await self.backend.nodes()
-        verdicts = admit(Snapshot(nodes=nodes, held=held, fit=self.fit), queue, now)
+        snapshot = snapshot_of(active, await self.backend.nodes(), self.fit, now)
+        verdicts = admit(snapshot, queue, now)
         self.waiting = {v.job.id: v.waiting for v in verdicts if v.waiting is not None}
         for verdict in verdicts:
             if verdict.admission is not None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from trainshed.core.event import Reason
-from trainshed.core.job import MAX_POOLS, Job, JobSpec, JobState, Pool
+from trainshed.core.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
 from trainshed.core.names import task_name
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.faults import Faults
@@ -204,12 +204,17 @@ def web_access_uris(job: Job, base_url: str) -> dict[str, str]:
     return {task: f"{root}/{task}" for task in tasks}
 
 
+def _told(failure: Failure) -> str:
+    """What happened in the first line, which is all that some clients show; why in the others."""
+    return f"{failure.message}\n{failure.verdict.text}" if failure.verdict else failure.message
+
+
 def _error(job: Job) -> Mapping[str, object] | None:
     failure = job.status.failure
     match job.status.state:
         case JobState.FAILED:
             code = _CODES.get(failure.reason, _UNKNOWN) if failure else _UNKNOWN
-            return {"code": code, "message": failure.message if failure else "The job failed."}
+            return {"code": code, "message": _told(failure) if failure else "The job failed."}
         case JobState.CANCELLED:
             message = failure.message if failure else "The job was cancelled."
             return {"code": _CODES[Reason.CANCELLED], "message": message}

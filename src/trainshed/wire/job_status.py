@@ -9,6 +9,7 @@ from trainshed.core.fleet import Placement
 from trainshed.core.job import Job
 from trainshed.core.names import task_name
 from trainshed.core.replica import Exit, Replica
+from trainshed.core.verdict import Verdict
 from trainshed.wire import enums
 from trainshed.wire.scalars import time_text
 
@@ -39,9 +40,12 @@ def render_job_status(job: Job) -> dict[str, Any]:
             answer["waiting"]["remedy"] = waiting.remedy
     if status.failure:
         failure = status.failure
-        answer["failure"] = {"reason": failure.reason.value, "message": failure.message}
+        told: dict[str, Any] = {"reason": failure.reason.value, "message": failure.message}
         if failure.task:
-            answer["failure"]["task"] = failure.task
+            told["task"] = failure.task
+        if failure.verdict:
+            told["verdict"] = _verdict(failure.verdict)
+        answer["failure"] = told
     if status.closing:
         answer["closing"] = {
             "outcome": status.closing.outcome.value,
@@ -101,6 +105,19 @@ def _exit(exit: Exit) -> dict[str, Any]:
         answer["code"] = exit.code
     if exit.signal is not None:
         answer["signal"] = exit.signal
+    return answer
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "cause": verdict.cause.value,
+        "summary": verdict.summary,
+        "lines": list(verdict.lines),
+        "retryMayHelp": verdict.retry_may_help,
+        "advice": verdict.advice,
+    }
+    if verdict.task:
+        answer |= {"task": verdict.task, "ending": verdict.ending}
     return answer
 
 

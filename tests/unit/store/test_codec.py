@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshed.core.job import JobSpec, Pool, Scheduling, Status
+from trainshed.core.event import Reason
+from trainshed.core.job import Failure, JobSpec, Pool, Scheduling, Status
 from trainshed.core.replica import Exit, Phase, Replica
+from trainshed.core.verdict import Cause, Verdict
 from trainshed.store.codec import dumps, loads, read_time, write_time
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
@@ -103,3 +105,11 @@ def test_times_have_one_width_and_sort_as_text() -> None:
     assert {len(text) for text in texts} == {27}
     assert [read_time(text) for text in texts] == times
     assert texts[0] == "2026-03-01T00:00:00.000000Z"
+
+
+def test_a_failure_is_kept_with_its_verdict_and_one_of_earlier_days_is_read_without() -> None:
+    verdict = Verdict(cause=Cause.KILLED, lines=("a", "b"), retry_may_help=True)
+    status = Status(failure=Failure(reason=Reason.REPLICA_KILLED, message="x", verdict=verdict))
+    assert loads(Status, dumps(status)) == status
+    old = '{"failure":{"reason":"REPLICA_KILLED","message":"x"}}'
+    assert loads(Status, old) == Status(failure=Failure(reason=Reason.REPLICA_KILLED, message="x"))

@@ -1,0 +1,34 @@
+"""What a job's replicas find in their environment, told to people: who each is, where the others are.
+
+It is the same for every backend. What a backend adds of its own (PATH, devices, folders) is not here.
+"""
+
+from trainshed.api.call import Json
+from trainshed.core.cluster_env import cluster_env
+from trainshed.core.errors import Conflict, NotFound
+from trainshed.core.job import Job
+from trainshed.core.names import task_name
+
+
+def environment(job: Job, task: str = "") -> Json:
+    """Of all replicas, or of the one that has the task's name."""
+    if job.status.admission is None:
+        raise Conflict(
+            f"Job {job.name} is {job.status.state} and has no places yet: addresses and ports, and with them "
+            "the environment, are known once it is admitted."
+        )
+    found = {task_name(replica.pool, replica.index): replica for replica in job.status.replicas}
+    if task and task not in found:
+        raise NotFound(f"Job {job.name} has no replica '{task[:60]}'; it has {_names(list(found))}.")
+    chosen = {task: found[task]} if task else found
+    return {
+        "attempt": job.status.attempt,
+        "replicas": [
+            {"task": name, "environment": cluster_env(job, replica)} for name, replica in chosen.items()
+        ],
+    }
+
+
+def _names(tasks: list[str]) -> str:
+    more = f" and {len(tasks) - 5} more" if len(tasks) > 5 else ""
+    return (", ".join(tasks[:5]) or "none") + more

@@ -1,0 +1,26 @@
+"""customJobs:explain and customJobs/ID:why: why and when, for a job that might be and for one that is."""
+
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Json
+from trainshed.api.custom_jobs import read_request
+from trainshed.service.why import Why
+from trainshed.wire.explanation import render_explanation
+from trainshed.wire.pool import Offer
+
+
+@dataclass(slots=True)
+class Explanations:
+    why: Why
+    offer: Offer
+
+    async def why_job(self, call: Call) -> Json:
+        path = call.path
+        job, told = await self.why.explain(path["project"], path["location"], path["job"])
+        return {"name": job.name, "displayName": job.display_name, **render_explanation(told)}
+
+    async def explain(self, call: Call) -> Json:
+        """The body of a create, refused as a create would refuse it; nothing is kept."""
+        request = read_request(call, self.offer)
+        job, told = await self.why.foresee(call.path["project"], call.path["location"], request)
+        return {"accepted": True, "displayName": job.display_name, **render_explanation(told)}

@@ -1,0 +1,142 @@
+"""Puts the verdict into a plan before it is written: the end of a failed job, and each new try, say why.
+
+It reads the newest lines of the replica that failed first and lets core/verdict.py judge. It changes words
+only, never what was decided; a log that cannot be read makes a poorer verdict, not a missing end.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from trainshed.core.decide import Plan
+from trainshed.core.errors import TrainshedError
+from trainshed.core.event import Event, Reason
+from trainshed.core.job import Job, JobState, primary
+from trainshed.core.logs import LogQuery, Stream
+from trainshed.core.names import task_name
+from trainshed.core.ports import LogStore
+from trainshed.core.replica import Exit, Observation, Replica
+from trainshed.core.verdict import Cause, Evidence, Rules, Verdict, judge
+
+log = logging.getLogger(__name__)
+
+ERROR_LINES, OUTPUT_LINES = 300, 100  # the newest of each stream that are looked at
+EARLY = timedelta(seconds=0.1)  # a program may print before its start is noted
+
+_NEW_TRIES = frozenset({Reason.REPLICA_RESTARTED, Reason.JOB_RETRIED})
+_ALREADY_TOLD = frozenset({Cause.KILLED, Cause.LOST, Cause.UNKNOWN, Cause.PROGRAM_EXIT})
+_OTHERS_FAULT = frozenset({Cause.PEER_LOST, Cause.COLLECTIVE_TIMEOUT, Cause.NETWORK_ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    logs: LogStore
+    rules: Callable[[], Rules]  # read when the first job fails
+
+    async def explain(self, job: Job, plan: Plan, seen: Iterable[Observation]) -> Plan:
+        """The plan with what can be told about the failures in it."""
+        if plan.status.state is JobState.FAILED:
+            return await self._explain_end(job, plan, tuple(seen))
+        if any(event.reason in _NEW_TRIES for event in plan.events):
+            runs = tuple(seen)
+            events = [await self._explain_try(job, event, runs) for event in plan.events]
+            return replace(plan, events=tuple(events))
+        return plan
+
+    async def _explain_end(self, job: Job, plan: Plan, seen: tuple[Observation, ...]) -> Plan:
+        failure = plan.status.failure
+        if failure is None:
+            return plan
+        ended = plan.status.replicas
+        replica = _first_failed(ended) if failure.task else _speaker(job, ended)
+        if replica is None:
+            verdict = judge(Evidence(reason=failure.reason), self.rules())
+        else:
+            verdict = await self._verdict(job, replica, seen, failure.reason, blame=bool(failure.task))
+            verdict = _with_earlier(verdict, replica, ended)
+        told = tuple(
+            replace(event, message=f"{event.message} {verdict.sentence}")
+            if event.reason is failure.reason
+            else event
+            for event in plan.events
+        )
+        status = replace(plan.status, failure=replace(failure, verdict=verdict))
+        return replace(plan, status=status, events=told)
+
+    async def _explain_try(self, job: Job, event: Event, seen: tuple[Observation, ...]) -> Event:
+        if event.reason not in _NEW_TRIES:
+            return event
+        ends = {o.key: o for o in seen if o.exit is not None}
+        replicas = tuple(
+            replace(replica, exit=end.exit, started_at=end.started_at, ended_at=end.ended_at)
+            for replica in job.status.replicas
+            if (end := ends.get(job.key(replica)))
+            and event.task in ("", task_name(replica.pool, replica.index))
+        )
+        replica = _first_failed(replicas)
+        if replica is None:
+            return event
+        verdict = await self._verdict(job, replica, seen, event.reason, blame=True)
+        if verdict.cause in _ALREADY_TOLD:
+            return event
+        return replace(event, message=f"{event.message} {verdict.cause.value}: {verdict.summary}")
+
+    async def _verdict(
+        self, job: Job, replica: Replica, seen: tuple[Observation, ...], reason: Reason, *, blame: bool
+    ) -> Verdict:
+        key = job.key(replica)
+        memory = next((o.out_of_memory for o in seen if o.key == key), "")
+        evidence = Evidence(
+            reason=reason,
+            exit=(replica.exit or Exit()) if blame else None,
+            task=task_name(replica.pool, replica.index) if blame else "",
+            stderr=await self._newest(job, replica, Stream.STDERR, ERROR_LINES),
+            stdout=await self._newest(job, replica, Stream.STDOUT, OUTPUT_LINES),
+            out_of_memory=memory,
+        )
+        return judge(evidence, self.rules())
+
+    async def _newest(self, job: Job, replica: Replica, stream: Stream, count: int) -> tuple[str, ...]:
+        """The last lines of the replica's current run, oldest first."""
+        query = LogQuery(
+            attempt=job.status.attempt,
+            task=task_name(replica.pool, replica.index),
+            stream=stream,
+            since_ns=_nanoseconds(replica.started_at - EARLY) if replica.run and replica.started_at else None,
+            newest_first=True,
+            limit=count,
+        )
+        try:
+            lines = await self.logs.read(job.id, query)
+        except TrainshedError as error:
+            log.warning("job %s: its verdict has no lines: %s", job.id, error.message)
+            return ()
+        return tuple(line.text for line in reversed(lines))
+
+
+def _first_failed(replicas: Iterable[Replica]) -> Replica | None:
+    """The one that ended badly before the others: what came later may only have followed from it."""
+    ended = [r for r in replicas if r.exit is not None and not r.exit.ok]
+    latest = datetime.max.replace(tzinfo=UTC)
+    return min(ended, key=lambda r: (r.ended_at or latest, r.pool, r.index), default=None)
+
+
+def _speaker(job: Job, replicas: Iterable[Replica]) -> Replica | None:
+    first = primary(job.spec)
+    return next((r for r in replicas if (r.pool, r.index) == first and r.started_at is not None), None)
+
+
+def _with_earlier(verdict: Verdict, replica: Replica, replicas: Iterable[Replica]) -> Verdict:
+    """Where somebody else is at fault: those that had been restarted are the first to look at."""
+    if verdict.cause not in _OTHERS_FAULT:
+        return verdict
+    others = [r for r in replicas if r.run and (r.pool, r.index) != (replica.pool, replica.index)]
+    if not others:
+        return verdict
+    names = ", ".join(task_name(r.pool, r.index) for r in others[:3])
+    return replace(verdict, advice=f"{verdict.advice} Restarted before that: {names}.")
+
+
+def _nanoseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1_000_000_000)

@@ -1,0 +1,124 @@
+"""Metrics for people: what runs now, from memory; what a job used, from what is kept; how far it is."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainshed.core.job import Job, JobState
+from trainshed.core.metrics import (
+    MetricQuery,
+    Point,
+    Progress,
+    Reading,
+    Series,
+    last_progress,
+    progress,
+)
+from trainshed.core.names import RunKey
+from trainshed.core.ports import Clock, MetricStore, Store
+
+RECENT = 30  # points of each series kept in memory: a minute
+MOST_POINTS = 2000  # of one series in one answer: a longer window comes in longer steps
+
+
+@dataclass(slots=True)
+class Board:
+    """What the collector saw last, by job and run; and of each series its last minute."""
+
+    clock: Clock
+    _by_job: dict[str, list[Reading]] = field(default_factory=dict[str, list[Reading]])
+    _recent: dict[tuple[RunKey, str], deque[Point]] = field(
+        default_factory=dict[tuple[RunKey, str], deque[Point]]
+    )
+
+    def show(self, readings: Sequence[Reading]) -> None:
+        now = self.clock.now()
+        recent: dict[tuple[RunKey, str], deque[Point]] = {}
+        for reading in readings:
+            for name, value in reading.values.items():
+                points = self._recent.get((reading.key, name)) or deque(maxlen=RECENT)
+                points.append(Point(now, value))
+                recent[reading.key, name] = points
+        self._recent = recent
+        self._by_job = {}
+        for reading in sorted(readings, key=lambda one: one.key):
+            self._by_job.setdefault(reading.key.name.job, []).append(reading)
+
+    def of(self, job: str) -> Sequence[Reading]:
+        return self._by_job.get(job, ())
+
+    def recent(self, job: str) -> list[Series]:
+        return [
+            Series(reading.key.name.task, name, tuple(self._recent[reading.key, name]))
+            for reading in self.of(job)
+            for name in sorted(reading.values)
+        ]
+
+    def progress(self, job: str) -> Progress | None:
+        """Of the first replica that reports steps, else of the first that reports anything."""
+        spoken = [(r, r.report) for r in self.of(job) if r.report is not None]
+        spoken.sort(key=lambda pair: pair[1].step is None)
+        for reading, report in spoken:
+            return progress(reading.key.name.task, report, reading.first, self.clock.now())
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """One job that runs, now."""
+
+    job: Job
+    series: tuple[Series, ...]
+    progress: Progress | None
+
+
+@dataclass(slots=True)
+class Metrics:
+    store: Store
+    metrics: MetricStore
+    board: Board
+    clock: Clock
+    settle: Callable[[str], Awaitable[None]]  # makes sure that nothing of an ended job is still to come
+
+    async def window(
+        self, job: Job, length: timedelta, step: timedelta
+    ) -> tuple[tuple[Series, ...], Progress | None]:
+        """The last stretch of a job, up to now or to its end."""
+        if job.is_final:
+            await self.settle(job.id)
+        until = min(self.clock.now(), _end(job)) + timedelta(seconds=1)
+        step = max(step, length / MOST_POINTS)
+        if step <= timedelta(seconds=2):
+            step = timedelta()  # what is kept is no finer
+        series = await self.metrics.query(job.id, MetricQuery(since=until - length, until=until, step=step))
+        return series, self.board.progress(job.id) or last_progress(series)
+
+    async def running(self, project: str, location: str) -> list[Running]:
+        jobs = [
+            job
+            for job in await self.store.active()
+            if job.project == project and location in ("-", job.location)
+            if job.status.state in (JobState.RUNNING, JobState.CANCELLING)
+        ]
+        jobs.sort(key=lambda job: (job.created_at, job.id), reverse=True)
+        return [self._running(job) for job in jobs]
+
+    def _running(self, job: Job) -> Running:
+        return Running(job=job, series=tuple(self.board.recent(job.id)), progress=self.board.progress(job.id))
+
+    async def everything(self) -> tuple[list[tuple[Job, Reading]], Mapping[JobState, int]]:
+        """Every run that is alive with its job, and how many jobs are in which state."""
+        active = sorted(await self.store.active(), key=lambda job: job.id)
+        found = [(job, reading) for job in active for reading in self.board.of(job.id)]
+        return found, await self.store.counts()
+
+
+def _end(job: Job) -> datetime:
+    """When it ended, and a little: the last look at its replicas came after."""
+    ended = job.status.ended_at
+    return (
+        ended + timedelta(seconds=5)
+        if ended is not None
+        else datetime.max.replace(tzinfo=job.created_at.tzinfo)
+    )

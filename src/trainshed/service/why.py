@@ -1,0 +1,93 @@
+"""Why a job waits, what would start it now, and when it may start: for a job that is, or one that might be.
+
+Looks at the world exactly as the scheduler does. It writes nothing, hints nobody, and thinks in a thread of
+its own: a long queue makes the asker wait, not the server.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainshed.core.admit import is_waiting, order, snapshot_of
+from trainshed.core.explanation import NEWEST, Explanation, World
+from trainshed.core.fleet import Fit
+from trainshed.core.history import history_of
+from trainshed.core.job import Job, JobState
+from trainshed.core.machine import Catalogue
+from trainshed.core.ports import Backend, Clock, Store
+from trainshed.core.query import All, Any, Compare, Condition, Field, JobQuery, Op
+from trainshed.core.why import explain
+from trainshed.service.jobs import Request
+
+MOST_NAMES = 20  # of how many kinds of jobs the past is looked up
+RUNS_OF_ONE = 20
+LATEST = 200  # ended jobs of a project, among which one of the same program is looked for
+MOST_PROJECTS = 3
+
+_ENDED: Condition = Any(
+    tuple(Compare(Field.STATE, Op.EQ, state.value) for state in (JobState.SUCCEEDED, JobState.FAILED))
+)
+
+
+@dataclass(slots=True)
+class Why:
+    store: Store
+    backend: Backend
+    clock: Clock
+    fit: Fit
+    catalogue: Catalogue
+
+    async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
+        found = await self.store.get(project, location, job)
+        return found, await self._explained(found)
+
+    async def foresee(self, project: str, location: str, request: Request) -> tuple[Job, Explanation]:
+        """What the job would be told once submitted. It is not."""
+        job = Job(
+            id=NEWEST,
+            project=project,
+            location=location,
+            display_name=request.display_name,
+            labels=request.labels,
+            spec=request.spec,
+            extras=request.extras,
+            created_at=self.clock.now(),
+        )
+        return job, await self._explained(job)
+
+    async def _explained(self, job: Job) -> Explanation:
+        active = await self.store.active() if is_waiting(job) else ()
+        now = self.clock.now()
+        waiting = tuple(j for j in active if is_waiting(j))
+        running = tuple(j for j in active if j.status.admission is not None)
+        ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
+        nodes = await self.backend.nodes() if active or is_waiting(job) else ()
+        world = World(
+            snapshot=snapshot_of(active, nodes, self.fit, now),
+            waiting=waiting,
+            running=running,
+            history=history_of(await self._past((*running, job, *ahead)) if running else ()),
+            catalogue=self.catalogue,
+            now=now,
+        )
+        return await asyncio.to_thread(explain, world, job)
+
+    async def _past(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
+        """Ended jobs like these: of the same name; else the latest of all, for one of the same program."""
+        names = list(dict.fromkeys(map(_name, jobs)))[:MOST_NAMES]
+        found: dict[str, Job] = {}
+        strange: dict[str, None] = {}
+        for project, name in names:
+            where = All((Compare(Field.DISPLAY_NAME, Op.EQ, name), _ENDED))
+            page = await self.store.find(JobQuery(project=project, where=where, limit=RUNS_OF_ONE))
+            found.update((job.id, job) for job in page.jobs)
+            if not page.jobs:
+                strange[project] = None
+        for project in list(strange)[:MOST_PROJECTS]:
+            page = await self.store.find(JobQuery(project=project, where=_ENDED, limit=LATEST))
+            found.update((job.id, job) for job in page.jobs)
+        return tuple(found.values())
+
+
+def _name(job: Job) -> tuple[str, str]:
+    return job.project, job.display_name

@@ -1,0 +1,58 @@
+"""An explanation as JSON. Google's API has no such thing: the words are ours, times are written its way."""
+
+from typing import Any
+
+from trainshed.core.explanation import Change, Eta, Explanation, Ground
+from trainshed.wire import enums
+from trainshed.wire.scalars import time_text
+
+
+def render_explanation(told: Explanation) -> dict[str, Any]:
+    answer: dict[str, Any] = {"state": enums.state_name(told.state), "because": render_ground(told.ground)}
+    if told.position is None:
+        return answer
+    answer |= {
+        "would": "start now" if told.starts_now else "wait",
+        "position": told.position,
+        "queueLength": told.queue,
+        "changes": [render_change(change) for change in told.changes],
+    }
+    if told.eta is not None:
+        answer["eta"] = render_eta(told.eta)
+    return answer
+
+
+def render_ground(ground: Ground) -> dict[str, Any]:
+    answer: dict[str, Any] = {"reason": ground.reason.value, "message": ground.message}
+    if ground.remedy:
+        answer["remedy"] = ground.remedy
+    if ground.job:
+        answer["job"] = ground.job
+    if ground.at is not None:
+        answer["time"] = time_text(ground.at)
+    if ground.grounds:
+        answer["because"] = [render_ground(part) for part in ground.grounds]
+    return answer
+
+
+def render_change(change: Change) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "field": change.field,
+        "from": change.before,
+        "to": change.after,
+        "message": change.sentence,
+        "costs": change.toll.value,
+    }
+    if change.job:
+        answer["job"] = change.job
+    return answer
+
+
+def render_eta(eta: Eta) -> dict[str, Any]:
+    """A bound that nothing tells is left out."""
+    answer: dict[str, Any] = {"earliest": time_text(eta.earliest)}
+    if eta.likely is not None:
+        answer["likely"] = time_text(eta.likely)
+    if eta.latest is not None:
+        answer["latest"] = time_text(eta.latest)
+    return answer | {"basis": eta.basis}

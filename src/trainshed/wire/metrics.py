@@ -1,0 +1,48 @@
+"""Series and progress as our own JSON. Times of points are seconds since 1970, counts are plain numbers."""
+
+import math
+from collections.abc import Iterable
+
+from trainshed.core.metrics import Progress, Series
+from trainshed.wire.scalars import duration_text, time_text
+
+
+def render_series(series: Iterable[Series]) -> list[dict[str, object]]:
+    return [
+        {
+            "task": one.task,
+            "name": one.name,
+            "unit": one.unit,
+            "points": [[round(p.at.timestamp(), 3), _number(p.value)] for p in one.points],
+        }
+        for one in series
+    ]
+
+
+def render_progress(progress: Progress | None) -> dict[str, object]:
+    """Empty where nothing was reported."""
+    if progress is None:
+        return {}
+    told: dict[str, object] = {"task": progress.task, "updateTime": time_text(progress.at)}
+    if progress.step is not None:
+        told["step"] = _number(progress.step)
+    if progress.total is not None:
+        told["total"] = _number(progress.total)
+    if progress.share is not None:
+        told["fraction"] = round(progress.share, 6)
+    if progress.left is not None:
+        told["timeLeft"] = duration_text(progress.left)
+    if progress.values:
+        told["values"] = {name: _number(value) for name, value in sorted(progress.values.items())}
+    return told
+
+
+def _number(value: float) -> float | int | str:
+    """As protocol buffers write numbers JSON has none for: "NaN", "Infinity"."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if float(value).is_integer() and abs(value) < 2**53:
+        return int(value)
+    return float(f"{value:.9g}")

@@ -1,0 +1,106 @@
+"""Why and when, over a store and a backend: the world as the scheduler sees it, unchanged by looking."""
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from tests.builders import T0, a_job, a_node, a_pool, admitted, at, running
+from trainshed.core.admit import is_waiting
+from trainshed.core.errors import NotFound
+from trainshed.core.event import Reason
+from trainshed.core.fleet import Fit
+from trainshed.core.job import Job, JobSpec, JobState
+from trainshed.core.machine import Catalogue
+from trainshed.service.jobs import Request
+from trainshed.service.why import Why
+from trainshed.testing.backend import FakeBackend, FakeMachine
+from trainshed.testing.store import MemoryStore
+
+HERE = ("shed", "here")
+
+
+class StillClock:
+    def now(self) -> datetime:
+        return T0
+
+
+async def a_why(*jobs: Job, cpus: float = 1) -> Why:
+    store = MemoryStore()
+    for job in jobs:
+        await store.insert(job, ())
+    machine = FakeMachine(nodes=(a_node(cpus=cpus),))
+    return Why(store, FakeBackend(machine), StillClock(), Fit.SHRINK, Catalogue())
+
+
+def a_request() -> Request:
+    return Request(display_name="new", spec=JobSpec(pools=(a_pool(),)))
+
+
+def ended(job: Job, length: float) -> Job:
+    status = replace(job.status, state=JobState.SUCCEEDED, ended_at=at(length))
+    return replace(job, id=f"{job.id}-{length}", created_at=at(-length), status=status)
+
+
+HOLDER = running(a_job(id="h"))
+
+
+async def test_a_waiting_job_is_told_who_holds_what_it_needs():
+    why = await a_why(HOLDER, a_job())
+    job, told = await why.explain(*HERE, "1")
+    assert job.id == "1"
+    assert told.ground.reason is Reason.WAITS_FOR_CAPACITY
+    assert [(c.field, c.job) for c in told.changes] == [("cancel", "h")]
+    assert (told.position, told.queue) == (1, 1)
+
+
+async def test_the_past_of_the_running_ones_tells_when():
+    why = await a_why(HOLDER, ended(HOLDER, 70), ended(HOLDER, 90), a_job())
+    _, told = await why.explain(*HERE, "1")
+    assert told.eta is not None
+    assert (told.eta.earliest, told.eta.likely) == (at(70), at(90))
+
+
+async def test_the_past_of_the_same_program_under_another_name_will_do():
+    why = await a_why(HOLDER, replace(ended(HOLDER, 70), display_name="earlier"), a_job())
+    _, told = await why.explain(*HERE, "1")
+    assert told.eta is not None
+    assert told.eta.likely == at(70)
+
+
+async def test_the_past_of_another_project_is_nobodys_business():
+    why = await a_why(HOLDER, replace(ended(HOLDER, 70), project="other"), a_job())
+    _, told = await why.explain(*HERE, "1")
+    assert told.eta is not None
+    assert told.eta.likely is None
+
+
+async def test_a_job_before_it_is_submitted_is_told_the_same_and_not_kept():
+    why = await a_why(HOLDER, a_job())
+    before = await why.store.active()
+    job, told = await why.foresee(*HERE, a_request())
+    assert (job.display_name, told.position, told.queue) == ("new", 2, 2)
+    assert told.ground.reason is Reason.WAITS_BEHIND_OTHERS
+    assert await why.store.active() == before
+
+
+async def test_where_there_is_room_it_would_start_now():
+    _, told = await (await a_why(cpus=4)).foresee(*HERE, a_request())
+    assert told.starts_now
+    assert told.eta is not None
+    assert told.eta.latest == T0
+
+
+async def test_a_job_that_runs_says_so():
+    _, told = await (await a_why(HOLDER)).explain(*HERE, "h")
+    assert (told.state, told.ground.reason, told.position) == (JobState.RUNNING, Reason.RUNNING, None)
+
+
+async def test_an_unknown_job_is_not_found():
+    with pytest.raises(NotFound):
+        await (await a_why()).explain(*HERE, "7")
+
+
+def test_only_a_queued_job_without_an_admission_waits():
+    assert is_waiting(a_job())
+    assert not is_waiting(admitted(a_job()))
