@@ -2,14 +2,15 @@
 
 import click
 
-from trainshed.cli.options import connected
+from trainshed.cli.options import as_json, connected, jobs_argument
 from trainshed.client import Client
 
 
 @click.command("cancel", short_help="Cancel jobs: their processes are asked to stop, then made to.")
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
+@jobs_argument
+@as_json
 @connected
-def command(client: Client, jobs: tuple[str, ...]) -> int:
+def command(client: Client, jobs: tuple[str, ...], as_json: bool) -> int:
     """Cancel jobs: their processes are asked to stop, then made to.
 
     \b
@@ -18,4 +19,4 @@ def command(client: Client, jobs: tuple[str, ...]) -> int:
     """
     from trainshed.cli.each import each
 
-    return each(client, jobs, client.cancel, "cancelling")
+    return each(client, jobs, client.cancel, "cancelling", as_json=as_json)

@@ -2,14 +2,15 @@
 
 import click
 
-from trainshed.cli.options import connected
+from trainshed.cli.options import as_json, connected, jobs_argument
 from trainshed.client import Client
 
 
 @click.command("delete", short_help="Delete ended jobs with their logs.")
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
+@jobs_argument
+@as_json
 @connected
-def command(client: Client, jobs: tuple[str, ...]) -> int:
+def command(client: Client, jobs: tuple[str, ...], as_json: bool) -> int:
     """Delete ended jobs with their logs.
 
     A job that still runs is refused: cancel it first.
@@ -20,4 +21,4 @@ def command(client: Client, jobs: tuple[str, ...]) -> int:
     """
     from trainshed.cli.each import each
 
-    return each(client, jobs, client.delete, "deleted")
+    return each(client, jobs, client.delete, "deleted", as_json=as_json)

@@ -1,5 +1,6 @@
 """Doing one thing to several jobs: each refusal is told, the others are done, and the exit code remembers."""
 
+import json
 from collections.abc import Callable, Iterable
 
 import click
@@ -8,11 +9,15 @@ from trainshed.cli import words
 from trainshed.cli.failure import Failure
 from trainshed.cli.find import find
 from trainshed.cli.options import violations
-from trainshed.client import ApiError, Client
+from trainshed.client import ApiError, Client, Json
 
 
-def each(client: Client, jobs: Iterable[str], act: Callable[[str], None], done: str) -> int:
+def each(
+    client: Client, jobs: Iterable[str], act: Callable[[str], None], done: str, *, as_json: bool = False
+) -> int:
+    """As JSON: one list, for each job as it was called its name and what was done, or the error."""
     code = 0
+    told: list[Json] = []
     for called in jobs:
         try:
             found = find(client, called)
@@ -21,10 +26,16 @@ def each(client: Client, jobs: Iterable[str], act: Callable[[str], None], done: 
             if error.code in (401, 403):
                 raise  # it will be the same for all
             Failure(f"{called}: {error.message}", violations(error.violations)).show()
+            told.append({"job": called, "error": error.message})
             code = 1
         except Failure as failure:
             failure.show()
+            told.append({"job": called, "error": failure.message})
             code = 1
         else:
-            click.echo(f"{done} {words.identity(found)} ({found.get('displayName', '')})")
+            told.append({"job": called, "name": found["name"], "done": done})
+            if not as_json:
+                click.echo(f"{done} {words.identity(found)} ({found.get('displayName', '')})")
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
     return code

@@ -5,12 +5,12 @@ import json
 import click
 
 from trainshed.cli import words
-from trainshed.cli.options import as_json, connected
+from trainshed.cli.options import as_json, connected, job_argument
 from trainshed.client import Client, Json
 
 
 @click.command("events", short_help="Print what happened to a job.")
-@click.argument("job")
+@job_argument
 @as_json
 @connected
 def command(client: Client, job: str, as_json: bool) -> None:

@@ -102,12 +102,14 @@ def _say_why_it_waits(client: Client, job: Json, show: Printer, done: threading.
 
 
 def verdict(status: Json) -> str:
-    """The outcome in one sentence, coloured by what it is."""
+    """The outcome in one sentence, coloured by what it is; why and what helps below it."""
     word = words.state(status.get("state"))
     name = str(status.get("name", "")).rsplit("/", 1)[-1]
     failure = words.part(status, "failure")
     reason = f": {failure['message']}" if failure.get("message") else ""
-    return f"{name} {Paint.for_stderr().state(word)}{reason}"
+    judged = words.part(failure, "verdict")
+    why = f"\n  {judged['cause']}: {judged['summary']}\n  {judged['advice']}" if judged else ""
+    return f"{name} {Paint.for_stderr().state(word)}{reason}{why}"
 
 
 def exit_code(status: Json) -> int:

@@ -56,17 +56,20 @@ class JobFile:
 
     def located(self, violation: Violation) -> str:
         """`file:line: field: what is wrong`, with the line of the nearest thing that is in the file."""
-        path = folded(violation.field)
+        return f"{self.place(violation.field)}: {told(violation)}"
+
+    def place(self, field: str) -> str:
+        """`file:line` of the field, or of what is nearest around it."""
+        path = folded(field)
         for prefix in ("customjob.", "jobspec." if self.bare else ""):
             path = path.removeprefix(prefix)
         while path and path not in self.lines:
             path = path.rpartition(".")[0] if not path.endswith("]") else path.rpartition("[")[0]
-        where = f"{self.name}:{self.lines[path]}" if path else self.name
-        return f"{where}: {told(violation)}"
+        return f"{self.name}:{self.lines[path]}" if path else self.name
 
 
-def read(name: str, text: str | bytes) -> JobFile:
-    """Raises Failure with every fault of form and its line."""
+def read(name: str, text: str | bytes, *, partial: bool = False) -> JobFile:
+    """Raises Failure with every fault of form and its line. A partial file may leave the pools to others."""
     try:
         content, lines = _parsed(name, text)
     except yaml.MarkedYAMLError as error:
@@ -75,7 +78,7 @@ def read(name: str, text: str | bytes) -> JobFile:
         raise Failure(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     except ValueError as error:
         raise Failure(f"{name} has a value that cannot be read: {error}") from error
-    return _shaped(name, content, lines)
+    return _shaped(name, content, lines, partial)
 
 
 def _parsed(name: str, text: str | bytes) -> tuple[object, dict[str, int]]:
@@ -95,7 +98,7 @@ def folded(path: str) -> str:
     return path.replace("_", "").lower()
 
 
-def _shaped(name: str, content: object, lines: dict[str, int]) -> JobFile:
+def _shaped(name: str, content: object, lines: dict[str, int], partial: bool) -> JobFile:
     if not isinstance(content, dict):
         raise Failure(
             f"{name} does not hold a job: fields were expected; a small one reads:", EXAMPLE.splitlines()
@@ -109,7 +112,7 @@ def _shaped(name: str, content: object, lines: dict[str, int]) -> JobFile:
     if "jobspec" in by_name:
         body = {_outer(key): value for key, value in fields.items()}
         return JobFile(name, body, lines, bare=False)
-    if "workerpoolspecs" not in by_name:
+    if "workerpoolspecs" not in by_name and not partial:
         raise Failure(
             f"{name} has neither jobSpec nor workerPoolSpecs at its top: {', '.join(fields) or 'nothing'}",
             ["a small job reads:", *EXAMPLE.splitlines()],

@@ -1,28 +1,37 @@
 """`trainshed logs`: what replicas wrote, as they wrote it."""
 
+import re
+from collections.abc import Iterable, Iterator
+from typing import TypedDict, Unpack
+
 import click
 
-from trainshed.cli.options import as_json, connected
-from trainshed.client import Client
+from trainshed.cli.failure import Misuse
+from trainshed.cli.options import as_json, connected, job_argument
+from trainshed.client import Client, Json
+
+
+class Chosen(TypedDict):
+    """Which lines the server is asked for."""
+
+    task: str | None
+    attempt: int | None
+    limit: int | None
+    since: str | None
 
 
 @click.command("logs", short_help="Print what a job's replicas wrote.")
-@click.argument("job")
+@job_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
-@click.option("--replica", metavar="NAME", help="Only this replica, such as workerpool0-1.")
+@click.option("--replica", "task", metavar="NAME", help="Only this replica, such as workerpool0-1.")
 @click.option("--attempt", metavar="N", type=click.IntRange(0), help="Only this attempt. [default: all]")
 @click.option("--tail", "limit", metavar="N", type=click.IntRange(1), help="Begin with the last N lines.")
+@click.option("--since", metavar="TIME", help="Only lines after 10m, 2h, or a time as 2026-01-31T12:00:00Z.")
+@click.option("--grep", metavar="REGEX", help="Of these, only lines in which the expression is found.")
 @as_json
 @connected
 def command(
-    client: Client,
-    job: str,
-    *,
-    follow: bool,
-    replica: str | None,
-    attempt: int | None,
-    limit: int | None,
-    as_json: bool,
+    client: Client, job: str, *, follow: bool, grep: str | None, as_json: bool, **chosen: Unpack[Chosen]
 ) -> int:
     """Print what a job's replicas wrote.
 
@@ -31,16 +40,45 @@ def command(
 
     \b
     Example:
-      trainshed logs -f digits --replica workerpool0-0
+      trainshed logs -f digits --replica workerpool0-0 --since 10m --grep 'loss|accuracy'
     """
     from trainshed.cli.find import find
     from trainshed.cli.follow import DETACHED, printer
 
+    pattern = _pattern(grep)
+    chosen["since"] = _moment(chosen["since"])
     found = find(client, job)
-    show = printer(found, as_json=as_json, single=replica is not None)
-    lines = client.tail(found["name"], follow=follow, task=replica, attempt=attempt, limit=limit)
+    show = printer(found, as_json=as_json, single=chosen["task"] is not None)
+    lines = client.tail(found["name"], follow=follow, **chosen)
     try:
-        show.print_all(lines)
+        show.print_all(lines if pattern is None else _matching(lines, pattern))
     except KeyboardInterrupt:
         return DETACHED
     return 0
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise Misuse(f"--grep {text}: this is not a regular expression: {error}") from error
+
+
+def _matching(lines: Iterable[Json], pattern: re.Pattern[str]) -> Iterator[Json]:
+    return (line for line in lines if pattern.search(str(line.get("text", ""))))
+
+
+def _moment(text: str | None) -> str | None:
+    """As the server reads it: a length of time in seconds, or a time with its zone."""
+    from trainshed.cli.wait import length
+    from trainshed.cli.words import moment
+
+    if not text:
+        return None
+    if (seconds := length(text)) is not None:
+        return f"{seconds:.3f}s"
+    if (at := moment(text)) is None:
+        raise Misuse(
+            f"--since {text}: write a length of time as 90s, 15m or 2h, or a time as 2026-01-31T12:00:00Z"
+        )
+    return at.isoformat()

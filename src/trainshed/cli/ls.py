@@ -39,7 +39,9 @@ def command(
     """
     location = "-" if all_locations else None
     # One more than shown tells whether there are more.
-    found = list(client.jobs(filter=condition(where, states), limit=limit + 1, location=location))
+    found = list(
+        client.jobs(filter=condition(where, states), limit=limit + 1, location=location, view="trainshed")
+    )
     shown = found[:limit]
     if as_json:
         click.echo(json.dumps(shown, indent=2))
@@ -51,7 +53,7 @@ def command(
             err=True,
         )
     else:
-        click.echo(drawn(client, shown, all_locations=all_locations))
+        click.echo(drawn(shown, all_locations=all_locations))
         if len(found) > limit:
             click.echo(f"only the latest {limit} are shown; see more with --limit", err=True)
 
@@ -64,7 +66,7 @@ def condition(where: str, states: tuple[str, ...]) -> str:
     return where or either
 
 
-def drawn(client: Client, jobs: list[Json], *, all_locations: bool) -> str:
+def drawn(jobs: list[Json], *, all_locations: bool) -> str:
     from trainshed.cli.paint import Paint
     from trainshed.cli.table import table
 
@@ -81,16 +83,17 @@ def drawn(client: Client, jobs: list[Json], *, all_locations: bool) -> str:
                 paint.state(state),
                 words.age(job.get("createTime"), now),
                 str(words.replica_count(job)),
+                words.progress(words.part(job, "progress")),
                 place,
-                _why(client, job, state),
+                _why(job, state),
             ]
         )
-    return table(["ID", "NAME", "STATE", "AGE", "REPLICAS", "LOCATION", "WHY"], rows)
+    return table(["ID", "NAME", "STATE", "AGE", "REPLICAS", "PROGRESS", "LOCATION", "WHY"], rows)
 
 
-def _why(client: Client, job: Json, state: str) -> str:
+def _why(job: Json, state: str) -> str:
     if state in WAITING:
-        waiting = words.part(client.status(job["name"]), "waiting")
+        waiting = words.part(job, "waiting")
         return str(waiting.get("message") or waiting.get("reason") or "")
     error = words.part(job, "error")
-    return str(error.get("message") or "") if state == "FAILED" else ""
+    return str(error.get("message") or "").partition("\n")[0] if state == "FAILED" else ""

@@ -3,6 +3,7 @@
 The menu repeats each command's first sentence so that `--help` need not import them; a test holds them equal.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -18,15 +19,23 @@ SECTIONS: dict[str, dict[str, str]] = {
         "show": "Show everything about a job: why it waits, how it runs, why it failed.",
         "logs": "Print what a job's replicas wrote.",
         "events": "Print what happened to a job.",
+        "top": "Show what each replica uses and how far it is, live.",
+        "why": "Say why a job waits, what would start it now, and when it may start.",
         "wait": "Wait until a job has ended; exit as it did.",
         "cancel": "Cancel jobs: their processes are asked to stop, then made to.",
         "delete": "Delete ended jobs with their logs.",
+        "retry": "Submit a job once more, with the same spec.",
     },
     "Server": {
         "up": "Run the server in the foreground.",
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
+    "Other ways in": {
+        "ai": "Speak gcloud's grammar: ai custom-jobs create, list, describe, cancel, stream-logs.",
+        "completion": "Print the script that completes commands and jobs in your shell.",
+    },
 }
+TRACKS = ("beta", "alpha")  # gcloud's: `trainshed beta ai …` is `trainshed ai …`
 
 EPILOG = """\b
 First steps:
@@ -39,10 +48,10 @@ A JOB is an id, the beginning of one, a display name, or a full resource name
 
 \b
 Exit codes:
-  0    done; with wait and submit --follow: the job succeeded
+  0    done; with wait, and --follow of submit and retry: the job succeeded
   1    an error, said on stderr; or the job was cancelled, or failed without an exit code
   2    the command line was wrong
-  N    with wait and submit --follow: the failed replica's exit code, 128 + the signal if killed
+  N    with wait and --follow: the failed replica's exit code, 128 + the signal if killed
   124  wait --timeout passed before the job ended
   130  Ctrl-C: the command stopped, the job goes on
   141  the reader of the output went away
@@ -61,6 +70,8 @@ class Menu(click.Group):
         return [name for commands in SECTIONS.values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in TRACKS:
+            return importlib.import_module("trainshed.cli.ai").track(cmd_name)
         if cmd_name not in self.list_commands(ctx):
             return None
         return importlib.import_module(f"trainshed.cli.{cmd_name}").command
@@ -115,4 +126,5 @@ def run(args: list[str]) -> int:
 
 
 def main() -> None:
+    gc.set_threshold(100_000)  # looking for garbage while importing is a tenth of a short command's time
     sys.exit(run(sys.argv[1:]))

@@ -6,6 +6,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
+from trainshed.cli.complete import jobs
 from trainshed.cli.failure import Failure
 from trainshed.client import ApiError, Client, ClientError, Target, Unreachable, Violation, discover
 
@@ -46,6 +47,8 @@ def connected(function: Callable[Concatenate[Client, P], R]) -> Callable[..., R]
     return targeted(wrapped)
 
 
+job_argument = click.argument("job", shell_complete=jobs)
+jobs_argument = click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=jobs)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 

@@ -8,7 +8,8 @@ from typing import cast
 import click
 
 from trainshed.cli import words
-from trainshed.cli.options import as_json, connected
+from trainshed.cli.failure import Misuse
+from trainshed.cli.options import as_json, connected, job_argument
 from trainshed.cli.paint import Paint
 from trainshed.client import Client, Json
 
@@ -17,19 +18,29 @@ ROLES = ("primary", "workers", "servers", "evaluator")
 
 
 @click.command("show", short_help="Show everything about a job: why it waits, how it runs, why it failed.")
-@click.argument("job")
+@job_argument
+@click.option("--env", is_flag=True, help="Only the variables each replica is given.")
+@click.option("--replica", metavar="NAME", help="With --env: only of this one, such as workerpool0-1.")
 @as_json
 @connected
-def command(client: Client, job: str, as_json: bool) -> None:
+def command(client: Client, job: str, env: bool, replica: str | None, as_json: bool) -> None:
     """Show everything about a job: why it waits, how it runs, why it failed.
 
     \b
     Example:
       trainshed show digits
+      trainshed show digits --env --replica workerpool0-0
     """
     from trainshed.cli.find import find
 
+    if replica and not env:
+        raise Misuse("--replica goes with --env; a replica's lines: trainshed logs JOB --replica NAME")
     found = find(client, job)
+    if env:
+        from trainshed.cli.environment import told
+
+        click.echo(told(client.environment(found["name"], replica), as_json=as_json))
+        return
     status = client.status(found["name"])
     events = client.events(found["name"])
     if as_json:
@@ -63,7 +74,9 @@ def _facts(job: Json, status: Json, paint: Paint) -> Iterator[tuple[str, str]]:
     failure = words.part(status, "failure")
     if failure:
         yield "Failure", f"{paint(str(failure.get('message', '')), 'red')} [{failure.get('reason', '')}]"
-        task = failure.get("task")
+        verdict = words.part(failure, "verdict")
+        task = verdict.get("task") or failure.get("task")
+        yield from _verdict(verdict, paint)
         if task:
             yield "", f"its log: trainshed logs {words.identity(job)} --replica {task}"
     for cut in words.parts(status, "cuts"):
@@ -75,6 +88,19 @@ def _facts(job: Json, status: Json, paint: Paint) -> Iterator[tuple[str, str]]:
     scheduling = words.part(spec, "scheduling")
     yield "Rules", ", ".join(f"{key} {json.dumps(value).strip(chr(34))}" for key, value in scheduling.items())
     yield "Resource", str(job.get("name", ""))
+
+
+def _verdict(verdict: Json, paint: Paint) -> Iterator[tuple[str, str]]:
+    """Why, what helps, and the lines that show it."""
+    if not verdict:
+        return
+    yield "Cause", f"{paint(str(verdict.get('cause', '')), 'bold')}: {verdict.get('summary', '')}"
+    if verdict.get("task"):
+        yield "First", f"{verdict['task']} {verdict.get('ending', '')}"
+    yield "Advice", str(verdict.get("advice") or "")
+    yield "Retry", "may help" if verdict.get("retryMayHelp") else "would most likely fail the same way"
+    for line in words.parts(verdict, "lines"):
+        yield "", paint(f"| {line}", "dim")
 
 
 def _cut(cut: object) -> str:

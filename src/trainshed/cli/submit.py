@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -18,10 +19,17 @@ from trainshed.client import ApiError, Client, Json
 @click.option("--name", metavar="TEXT", help="The display name. [default: the file's, then the file name]")
 @click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label. Repeatable.")
 @click.option("-f", "--follow", is_flag=True, help="Print the logs until the job ends, and exit as it did.")
+@click.option("--dry-run", is_flag=True, help="Submit nothing: say whether it would start now, else why not.")
 @as_json
 @connected
 def command(
-    client: Client, file: str, name: str | None, labels: tuple[str, ...], follow: bool, as_json: bool
+    client: Client,
+    file: str,
+    name: str | None,
+    labels: tuple[str, ...],
+    follow: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
     """Submit a job described in a YAML file.
 
@@ -31,10 +39,18 @@ def command(
     \b
     Example:
       trainshed submit digits.yaml --label team=vision --follow
+      trainshed submit digits.yaml --dry-run
     """
     source = "stdin" if file == "-" else file
     found = read(source, _text(file))
-    job = _send(client, found, _body(found.body, file, name, labels))
+    body = _body(found.body, file, name, labels)
+    if dry_run:
+        from trainshed.cli.why import drawn
+
+        told = _send(client.explain, found, body)
+        click.echo(json.dumps(told, indent=2) if as_json else drawn(told))
+        return 0
+    job = _send(client.create, found, body)
     identity = words.identity(job)
     if as_json:
         click.echo(json.dumps(job) if follow else json.dumps(job, indent=2))
@@ -77,9 +93,9 @@ def _body(body: Json, file: str, name: str | None, labels: tuple[str, ...]) -> J
     return body
 
 
-def _send(client: Client, found: JobFile, body: Json) -> Json:
+def _send(ask: Callable[[Json], Json], found: JobFile, body: Json) -> Json:
     try:
-        return client.create(body)
+        return ask(body)
     except ApiError as error:
         if not error.violations:
             raise

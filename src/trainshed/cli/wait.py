@@ -5,14 +5,14 @@ import json
 import click
 
 from trainshed.cli.failure import Misuse
-from trainshed.cli.options import as_json, connected
+from trainshed.cli.options import as_json, connected, job_argument
 from trainshed.client import Client
 
 TIMED_OUT = 124  # as timeout(1) says it
 
 
 @click.command("wait", short_help="Wait until a job has ended; exit as it did.")
-@click.argument("job")
+@job_argument
 @click.option("--timeout", metavar="TIME", help="Give up after this long, such as 90s, 15m, 2h.")
 @as_json
 @connected
@@ -36,12 +36,18 @@ def command(client: Client, job: str, timeout: str | None, as_json: bool) -> int
 
 
 def seconds(text: str) -> float:
+    found = length(text)
+    if found is None:
+        raise Misuse(f"--timeout {text}: write a length of time as 90s, 15m or 2h")
+    return found
+
+
+def length(text: str) -> float | None:
+    """A length of time in seconds: `90`, `90s`, `1.5h`; None where the text is none."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
     try:
-        length = float(number) * unit
+        found = float(number) * unit
     except ValueError:
-        length = -1
-    if not 0 <= length < float("inf"):
-        raise Misuse(f"--timeout {text}: write a length of time as 90s, 15m or 2h")
-    return length
+        return None
+    return found if 0 <= found < float("inf") else None

@@ -98,3 +98,16 @@ def replica_count(job: Json) -> int:
 def pool_count(pool: Json) -> int:
     """An empty pool only holds its place; one that names no count has one replica."""
     return int(pool.get("replicaCount") or (1 if pool else 0))
+
+
+def progress(told: Json) -> str:
+    """`3/100 (3%), 2m left`, or as much of it as is known."""
+    if told.get("step") is None:
+        return ""
+    text = f"{told['step']:.9g}"
+    if told.get("total") is not None:
+        text += f"/{told['total']:.9g}"
+    if told.get("fraction") is not None:
+        text += f" ({told['fraction'] * 100:.0f}%)"
+    left = str(told.get("timeLeft") or "").removesuffix("s")
+    return f"{text}, {span(timedelta(seconds=float(left)))} left" if left else text

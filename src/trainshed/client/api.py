@@ -17,6 +17,7 @@ FINAL = frozenset(
     {"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
     | {"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
 )
+PAGE = 500  # jobs asked for at a time
 WAIT = 30.0  # seconds the server holds one wait open
 PATIENCE = 60.0  # seconds a follower goes on trying to reach a server that went away
 
@@ -73,25 +74,38 @@ class Client:
             body["labels"] = dict(labels)
         return self.create(body, key=key)
 
-    def create(self, body: Json, *, key: str | None = None) -> Json:
-        """As `submit`, with the whole CustomJob as the caller wrote it."""
+    def create(self, body: Json, *, key: str | None = None, parent: str = "") -> Json:
+        """As `submit`, with the whole CustomJob as the caller wrote it.
+
+        `parent` (projects/P/locations/L) is where to, if not into this client's own.
+        """
         if key is None:
             import uuid
 
             key = str(uuid.uuid4())
         headers = {"Idempotency-Key": key}
-        return self._connection.request("POST", self._parent(), body, headers=headers, repeatable=True)
+        path = f"/v1/{quote(parent)}/customJobs" if parent else self._parent()
+        return self._connection.request("POST", path, body, headers=headers, repeatable=True)
 
     def get(self, job: str) -> Json:
         return self._connection.request("GET", self._path(job))
 
     def jobs(
-        self, *, filter: str = "", order_by: str = "", limit: int | None = None, location: str | None = None
+        self,
+        *,
+        filter: str = "",
+        order_by: str = "",
+        limit: int | None = None,
+        location: str | None = None,
+        view: str = "",
     ) -> Iterator[Json]:
-        """Jobs, newest first unless `order_by` says otherwise; pages are fetched as they are needed."""
-        asked = {"filter": filter, "orderBy": order_by, "pageToken": ""}
+        """Jobs, newest first unless `order_by` says otherwise; pages are fetched as they are needed.
+
+        With view="trainshed" each job that waits has the field `waiting`: reason, message, remedy.
+        """
+        asked = {"filter": filter, "orderBy": order_by, "view": view, "pageToken": ""}
         while limit is None or limit > 0:
-            size = 100 if limit is None else min(100, limit)
+            size = PAGE if limit is None else min(PAGE, limit)
             page = self._connection.request(
                 "GET", self._parent(location) + _query({"pageSize": size, **asked})
             )
@@ -111,6 +125,28 @@ class Client:
     def status(self, job: str) -> Json:
         """Everything known of a job: why it waits, each replica, what was cut, why it failed."""
         return self._connection.request("GET", self._path(job) + ":status")
+
+    def environment(self, job: str, task: str | None = None) -> list[Json]:
+        """The variables of each replica of an admitted job, or of one: [{task, environment}]."""
+        answer = self._connection.request("GET", f"{self._path(job)}:environment{_query({'task': task})}")
+        return answer.get("replicas", [])
+
+    def why(self, job: str) -> Json:
+        """Why a job stands where it stands, what would start it now, and when it may start."""
+        return self._connection.request("GET", self._path(job) + ":why")
+
+    def explain(self, body: Json) -> Json:
+        """As `create`, but nothing is kept: whether the job would be accepted, and would wait, and why."""
+        return self._connection.request("POST", f"{self._parent()}:explain", body, repeatable=True)
+
+    def metrics(self, job: str, *, window: float = 600, step: float = 0) -> Json:
+        """What a job used in its last `window` seconds, a point every `step` of them; and its progress."""
+        asked = {"window": f"{window:.3f}s", "step": f"{step:.3f}s"}
+        return self._connection.request("GET", f"{self._path(job)}:metrics{_query(asked)}")
+
+    def usage(self, location: str | None = None) -> Json:
+        """Every job that runs now, with the last minute of what it used and its progress."""
+        return self._connection.request("GET", f"{self._parent(location)}:usage")
 
     def events(self, job: str) -> list[Json]:
         answer = self._connection.request("GET", self._path(job) + ":events")
@@ -143,12 +179,14 @@ class Client:
         task: str | None = None,
         attempt: int | None = None,
         limit: int | None = None,
+        since: str | None = None,
     ) -> Iterator[Json]:
         """Log lines, oldest first, or the last `limit` of them; with `follow` until the job has ended.
 
-        A stream that breaks off is resumed with no line lost or doubled.
+        `since` is a time, or a number of seconds back from now such as "600s". A stream that breaks off is
+        resumed with no line lost or doubled.
         """
-        chosen = {"task": task, "attempt": attempt}
+        chosen = {"task": task, "attempt": attempt, "since": since}
         if not follow:
             yield from self._resumed(job, {**chosen, "limit": limit})
             return

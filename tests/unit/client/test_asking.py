@@ -177,3 +177,21 @@ def test_waiting_outlasts_a_server_that_hangs_up(script: Script, client: Client)
 
     script.answer = answer
     assert client.wait("7")["state"] == "JOB_STATE_FAILED"
+
+
+def test_our_own_view_of_a_list_is_asked_for_by_name(script: Script, client: Client) -> None:
+    assert list(client.jobs(view="trainshed", limit=7)) == []
+    assert script.paths() == ["GET /v1/projects/p/locations/l/customJobs?pageSize=7&view=trainshed"]
+
+
+def test_the_environment_is_asked_for_all_replicas_or_for_one(script: Script, client: Client) -> None:
+    script.answer = lambda asked, handler: (200, {"replicas": [{"task": "workerpool0-0"}]})
+    assert client.environment("7") == [{"task": "workerpool0-0"}]
+    client.environment("7", "workerpool0-0")
+    path = f"GET /v1/{NAME}:environment"
+    assert script.paths() == [path, f"{path}?task=workerpool0-0"]
+
+
+def test_a_job_may_be_created_beside_another_wherever_that_is(script: Script, client: Client) -> None:
+    client.create({"displayName": "x"}, parent="projects/p2/locations/l2")
+    assert script.paths() == ["POST /v1/projects/p2/locations/l2/customJobs"]

@@ -1,0 +1,96 @@
+"""The flags every command here takes, and how the server's refusal reads under gcloud's name."""
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from trainshed.cli.ai.grammar import Refusal
+from trainshed.cli.options import explain
+from trainshed.client import ApiError, Client, ClientError, Target, discover
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*")  # names of projects and regions have no capitals
+
+# gcloud takes these with every command. They steer gcloud itself, so that here there is nothing to do.
+_VALUES = ("--account", "--billing-project", "--configuration", "--trace-token", "--verbosity")
+_SWITCHES = (
+    ("-q", "--quiet"),
+    ("--log-http/--no-log-http",),
+    ("--user-output-enabled/--no-user-output-enabled",),
+)
+
+formatted = click.option(
+    "--format",
+    "form",
+    metavar="FORMAT",
+    help="json, yaml, value(KEY,...), csv(KEY,...), table(KEY,...) or none.",
+)
+
+
+def spoken(function: Callable[Concatenate[Client, P], R]) -> Callable[..., R]:
+    """Gives a command gcloud's common flags, and a Client of the project and region they name."""
+
+    @click.option(
+        "--project", metavar="PROJECT_ID", help="The project. [default: TRAINSHED_PROJECT or gcloud's]"
+    )
+    @click.option("--region", metavar="REGION", help="The region. [default: TRAINSHED_LOCATION or gcloud's]")
+    @click.option("--url", metavar="URL", help="The server's address. [default: the one running here]")
+    @click.pass_context
+    @functools.wraps(function)
+    def wrapped(
+        ctx: click.Context,
+        project: str | None,
+        region: str | None,
+        url: str | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> R:
+        try:
+            target = _target(project, region, url)
+        except ClientError as error:
+            raise Refusal(ctx.command_path, str(error)) from error
+        try:
+            with Client.of(target) as client:
+                return function(client, *args, **kwargs)
+        except ClientError as error:
+            raise refusal(ctx.command_path, error, target) from error
+
+    command: Callable[..., R] = wrapped
+    for flag in _VALUES:
+        command = click.option(flag, hidden=True, expose_value=False)(command)
+    for names in _SWITCHES:
+        command = click.option(*names, is_flag=True, hidden=True, expose_value=False)(command)
+    return command
+
+
+def _target(project: str | None, region: str | None, url: str | None) -> Target:
+    """Printed commands say --project=PROJECT_ID. The real gcloud refuses that; we know what is meant."""
+    given = {"project": project, "region": region}
+    vague = {name: text for name, text in given.items() if text and PLACEHOLDER.fullmatch(text)}
+    plain = {name: None if name in vague else text for name, text in given.items()}
+    target = discover(url=url, project=plain["project"], location=plain["region"])
+    taken = {"project": target.project, "region": target.location}
+    for name, text in vague.items():
+        click.echo(f"note: --{name}={text} is a placeholder; the {name} is {taken[name]}.", err=True)
+    return target
+
+
+def refusal(path: str, error: ClientError, target: Target) -> Refusal:
+    """The error as gcloud prints it: the status and message, and below them the violations as YAML."""
+    if not isinstance(error, ApiError):
+        told = explain(error, target)
+        return Refusal(path, told.message, told.details)
+    message = f"{error.status}: {error.message}"
+    if error.code in (401, 403):
+        return Refusal(path, message, explain(error, target).details)
+    if not error.violations:
+        return Refusal(path, message)
+    from trainshed.cli.ai.output import yaml_text
+
+    found = [{"description": one.description, "field": one.field} for one in error.violations]
+    return Refusal(path, message, yaml_text([{"fieldViolations": found}]).splitlines())

@@ -1,0 +1,107 @@
+"""What `create` was asked for: flags and file together, as the CustomJob to send. Pure.
+
+As with gcloud, pools given as flags take the place of all the file's, and what a flag says wins over the
+file. Beyond gcloud: the file may be a whole job, {displayName, jobSpec}, and its name is then the job's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+from trainshed.cli.ai.grammar import Misspelt
+from trainshed.cli.ai.listing import pairs, words
+from trainshed.cli.ai.pools import Program, pools
+from trainshed.cli.failure import Failure
+from trainshed.cli.job_file import JobFile, folded
+from trainshed.client import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """An encryption key: whole, or in parts that project and region complete."""
+
+    key: str | None = None
+    keyring: str | None = None
+    location: str | None = None
+    project: str | None = None
+
+    def name(self, project: str, region: str) -> str:
+        if not self.key or "/" in self.key:
+            return self.key or ""
+        if not self.keyring:
+            raise Misspelt("--kms-key", "needs --kms-keyring, or a full name projects/…/cryptoKeys/KEY")
+        place = f"projects/{self.project or project}/locations/{self.location or region}"
+        return f"{place}/keyRings/{self.keyring}/cryptoKeys/{self.key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    display_name: str | None = None
+    pool_specs: Sequence[str] = ()
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    python_package_uris: Sequence[str] = ()
+    labels: Sequence[str] = ()
+    kms: Key = field(default_factory=Key)
+    network: str | None = None
+    service_account: str | None = None
+    persistent_resource_id: str | None = None
+    enable_web_access: bool | None = None
+    enable_dashboard_access: bool | None = None
+
+    def body(self, file: JobFile | None, parent: tuple[str, str], now: datetime) -> Json:
+        """The job to send. `parent` is (project, region)."""
+        body = dict(file.body) if file else {}
+        spec = self._spec(body.get("jobSpec"), file.name if file else "")
+        body |= {"displayName": self._name(body, now), "jobSpec": spec}
+        labels: dict[str, str] = {}
+        for text in self.labels:
+            labels |= pairs(text, "--labels")
+        if labels:
+            kept = body.get("labels")
+            body["labels"] = {**(cast(Json, kept) if isinstance(kept, dict) else {}), **labels}
+        if key := self.kms.name(*parent):
+            body["encryptionSpec"] = {"kmsKeyName": key}
+        return body
+
+    def _name(self, body: Json, now: datetime) -> str:
+        return self.display_name or body.get("displayName") or f"custom-job-{now:%Y%m%d-%H%M%S}"
+
+    def _spec(self, said: object, name: str) -> Json:
+        if said is not None and not isinstance(said, dict):
+            raise Failure(f"{name}: jobSpec must hold the fields of a job, such as workerPoolSpecs")
+        spec = cast(Json, said or {})
+        given: Json = {
+            "network": self.network,
+            "serviceAccount": self.service_account,
+            "persistentResourceId": self.persistent_resource_id,
+            "enableWebAccess": self.enable_web_access,
+            "enableDashboardAccess": self.enable_dashboard_access,
+        }
+        if self.pool_specs:
+            given["workerPoolSpecs"] = pools(self.pool_specs, self._program())
+        given = {field: value for field, value in given.items() if value is not None}
+        replaced = set(map(folded, given))
+        return {**{field: value for field, value in spec.items() if folded(field) not in replaced}, **given}
+
+    def _program(self) -> Program:
+        return Program(
+            command=_all(self.command, "--command"),
+            args=_all(self.args, "--args"),
+            packages=_all(self.python_package_uris, "--python-package-uris"),
+        )
+
+    @property
+    def unused(self) -> list[str]:
+        """The flags that speak of pools given as flags, where none is."""
+        named = {
+            "--command": self.command,
+            "--args": self.args,
+            "--python-package-uris": self.python_package_uris,
+        }
+        return [flag for flag, texts in named.items() if texts and not self.pool_specs]
+
+
+def _all(texts: Sequence[str], flag: str) -> list[str]:
+    return [word for text in texts for word in words(text, flag)]

@@ -1,0 +1,39 @@
+"""What the shell offers behind a command when Tab is pressed: the jobs there are, by id and by name.
+
+Nothing may be printed and nothing may fail here: a shell in the middle of a line has no place for either.
+"""
+
+from typing import Any
+
+import click
+
+OFFERED = 100  # the latest jobs
+
+
+def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    from trainshed.cli import words
+    from trainshed.client import Client, ClientError, discover
+
+    given = ctx.params
+    taken = set(given.get(param.name or "") or ()) if param.nargs != 1 else set[str]()
+    try:
+        place = given.get("location") or given.get("region")
+        target = discover(url=given.get("url"), project=given.get("project"), location=place)
+        with Client.of(target, pauses=()) as client:
+            found = list(client.jobs(limit=OFFERED))
+    except ClientError:
+        return []
+    items: dict[str, Any] = {}
+    for job in found:
+        identity, name, state = (
+            words.identity(job),
+            str(job.get("displayName", "")),
+            words.state(job.get("state")),
+        )
+        if identity.startswith(incomplete):
+            items.setdefault(identity, CompletionItem(identity, help=f"{name} {state}"))
+        elif incomplete and name.startswith(incomplete):
+            items.setdefault(name, CompletionItem(name, help=f"{identity} {state}"))
+    return [item for value, item in items.items() if value not in taken]
