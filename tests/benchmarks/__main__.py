@@ -1,9 +1,9 @@
-"""Measure, and print the table: python -m tests.benchmarks [start many reduce flood follow idle list]."""
+"""Measure, and print the table: python -m tests.benchmarks [start many reduce flood … list command]."""
 
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import printing, reducing, resting, starting
+from tests.benchmarks import commanding, printing, reducing, resting, starting
 from tests.benchmarks.row import Row, table
 
 BENCHES: dict[str, Callable[[], list[Row]]] = {
@@ -13,7 +13,9 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "flood": lambda: [printing.flood(buffered=False), printing.flood(buffered=True)],
     "follow": lambda: [printing.follower()],
     "idle": resting.idle,
+    "look": lambda: [resting.looking_on()],
     "list": resting.long_list,
+    "command": commanding.command_line,
 }
 
 

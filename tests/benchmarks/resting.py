@@ -1,4 +1,4 @@
-"""What a server costs when nothing happens: time to be ready, memory, CPU; and lists of many jobs."""
+"""What a server costs when nothing happens: time to be ready, memory, CPU; looking on; lists of many jobs."""
 
 import asyncio
 import http.client
@@ -10,12 +10,14 @@ from pathlib import Path
 from statistics import median
 
 from tests.benchmarks.row import Row, ms
-from tests.live import JOBS, LiveServer
+from tests.live import JOBS, LiveServer, pool
 from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
 from trainshed.store.sql import SqlStore
 
 JOBS_KEPT = 100_000
 WATCHED = 10.0  # seconds
+LOOKED_ON = 20.0  # seconds
+REPLICAS = 20
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,6 +43,43 @@ def idle() -> list[Row]:
         Row(what="idle memory", floor="-", ours=f"{memory:.0f} MB", value=memory, goal=90, unit="MB"),
         Row(what="idle CPU", floor="-", ours=f"{share:.2f} %", value=share, goal=0.3, unit="%"),
     ]
+
+
+def looking_on() -> Row:
+    """The server's CPU beside replicas that do nothing, less what it takes idle."""
+    with LiveServer("--cpus", "64", "--memory", "400GiB") as server:
+        server.wait(server.submit(["python", "-c", "pass"]))
+        time.sleep(3)
+        idle = _share(server)
+        sleeping = pool(["sleep", "1000"], replicas=REPLICAS, machine="n1-standard-1")
+        job = server.submit(pools=[sleeping])
+        server.wait_for(job, ["JOB_STATE_RUNNING"])
+        time.sleep(3)
+        busy = _share(server)
+        told = server.get(f"/v1/{job}:metrics", window="30s")
+        assert sum(one["name"] == "cpu" for one in told["series"]) == REPLICAS
+        server.cancel(job)
+    return Row(
+        what=f"metrics of {REPLICAS} replicas, CPU",
+        floor=f"{idle:.2f} % idle",
+        ours=f"{busy:.2f} %",
+        value=busy - idle,
+        goal=0.5,
+        unit="%",
+    )
+
+
+def _share(server: LiveServer) -> float:
+    """Per cent of a core the server takes, by its own account, which is finer than the kernel's ticks."""
+
+    def spent() -> float:
+        text = server.request("GET", "/metrics").body.decode()
+        return float(text.split("\nprocess_cpu_seconds_total ")[1].split()[0])
+
+    spent()
+    before = spent()
+    time.sleep(LOOKED_ON)
+    return (spent() - before) / LOOKED_ON * 100
 
 
 def long_list() -> list[Row]:
