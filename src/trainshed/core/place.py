@@ -1,7 +1,7 @@
 """Where replicas go: a gang's demand, what is left of the nodes, and a place for every replica or none."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainshed.core.fleet import Fit, Node, Placement
 from trainshed.core.job import JobSpec
@@ -27,9 +27,11 @@ class Amount:
     cpus: float = 0
     memory: int = 0
     gpus: int = 0
+    names_gpus: bool = field(default=False, compare=False)  # say "0 GPUs" too: there are some
 
     def __str__(self) -> str:
-        gpus = f", {self.gpus} GPU{'s' if self.gpus != 1 else ''}" if self.gpus else ""
+        named = self.gpus or self.names_gpus
+        gpus = f", {self.gpus} GPU{'s' if self.gpus != 1 else ''}" if named else ""
         return f"{self.cpus:g} CPU{'s' if self.cpus != 1 else ''}, {self.memory / GIB:.1f} GiB{gpus}"
 
 
@@ -80,6 +82,7 @@ class Room:
             sum(max(0.0, c) for c in self.cpus.values()),
             sum(max(0, m) for m in self.memory.values()),
             sum(len(g) for g in self.gpus.values()),
+            names_gpus=any(node.gpus for node in self.nodes.values()),
         )
 
     def take(self, placements: Iterable[Placement]) -> None:

@@ -54,6 +54,13 @@ def test_a_gang_is_admitted_whole_or_not_at_all():
     assert why(verdict).reason is Reason.WAITS_FOR_CAPACITY
 
 
+def test_a_job_that_waits_for_a_gpu_is_told_that_none_is_free():
+    job = a_job(a_pool(gpus=1))
+    held = (a_holder(gpus=["0"], until=at(60)),)
+    message = why(answers([job], nodes=(a_node(gpus=["0"]),), held=held)["1"]).message
+    assert "free are 7 CPUs, 31.0 GiB, 0 GPUs of 8 CPUs, 32.0 GiB, 1 GPU" in message
+
+
 def test_the_older_goes_first():
     verdicts = answers([a_waiting("young", 8, age=1), a_waiting("old", 8, age=2)])
     assert let_in(verdicts) == ["old"]
