@@ -107,10 +107,11 @@ def _contents(paths: Sequence[Path]) -> list[bytes]:
 def read_file(data: bytes, until: float = math.inf) -> Iterator[Row]:
     whole = len(data) - len(data) % _POINT.size
     for at, series, value in _POINT.iter_unpack(memoryview(data)[:whole]):
+        if not (0 < at < _NEVER and math.isfinite(value)):
+            continue  # damaged: it says nothing about those behind it
         if at > until:
             return
-        if 0 < at < _NEVER and math.isfinite(value):
-            yield at, series, value
+        yield at, series, value
 
 
 def _place(data: bytes, since: float) -> int:
