@@ -1,11 +1,9 @@
 """PostgreSQL keeps the store's promises, and the store survives its restart."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from tests.contracts.postgres import Server, postgres
-from tests.contracts.store import DurableStoreContract, Reopen
+from tests.contracts.sql_store import SqlStoreContract
 from tests.contracts.store_values import RUNNING, a_job, an_event
 from trainshed.core.errors import Unavailable
 from trainshed.core.ports import Store
@@ -15,32 +13,10 @@ pytestmark = pytest.mark.needs_postgres
 __all__ = ["postgres"]
 
 
-class TestPostgresStore(DurableStoreContract):
+class TestPostgresStore(SqlStoreContract):
     @pytest.fixture
     def url(self, postgres: Server) -> str:
         return postgres.new_database()
-
-    @pytest.fixture
-    async def opened(self) -> AsyncIterator[list[SqlStore]]:
-        stores: list[SqlStore] = []
-        yield stores
-        for store in stores:
-            await store.close()
-
-    @pytest.fixture
-    async def reopen(self, url: str, opened: list[SqlStore]) -> Reopen:
-        async def again() -> Store:
-            for store in opened:
-                await store.close()
-            opened.append(SqlStore(url))
-            await opened[-1].start()
-            return opened[-1]
-
-        return again
-
-    @pytest.fixture
-    async def store(self, reopen: Reopen) -> Store:
-        return await reopen()
 
     async def test_a_restart_of_the_database_is_not_noticed_between_two_requests(
         self, store: Store, postgres: Server

@@ -4,7 +4,7 @@ Kept this small so that another door (gRPC, transcoded) can make the same calls.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from trainshed.core.errors import Invalid, Violation
@@ -70,4 +70,3 @@ class Method:
     path: str
     handler: Handler
     is_open: bool = False  # reachable without a token
-    documentation: str = field(default="")
