@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from tests.contracts.store_values import RUNNING, a_job, an_event, ended
 from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.query import JobQuery
-from trainshed.store import SqlStore
+from trainshed.store import SqlStore, writer
 
 Damage = Callable[[Path], None]
 
@@ -221,7 +221,7 @@ async def test_a_full_disk_refuses_writes_and_it_goes_on_once_there_is_space(tmp
 async def test_a_commit_that_broke_off_but_happened_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = sqlalchemy.Connection.commit
+    commit = writer.commit
 
     def breaks_off(connection: sqlalchemy.Connection) -> None:
         commit(connection)
@@ -230,7 +230,7 @@ async def test_a_commit_that_broke_off_but_happened_is_found_out(
     async with opened(tmp_path / "jobs.db") as store:
         job = await store.insert(a_job(1), ())
         with monkeypatch.context() as patch:
-            patch.setattr(sqlalchemy.Connection, "commit", breaks_off)
+            patch.setattr(writer, "commit", breaks_off)
             with pytest.raises(Unavailable, match="the line went dead"):
                 await store.write(job, RUNNING)
         current = await store.load(job.id)

@@ -40,6 +40,11 @@ class Decoded:
             self._jobs.move_to_end(job)
             return entry[0]
 
+    def latest(self, job: str) -> Job | None:
+        """The entry of any version: an answer only where the caller puts in every version there is."""
+        entry = self._jobs.get(job)
+        return None if entry is None else entry[0]
+
     def put(self, job: Job) -> None:
         size = weight(job)
         with self._lock:

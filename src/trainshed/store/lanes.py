@@ -20,6 +20,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from trainshed.core.errors import Invalid, TrainshedError, Unavailable
 from trainshed.store.database import Database, discard
+from trainshed.store.prepared import commit
 
 T = TypeVar("T")
 
@@ -126,7 +127,7 @@ class Readers(Lane):
                     connection = connection or self._database.connect(writing=False)
                     with work:
                         work.value = work.run(connection)
-                    connection.commit()
+                    commit(connection)
                     break
                 except TrainshedError as error:
                     work.error = error

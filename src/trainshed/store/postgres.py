@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from trainshed.core.errors import Unavailable
 from trainshed.store.database import discard
+from trainshed.store.prepared import drive
 
 LOCK = 0x747261696E  # any number nobody else uses for an advisory lock in the same database
 PATIENCE = 5.0  # seconds PostgreSQL may need to notice that an earlier server's connection is gone
@@ -64,7 +65,7 @@ class PostgresDatabase:
     def begin(self, connection: Connection, *, flush: bool = True) -> None:
         """psycopg begins by itself with the first statement."""
         if not flush:
-            connection.exec_driver_sql("SET LOCAL synchronous_commit TO OFF")
+            drive(connection, "SET LOCAL synchronous_commit TO OFF")
 
     def explain(self, error: DBAPIError) -> Unavailable:
         reason = str(error.orig).strip().partition("\n")[0].rstrip(".")

@@ -15,6 +15,7 @@ from trainshed.core.query import JobQuery
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import write_time
 from trainshed.store.conditions import to_sql
+from trainshed.store.prepared import Prepared
 from trainshed.store.rows import (
     EVENT_COLUMNS,
     JOB_COLUMNS,
@@ -27,9 +28,11 @@ from trainshed.store.tables import events, jobs, operations
 
 _ACTIVE = [state.value for state in JobState if state not in FINAL]
 
-_job_by_id = select(*JOB_COLUMNS).where(jobs.c.id == bindparam("job"))
-_job_by_key = select(*JOB_COLUMNS).where(
-    jobs.c.project == bindparam("project"), jobs.c.idempotency_key == bindparam("key")
+_job_by_id = Prepared(select(*JOB_COLUMNS).where(jobs.c.id == bindparam("job")))
+_job_by_key = Prepared(
+    select(*JOB_COLUMNS).where(
+        jobs.c.project == bindparam("project"), jobs.c.idempotency_key == bindparam("key")
+    )
 )
 _active = select(*JOB_COLUMNS).where(jobs.c.state.in_(_ACTIVE)).order_by(jobs.c.created_at, jobs.c.id)
 _events = (
@@ -44,12 +47,12 @@ _counts = select(jobs.c.state, func.count()).group_by(jobs.c.state)
 
 
 def job_by_id(connection: Connection, job: str, decoded: Decoded) -> Job | None:
-    row = connection.execute(_job_by_id, {"job": job}).one_or_none()
+    row = _job_by_id.run(connection, {"job": job}).fetchone()
     return None if row is None else to_job(row, decoded)
 
 
 def job_by_key(connection: Connection, project: str, key: str, decoded: Decoded) -> Job | None:
-    row = connection.execute(_job_by_key, {"project": project, "key": key}).one_or_none()
+    row = _job_by_key.run(connection, {"project": project, "key": key}).fetchone()
     return None if row is None else to_job(row, decoded)
 
 

@@ -1,9 +1,9 @@
 """The store on SQL: every promise of `core.ports.Store`, on SQLite by default and PostgreSQL by URL.
 
-All writes go through one thread, all reads through a few (`lanes`, `writer`). The jobs that are not final
-are kept in memory as last committed, so that the loop reads them for nothing; this is sound because this
-server is the only writer, and the version is checked in SQL all the same. Finished jobs are read when
-asked for and never pile up.
+All writes go through one thread, all reads through a few (`lanes`, `writer`). The jobs that are not final,
+and the few that have just ended, are kept in memory as last committed, so that the loop and those who waited
+read them for nothing; this is sound because this server is the only writer, and the version is checked in SQL
+all the same. Other finished jobs are read when asked for and never pile up.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from trainshed.store.postgres import PostgresDatabase
 from trainshed.store.sqlite import BUSY, SqliteDatabase
 from trainshed.store.writer import Writer
 
+JUST_ENDED = 400_000  # roughly bytes
 READERS = 2  # one long listing does not hold up a short question
 
 
@@ -41,6 +42,7 @@ class SqlStore:
         self._database = open_database(url, busy)
         self._decoded = Decoded()
         self._active: dict[str, Job] = {}
+        self._ended = Decoded(JUST_ENDED)  # the last ones: those who waited for them ask now
         self._doubtful = False  # a commit failed half-way: memory may be behind the database
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -83,7 +85,7 @@ class SqlStore:
         return found
 
     async def load(self, job: str) -> Job | None:
-        known = self._active.get(job)
+        known = self._active.get(job) or self._ended.latest(job)
         if known is not None and not self._doubtful:
             return known
         return await self._read(lambda connection: reads.job_by_id(connection, job, self._decoded))
@@ -158,12 +160,14 @@ class SqlStore:
     def _remember(self, job: Job) -> None:
         if job.is_final:
             self._active.pop(job.id, None)
+            self._ended.put(job)
             self._decoded.put(job)
         else:
             self._active[job.id] = job
 
     def _forget(self, job: str) -> None:
         self._active.pop(job, None)
+        self._ended.drop(job)
         self._decoded.drop(job)
 
     def _doubt(self) -> None:

@@ -18,6 +18,7 @@ from trainshed.core.errors import Unavailable
 from trainshed.store.damage import check_content, check_file, damaged
 from trainshed.store.database import discard
 from trainshed.store.lock import FileLock
+from trainshed.store.prepared import drive
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +76,10 @@ class SqliteDatabase:
 
     def begin(self, connection: Connection, *, flush: bool = True) -> None:
         if flush is not self._flushes:
-            connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
-            connection.commit()
+            drive(connection, f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
             self._flushes = flush
         # Immediate: take the write lock now and wait for it here, not in the middle of the work.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        drive(connection, "BEGIN IMMEDIATE")
 
     def explain(self, error: DBAPIError) -> Unavailable:
         name = getattr(error.orig, "sqlite_errorname", None) or ""

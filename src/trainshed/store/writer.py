@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from trainshed.core.errors import TrainshedError
 from trainshed.store.database import Database, discard
 from trainshed.store.lanes import Lane, Work
+from trainshed.store.prepared import commit, drive, rollback
 
 MOST = 64  # pieces in one transaction: enough to hide the cost of a sync, few enough to keep the wait short
 
@@ -79,19 +80,18 @@ class Writer(Lane):
             with batch[0]:
                 batch[0].value = batch[0].run(connection)
             if batch[0].error is not None:
-                connection.rollback()
+                rollback(connection)
                 return
         else:
             for work in batch:
-                savepoint = connection.begin_nested()
+                drive(connection, "SAVEPOINT piece")
                 with work:
                     work.value = work.run(connection)
-                if work.error is None:
-                    savepoint.commit()
-                else:
-                    savepoint.rollback()
+                if work.error is not None:
+                    drive(connection, "ROLLBACK TO SAVEPOINT piece")
+                drive(connection, "RELEASE SAVEPOINT piece")
         self._committing = True
-        connection.commit()
+        commit(connection)
         self._committing = False
 
     def _settle(self, batch: list[Work[Any]], doubt: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy.exc import IntegrityError
 
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
@@ -17,15 +17,16 @@ from trainshed.core.ports import Operation
 from trainshed.store import reads
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dumps, loads
+from trainshed.store.prepared import Prepared
 from trainshed.store.rows import event_values, job_values, operation_values, status_values
 from trainshed.store.tables import events, jobs, operations
 
-_insert_job = insert(jobs)
-_update_status = (
+_insert_job = Prepared(insert(jobs), jobs.c.keys())
+_update_status = Prepared(
     update(jobs)
     .where(jobs.c.id == bindparam("of_job"), jobs.c.version == bindparam("of_version"))
     .values({name: bindparam(name) for name in ("state", "updated_at", "started_at", "ended_at", "status")})
-    .values(version=jobs.c.version + 1)
+    .values(version=jobs.c.version + literal_column("1"))
 )
 _delete_job = delete(jobs).where(jobs.c.id == bindparam("of_job"), jobs.c.version == bindparam("of_version"))
 _delete_events = delete(events).where(events.c.job_id == bindparam("of_job"))
@@ -35,11 +36,14 @@ _version = select(jobs.c.version).where(jobs.c.id == bindparam("of_job"))
 _earlier = events.alias("earlier")
 # The next number is found within the insert: no second question, and no counter to keep in step.
 _next = (
-    select(func.coalesce(func.max(_earlier.c.sequence), 0) + 1)
+    select(func.coalesce(func.max(_earlier.c.sequence), literal_column("0")) + literal_column("1"))
     .where(_earlier.c.job_id == bindparam("of_job"))
     .scalar_subquery()
 )
-_insert_event = insert(events).values(sequence=_next)
+_insert_event = Prepared(
+    insert(events).values(sequence=_next),
+    [column.name for column in events.c if column is not events.c.sequence],
+)
 
 
 def insert_job(connection: Connection, job: Job, given: Sequence[Event], key: str, decoded: Decoded) -> Job:
@@ -48,7 +52,7 @@ def insert_job(connection: Connection, job: Job, given: Sequence[Event], key: st
         if earlier is not None:
             return _same_request(earlier, job, key)
     try:
-        connection.execute(_insert_job, job_values(job, key))
+        _insert_job.run(connection, job_values(job, key))
     except IntegrityError as error:
         raise AlreadyExists(f"A job with the id {job.id} exists already.") from error
     _insert_events(connection, job.id, given)
@@ -57,7 +61,7 @@ def insert_job(connection: Connection, job: Job, given: Sequence[Event], key: st
 
 def update_status(connection: Connection, job: Job, status: Status, given: Sequence[Event]) -> Job:
     values = status_values(job, status) | {"of_job": job.id, "of_version": job.version}
-    if connection.execute(_update_status, values).rowcount != 1:
+    if _update_status.run(connection, values).rowcount != 1:
         raise _changed(connection, job) or Conflict(f"Job {job.id} has been deleted meanwhile.")
     _insert_events(connection, job.id, given)
     return replace(job, status=status, version=job.version + 1)
@@ -77,9 +81,9 @@ def delete_job(connection: Connection, job: Job, operation: Operation) -> None:
 
 
 def _insert_events(connection: Connection, job: str, given: Sequence[Event]) -> None:
-    if given:
-        # Done in order, so each finds the number after the one before.
-        connection.execute(_insert_event, [values | {"of_job": job} for values in event_values(job, given)])
+    # In order, so each finds the number after the one before.
+    for values in event_values(job, given):
+        _insert_event.run(connection, values | {"of_job": job})
 
 
 def _same_request(earlier: Job, job: Job, key: str) -> Job:

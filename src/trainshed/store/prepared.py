@@ -1,0 +1,79 @@
+"""Statements compiled once and handed straight to the driver.
+
+SQLAlchemy writes the SQL, once for each dialect; what it does around each call (contexts, results, events)
+costs several times the statement itself, and a job is written four times in its life. For the few hot
+statements only: everything else goes the usual way, on the same connection. Errors leave here as
+SQLAlchemy's, so that callers need not know which way a statement went.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import ClauseElement, Connection
+from sqlalchemy.exc import DBAPIError
+
+
+class Prepared:
+    """One statement. Its values are given by name, whatever the driver wants."""
+
+    def __init__(self, statement: ClauseElement, names: Sequence[str] | None = None) -> None:
+        self._statement = statement
+        self._names = None if names is None else list(names)  # of the columns, for an insert
+        self._texts: dict[str, tuple[str, Sequence[str] | None]] = {}
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> Any:
+        """Execute it once; the driver's cursor."""
+        text, order = self._text(connection)
+        given = values if order is None else [values[name] for name in order]
+        return drive(connection, text, given)
+
+    def _text(self, connection: Connection) -> tuple[str, Sequence[str] | None]:
+        known = self._texts.get(connection.dialect.name)
+        if known is None:
+            compiled = self._statement.compile(dialect=connection.dialect, column_keys=self._names)
+            order = getattr(compiled, "positiontup", None)
+            known = self._texts[connection.dialect.name] = (str(compiled), order)
+        return known
+
+
+def drive(connection: Connection, text: str, values: Any = ()) -> Any:
+    """Execute the driver's own SQL; the driver's cursor."""
+    with _told(connection, text):
+        cursor = _raw(connection).cursor()
+        cursor.execute(text, values)
+        return cursor
+
+
+def commit(connection: Connection) -> None:
+    """Commit what either way has begun."""
+    if connection.in_transaction():
+        connection.commit()
+        return
+    with _told(connection, "COMMIT"):
+        _raw(connection).commit()
+
+
+def rollback(connection: Connection) -> None:
+    if connection.in_transaction():
+        connection.rollback()
+        return
+    with _told(connection, "ROLLBACK"):
+        _raw(connection).rollback()
+
+
+def _raw(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
+
+
+@contextmanager
+def _told(connection: Connection, text: str) -> Generator[None]:
+    dialect = connection.dialect
+    driver: Any = dialect.loaded_dbapi
+    try:
+        yield
+    except driver.Error as error:
+        lost = dialect.is_disconnect(error, _raw(connection), None)
+        raise DBAPIError.instance(  # pyright: ignore[reportCallIssue]
+            text, None, error, driver.Error, connection_invalidated=lost, dialect=dialect
+        ) from error
