@@ -33,6 +33,7 @@ from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.store import MemoryStore
 
 CPUS = 4.0
+PATIENCE = seconds(0.04)  # as the server: what ends at once is written once
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,9 @@ class Shed:
     def _start_server(self) -> None:
         self.backend = WatchedBackend(self.machine, self.trouble)
         self.connection = Connection(self.store, self.trouble)
-        self.engine = Engine(self.machine, cast("Store", self.connection), backend=self.backend)
+        self.engine = Engine(
+            self.machine, cast("Store", self.connection), backend=self.backend, patience=PATIENCE
+        )
 
     async def kill(self) -> None:
         """Nothing of the old server acts any more, but for a commit that was under way."""

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 MOST_TURNS = 20  # a job that still moves after that is taken up again after the others
 RETRY_LAUNCH = timedelta(seconds=5)
+SETTLE = timedelta(milliseconds=40)  # after its admission: what ends at once needs no two writes
 LATE = timedelta(seconds=0.1)  # how long a backend that does not show yet what it started is left alone
 
 
@@ -33,6 +34,7 @@ class JobLoop:
     hint_scheduler: Callable[[], None]
     rules: Callable[[], Rules] = Rules  # by which failures are judged
     collector: Collector | None = None  # looks at what replicas use
+    settle: timedelta = SETTLE
 
     async def turn(self, job_id: str) -> datetime | None:
         """Bring one job as far as it goes now; when to look again."""
@@ -62,13 +64,15 @@ class JobLoop:
                     return now + LATE
                 started = plan.actions
                 continue
+            flush = not _is_plain_to_see(plan)
+            if not flush and (later := (job.status.admitted_at or now) + self.settle) > now:
+                return min(later, plan.again_at or later)
             if plan.status.state.is_final:
                 # First: who hears of the end finds all of the output, even if this server dies in between.
                 finished = await self._finish(job)
             plan = await Reporter(self.logs, self.rules).explain(job, plan, seen)
             try:
                 status = replace(plan.status, updated_at=now)
-                flush = not _is_plain_to_see(plan)
                 written = await self.store.write(job, status, plan.events, flush=flush)
             except Conflict:
                 continue

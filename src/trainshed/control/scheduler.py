@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainshed.core.admit import Verdict, admit, is_waiting, snapshot_of
 from trainshed.core.errors import Conflict
@@ -10,6 +10,8 @@ from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit
 from trainshed.core.job import Job, JobState, planned_replicas
 from trainshed.core.ports import Backend, Clock, Store
+
+NOTED = timedelta(seconds=1)  # a shorter wait is not worth a line in the job's history
 
 
 @dataclass(slots=True)
@@ -21,6 +23,7 @@ class Scheduler:
     ring: Callable[[Job], None]
     hint: Callable[[], None]
     hint_job: Callable[[str], None]
+    noted: timedelta = NOTED
     waiting: dict[str, Waiting] = field(default_factory=dict[str, Waiting])
 
     def reason(self, job: str) -> Waiting | None:
@@ -41,12 +44,15 @@ class Scheduler:
         snapshot = snapshot_of(active, await self.backend.nodes(), self.fit, now)
         verdicts = admit(snapshot, queue, now)
         self.waiting = {v.job.id: v.waiting for v in verdicts if v.waiting is not None}
+        again_at: datetime | None = None
         for verdict in verdicts:
             if verdict.admission is not None:
                 await self._admit(verdict.job, verdict.admission, ports, now)
-            else:
+            elif (due := verdict.job.created_at + self.noted) <= now:
                 await self._note(verdict, now)
-        return None
+            else:
+                again_at = min(due, again_at or due)
+        return again_at
 
     async def _admit(self, job: Job, admission: Admission, used: set[int], now: datetime) -> None:
         count = len(admission.placements) + 1

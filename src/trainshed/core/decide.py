@@ -143,9 +143,16 @@ def _mark_running(job: Job, status: Status, now: datetime) -> tuple[Status, tupl
         if status.waiting is None or status.waiting.reason is not Reason.STARTING:
             return replace(status, waiting=waiting), ()
         return status, ()
-    status = replace(status, state=JobState.RUNNING, waiting=None, started_at=status.started_at or now)
+    status = replace(status, state=JobState.RUNNING, waiting=None, started_at=_started_at(status, now))
     many = "The replica runs." if total == 1 else f"All {total} replicas run."
     return status, (_event(status, Reason.RUNNING, many, now),)
+
+
+def _started_at(status: Status, now: datetime) -> datetime:
+    """When the last replica started: by the backend's clock, which counts only within the bounds of ours."""
+    told = [r.started_at for r in status.replicas if r.started_at is not None]
+    earliest = status.admitted_at or now
+    return status.started_at or min(now, max([earliest, *told]))
 
 
 def _primary(job: Job, replicas: tuple[Replica, ...]) -> Replica | None:

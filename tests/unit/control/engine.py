@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from tests.unit.control.stepped import SteppedClock
 from trainshed.control.jobs import JobLoop
@@ -62,7 +63,9 @@ class Engine:
         *,
         fit: Fit = Fit.SHRINK,
         backend: FakeBackend | None = None,
+        patience: timedelta = timedelta(),
     ) -> None:
+        """With `patience`, what may be over at once is written down after that time, as in the server."""
         clock = SteppedClock()
         self.store: Store = store or MemoryStore()
         self.backend = backend or FakeBackend(machine)
@@ -75,6 +78,7 @@ class Engine:
             clock=clock,
             ring=self.bell.ring,
             hint_scheduler=self._hint_scheduler,
+            settle=patience,
         )
         self.scheduler = Scheduler(
             store=self.store,
@@ -84,6 +88,7 @@ class Engine:
             ring=self.bell.ring,
             hint=self._hint_scheduler,
             hint_job=self.job_queue.hint,
+            noted=patience,
         )
         self.job_queue.serve(self.loop.turn)
         self.schedule_queue.serve(self.scheduler.cycle)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from tests.builders import a_job, a_node, a_pool, admitted, at, cancelled, key
+from tests.builders import a_job, a_node, a_pool, admitted, at, cancelled, key, seconds
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.jobs import LATE, RETRY_LAUNCH
@@ -57,6 +57,33 @@ def test_one_turn_brings_a_short_job_to_its_end_and_cleans_up():
         assert await reasons(engine, job) == [Reason.RUNNING, Reason.SUCCEEDED]
         assert engine.logs.finished == [job.id]
         assert engine.backend.machine.runs == {}
+
+    simulate(play)
+
+
+def test_a_job_that_ends_at_once_is_written_down_once_with_all_that_happened():
+    async def play() -> None:
+        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)), patience=seconds(0.04))
+        job = await kept(engine, admitted(a_job(a_program("exit", "0"))))
+        await engine.loop.turn(job.id)
+        await engine.loop.turn(job.id)
+        after = await now(engine, job)
+        assert after.status.state is JobState.SUCCEEDED
+        assert after.version == job.version + 1
+        assert [e.reason for e in await engine.store.events(job.id)] == [Reason.RUNNING, Reason.SUCCEEDED]
+
+    simulate(play)
+
+
+def test_that_a_job_runs_is_written_down_a_moment_after_its_admission():
+    async def play() -> None:
+        engine = Engine(FakeMachine(clock=SteppedClock(), nodes=(a_node(),)), patience=seconds(0.04))
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        assert await engine.loop.turn(job.id) == at(0.04)
+        assert (await now(engine, job)).status.state is JobState.PENDING
+        await asyncio.sleep(0.04)
+        await engine.loop.turn(job.id)
+        assert (await now(engine, job)).status.state is JobState.RUNNING
 
     simulate(play)
 

@@ -1,8 +1,9 @@
 """The scheduling cycle over the fakes: answers made durable, ports kept apart, reasons kept fresh."""
 
+import asyncio
 from dataclasses import replace
 
-from tests.builders import a_job, a_node, a_pool, at, cancelled
+from tests.builders import a_job, a_node, a_pool, at, cancelled, seconds
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.event import Reason, Severity
@@ -112,6 +113,24 @@ def test_a_waiting_job_has_its_reason_kept_and_told_once():
         assert job.status.waiting.reason is Reason.TOO_LARGE
         assert [e.reason for e in await engine.store.events("1")] == [Reason.TOO_LARGE]
         assert engine.scheduler.reason("1") == job.status.waiting
+
+    simulate(play)
+
+
+def test_a_short_wait_is_told_at_once_and_written_down_only_when_it_grows_long():
+    async def play() -> None:
+        engine = Engine(
+            FakeMachine(clock=SteppedClock(), nodes=(a_node(),)), fit=Fit.STRICT, patience=seconds(1)
+        )
+        await queued(engine, "1", cpus=16)
+        assert await engine.scheduler.cycle() == at(1)
+        assert await engine.store.events("1") == ()
+        told = engine.scheduler.reason("1")
+        assert told is not None
+        assert told.reason is Reason.TOO_LARGE
+        await asyncio.sleep(1)
+        assert await engine.scheduler.cycle() is None
+        assert [e.reason for e in await engine.store.events("1")] == [Reason.TOO_LARGE]
 
     simulate(play)
 

@@ -89,9 +89,17 @@ def test_a_job_runs_once_every_replica_was_seen():
     job = admitted(a_job(*GANG))
     plan = decide(job, all_alive(job), at(1))
     assert plan.status.state is JobState.RUNNING
-    assert plan.status.started_at == at(1)
     assert plan.status.waiting is None
     assert [e.reason for e in plan.events] == [Reason.RUNNING]
+
+
+@pytest.mark.parametrize(
+    ("told", "began"), [(None, 1), (0.5, 0.5), (-100, 0), (100, 1)], ids=["untold", "told", "early", "late"]
+)
+def test_a_job_began_to_run_when_its_last_replica_did_within_our_own_clock(told: float | None, began: float):
+    job = admitted(a_job(*GANG))
+    seen = [replace(sight, started_at=None if told is None else at(told)) for sight in all_alive(job)]
+    assert decide(job, seen, at(1)).status.started_at == at(began)
 
 
 def test_a_second_attempt_keeps_the_time_the_job_first_ran():
