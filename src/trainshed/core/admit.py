@@ -13,7 +13,7 @@ from datetime import datetime
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node, Placement
 from trainshed.core.job import Job, JobState
-from trainshed.core.place import Need, Room, capacity, fitted, needs, total
+from trainshed.core.place import Fitted, Need, Room, capacity, fitted, needs, total
 
 MOST_BEHIND = 200  # how many jobs behind the head are looked at in one cycle: bounds its cost
 NAMED = 3  # how many jobs a sentence names
@@ -43,6 +43,13 @@ class Verdict:
     job: Job
     admission: Admission | None = None
     waiting: Waiting | None = None
+
+
+def _shape(job: Job) -> object:
+    """What of a job decides where it fits and whether it may pass: all but who asks."""
+    spec = job.spec
+    pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
+    return (spec.scheduling.timeout, *pools)
 
 
 def order(job: Job) -> tuple[int, datetime, str]:
@@ -94,6 +101,9 @@ class _Cycle:
     head_needs: tuple[Need, ...] = ()
     head_starts: datetime | None = None
     behind: int = 0
+    # A long queue has many jobs of one shape: they fit alike, and are refused alike while nothing is taken.
+    fits: dict[object, Fitted] = field(default_factory=dict[object, Fitted])
+    refused: dict[object, Waiting] = field(default_factory=dict[object, Waiting])
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
@@ -103,7 +113,7 @@ class _Cycle:
 
     def copy(self) -> "_Cycle":
         twin = copy(self)
-        twin.room, twin.held = self.room.copy(), list(self.held)
+        twin.room, twin.held, twin.refused = self.room.copy(), list(self.held), dict(self.refused)
         return twin
 
     def answer(self, job: Job) -> Verdict:
@@ -111,7 +121,10 @@ class _Cycle:
             self.behind += 1
             if self.behind > MOST_BEHIND:
                 return Verdict(job=job, waiting=self._far_behind())
-        fit = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
+        shape = _shape(job)
+        if shape in self.refused:
+            return Verdict(job=job, waiting=self.refused[shape])
+        fit = self._fitted(job, shape)
         if fit is None:
             return Verdict(job=job, waiting=self._too_large(job))
         wanted, cuts = fit
@@ -124,10 +137,17 @@ class _Cycle:
         else:
             placements = self._pass(job, wanted)
             if placements is None:
-                return Verdict(job=job, waiting=self._behind(wanted))
+                waiting = self.refused[shape] = self._behind(wanted)
+                return Verdict(job=job, waiting=waiting)
+        self.refused.clear()
         until = self.now + job.spec.scheduling.timeout
         self.held.append(Held(job=job.id, display_name=job.display_name, placements=placements, until=until))
         return Verdict(job=job, admission=Admission(placements=placements, admitted_at=self.now, cuts=cuts))
+
+    def _fitted(self, job: Job, shape: object) -> Fitted:
+        if shape not in self.fits:
+            self.fits[shape] = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
+        return self.fits[shape]
 
     def _pass(self, job: Job, wanted: tuple[Need, ...]) -> tuple[Placement, ...] | None:
         placements = self.room.place(wanted)

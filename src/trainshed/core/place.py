@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from trainshed.core.fleet import Fit, Node, Placement
 from trainshed.core.job import JobSpec
@@ -135,7 +136,10 @@ class Room:
         return None
 
 
-def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> tuple[tuple[Need, ...], tuple[str, ...]] | None:
+Fitted: TypeAlias = tuple[tuple[Need, ...], tuple[str, ...]] | None
+
+
+def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> Fitted:
     """The gang's needs made to fit the empty fleet, and what was cut; None where it may not shrink."""
     wanted = needs(spec)
     if Room(nodes).place(wanted) is not None:
