@@ -21,6 +21,7 @@ from trainshed.backends.process.net import Groups
 from trainshed.backends.process.port import Ports
 from trainshed.backends.process.render import Frame, refuse, render
 from trainshed.backends.process.run import Run, find_runs
+from trainshed.backends.process.spare import Spares
 from trainshed.backends.process.start import begin
 from trainshed.backends.process.stats import Sampler
 from trainshed.backends.process.tend import Tender
@@ -64,6 +65,7 @@ class ProcessBackend:
         self._node: Node | None = None
         self._keeper: Keeper | None = keeper
         self._making: asyncio.Task[Keeper] | None = None
+        self._spares = Spares(home / "spare")
         self._groups = Groups(home)
         self._ports = Ports()
         self._tender = Tender(Watch(), self._groups, self._hint)
@@ -117,7 +119,9 @@ class ProcessBackend:
                 return known.handle
             await self._clear_the_way(key, runs)
             rendered = render(launch, self._frame)
-            run = known or Run(key, Path(rendered.run))
+            run = known or Run(key, rendered.run)
+            if not runs:
+                self._spares.take(rendered.run)
             pid = begin(run, launch, rendered, keeper, self._groups)
             runs[key] = run
             self._tender.begun(run, pid)
@@ -149,11 +153,13 @@ class ProcessBackend:
             return
         async with self._lock(job):
             runs = list(self._runs.get(job, {}).values())
-            await asyncio.gather(*(self._tender.kill(run) for run in runs))
+            alive = [run for run in runs if not run.gone.is_set()]
+            await asyncio.gather(*(self._tender.kill(run) for run in alive))
             if left := [str(run.key) for run in runs if not run.gone.is_set()]:
                 raise Unavailable(f"Processes of {', '.join(left)} do not end although they were killed.")
             try:
-                await asyncio.to_thread(self._erase, job, runs)
+                if not self._put_away(job, runs):
+                    await asyncio.to_thread(self._erase, job)
             except OSError as error:
                 raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
             self._runs.pop(job, None)
@@ -199,6 +205,7 @@ class ProcessBackend:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
+        self._spares.open()
         self._groups.open()
         self._offer_python()
         found = list(find_runs(self._jobs_folder))
@@ -214,13 +221,24 @@ class ProcessBackend:
             tool.write_text(f'#!/bin/sh\nexec "{self._frame.python}" "$@"\n')
             tool.chmod(0o700)
 
-    def _erase(self, job: str, runs: list[Run]) -> None:
+    def _put_away(self, job: str, runs: list[Run]) -> bool:
+        """Take the job's folder out of sight; False where it has to be erased yet."""
         self._groups.discard(run.group for run in runs)
         # Moved away first: at once and whole, so that neither a crash nor a late keeper finds half a job.
-        grave = self._trash / f"{job}-{os.urandom(4).hex()}"
+        home, grave = f"{self._jobs_folder}/{job}", f"{self._trash}/{job}"
+        try:
+            os.rename(home, grave)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return len(runs) == 1 and self._spares.keep(grave)
+
+    def _erase(self, job: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            (self._jobs_folder / job).rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
+            (self._jobs_folder / job).rename(self._trash / f"{job}-{os.urandom(4).hex()}")
+        for grave in self._trash.glob(f"{job}*"):
+            shutil.rmtree(grave, ignore_errors=True)
 
 
 def _version(python: str) -> str:

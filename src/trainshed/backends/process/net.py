@@ -216,9 +216,7 @@ class Groups:
             return None
         group = f"{self._base}/{name}"
         try:
-            Path(group).mkdir(parents=True)  # an empty base may have been tidied away by somebody
-        except FileExistsError:
-            pass
+            os.makedirs(group, exist_ok=True)  # an empty base may have been tidied away by somebody
         except OSError:
             return None
         return group
@@ -238,4 +236,4 @@ class Groups:
 
     def _discard(self, group: str) -> None:
         with contextlib.suppress(OSError):
-            Path(group).rmdir()
+            os.rmdir(group)

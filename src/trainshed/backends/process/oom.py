@@ -8,7 +8,8 @@ import time
 from collections import deque
 from pathlib import Path
 
-_VMSTAT = Path("/proc/vmstat")
+_VMSTAT = "/proc/vmstat"
+_FRESH = 0.25  # seconds a count is good for: many runs started at once need it once
 _APART, _KEPT = 5.0, 4  # seconds between counts, and how many are kept: the oldest is what "recent" means
 _MARK = b"\noom_kill "
 
@@ -16,7 +17,8 @@ _MARK = b"\noom_kill "
 def kills() -> int | None:
     """How many processes of this machine were killed for memory since it was started."""
     try:
-        return _count(_VMSTAT.read_bytes())
+        with open(_VMSTAT, "rb", buffering=0) as file:
+            return _count(file.read())
     except OSError:
         return None
 
@@ -26,6 +28,14 @@ class Kills:
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque(maxlen=_KEPT)
+        self._fresh: tuple[float, int | None] = (float("-inf"), None)
+
+    def now(self) -> int | None:
+        """The count, as it is or was a moment ago."""
+        at = time.monotonic()
+        if at - self._fresh[0] > _FRESH:
+            self._fresh = (at, kills())
+        return self._fresh[1]
 
     def look(self) -> None:
         """Count now and then: to be called whenever runs are looked at, however often that is."""

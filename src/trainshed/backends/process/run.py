@@ -27,7 +27,7 @@ from trainshed.core.replica import Exit, Handle, Observation, Sight
 @dataclass(slots=True, eq=False)
 class Run:
     key: RunKey
-    path: Path
+    folder: str  # its directory; as text, because it is used at every step of every run
     group: str | None = None
     sight: Sight | None = None  # None: prepared, and no keeper has claimed it
     asked: bool = False  # SIGTERM has been sent
@@ -59,27 +59,31 @@ class Run:
 
     @property
     def handle(self) -> Handle:
-        return {"run": str(self.path)}
+        return {"run": self.folder}
 
     @property
     def started_at(self) -> datetime | None:
         return self.observation.started_at if self.observation else None
 
+    @property
+    def path(self) -> Path:
+        return Path(self.folder)
+
     # The files
 
     def prepare(self, request: dict[str, object]) -> None:
         """Write everything a keeper needs; `ready` last and whole, so that a half-made run is no run."""
-        _write(self.path / "launch.json", json.dumps({**request, "group": self.group}).encode())
-        _write(self.path / ".ready", BLANK)
-        (self.path / ".ready").rename(self.path / "ready")
+        _write(f"{self.folder}/launch.json", json.dumps({**request, "group": self.group}).encode())
+        _write(f"{self.folder}/.ready", BLANK)
+        os.rename(f"{self.folder}/.ready", f"{self.folder}/ready")
 
     def prepared(self) -> bool:
-        return (self.path / "ready").exists()
+        return os.path.exists(f"{self.folder}/ready")
 
     def claim(self) -> bool:
         """Take the run from any keeper still to come. False where one has it."""
         try:
-            (self.path / "ready").rename(self.path / "record")
+            os.rename(f"{self.folder}/ready", f"{self.folder}/record")
         except OSError:
             return False
         return True
@@ -87,38 +91,41 @@ class Run:
     def read(self) -> Record | None:
         """What the keeper wrote; None where no keeper has claimed the run."""
         try:
-            return parse((self.path / "record").read_bytes())
+            with open(f"{self.folder}/record", "rb", buffering=0) as file:
+                return parse(file.read())
         except FileNotFoundError:
             return None
         except (OSError, ValueError):
             return Record()  # unreadable: claimed, and nothing known
 
     def write_end(self, code: int, at_ns: int) -> None:
-        with (self.path / "record").open("r+b") as file:
+        with open(f"{self.folder}/record", "r+b") as file:
             file.write(f"exit {code} {at_ns}\n".encode())
 
     def note_asked(self) -> None:
         """SIGTERM has been sent: a later server must not send it again."""
         # On a disk without links or room it is remembered as long as this server lives.
         with contextlib.suppress(OSError):
-            (self.path / "term").hardlink_to(self.path / "launch.json")
+            os.link(f"{self.folder}/launch.json", f"{self.folder}/term")
 
     def changed_at(self, name: str) -> datetime | None:
         try:
-            return moment((self.path / name).stat().st_mtime_ns)
+            return moment(os.stat(f"{self.folder}/{name}").st_mtime_ns)
         except OSError:
             return None
 
     def trace(self, record: Record | None) -> Trace:
         known = record or Record()
-        return Trace(run=str(self.path), group=self.group, keeper=known.keeper, program=known.program)
+        return Trace(run=self.folder, group=self.group, keeper=known.keeper, program=known.program)
 
 
-def _write(path: Path, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+def _write(path: str, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.write(handle, content) != len(content):
-            raise OSError(28, "No space left on device", str(path))
+            raise OSError(28, "No space left on device", path)
+        if os.fstat(handle).st_size > len(content):  # of an earlier try, or a folder used again
+            os.ftruncate(handle, len(content))
     finally:
         os.close(handle)
 
@@ -136,7 +143,7 @@ def find_runs(jobs: Path) -> Iterator[tuple[str, list[Run]]]:
 
 
 def _reload(key: RunKey, path: Path) -> Run:
-    run = Run(key, path, asked=(path / "term").exists())
+    run = Run(key, str(path), asked=(path / "term").exists())
     try:
         group = json.loads((path / "launch.json").read_bytes()).get("group")
     except (OSError, ValueError):

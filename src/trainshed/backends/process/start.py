@@ -7,6 +7,7 @@ and the next launch goes on from there.
 
 import contextlib
 import errno
+import os
 import shutil
 import time
 from pathlib import Path
@@ -22,10 +23,10 @@ from trainshed.core.launch import Launch
 def begin(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: Groups) -> int | None:
     """The keeper's pid; None where the run is already claimed, or is one that can never be started."""
     try:
-        _make_folders(rendered)
-        if run.read() is not None:
+        fresh = _make_folders(rendered)
+        if not fresh and run.read() is not None:
             return None
-        if not run.prepared():
+        if fresh or not run.prepared():
             run.group = groups.make(str(run.key)) if keeper.joins_groups else None
             run.prepare(rendered.plain(launch))
         elif run.group is not None:
@@ -53,17 +54,24 @@ def begin(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
         raise Unavailable(f"{run.key} could not be started: {error}.") from error
 
 
-def _make_folders(rendered: Rendered) -> None:
-    run = Path(rendered.run)
-    try:
-        run.mkdir(0o700)
-    except FileExistsError:
-        pass
-    except FileNotFoundError:
-        run.mkdir(0o700, parents=True)
+def _make_folders(rendered: Rendered) -> bool:
+    """Whether the run is new: then nobody can have prepared or claimed it."""
+    fresh = _make(rendered.run)
     for folder in (rendered.work, rendered.tmp):
-        with contextlib.suppress(FileExistsError):
-            Path(folder).mkdir(0o700)
+        _make(folder)
+    return fresh
+
+
+def _make(folder: str) -> bool:
+    """Make the folder and what is missing above it; False where it is there."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        _make(os.path.dirname(folder))
+        return _make(folder)
+    return True
 
 
 def _refuse(run: Run, launch: Launch, error: OSError | ValueError) -> None:

@@ -41,7 +41,7 @@ class Tender:
             self.find_again(run)
             return
         run.show(Sight.RUNNING, datetime.now(UTC))
-        run.oom_kills = oom.kills()
+        run.oom_kills = self.kills.now()
         self._watch.child(pid, lambda: self._keeper_gone(run, pid))
 
     def find_again(self, run: Run) -> None:
@@ -58,7 +58,7 @@ class Tender:
             self._lose(run, record)
         elif self._watch.adopt(record.keeper, lambda: self._keeper_gone(run, None)):
             run.show(Sight.RUNNING, record.started_at or run.changed_at("launch.json"))
-            run.oom_kills = oom.kills()
+            run.oom_kills = self.kills.now()
         else:
             self._keeper_gone(run, None)
 
