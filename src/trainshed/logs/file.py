@@ -10,7 +10,6 @@ gone.
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from trainshed.core.logs import Stream
 from trainshed.core.names import ReplicaName
@@ -49,7 +48,6 @@ class View:
 class LogFile:
     def __init__(self, path: str, name: ReplicaName, stream: Stream, is_new: bool = False) -> None:
         self.path = path
-        self._place = Path(path)
         self.name = name
         self.stream = stream
         self.index = Index(f"{path}.idx", is_new)
@@ -67,7 +65,7 @@ class LogFile:
     def grown(self) -> tuple[int, int] | None:
         """(modification time, size) where there are bytes not dated yet."""
         try:
-            status = self._place.stat()
+            status = os.stat(self.path)
         except FileNotFoundError:
             return None
         if status.st_size < self.index.last.end:

@@ -3,19 +3,23 @@
 A batch is dated later than every batch of the job dated before, in whichever file. So a reader who goes on
 behind the last line it has seen misses nothing. Belongs to the event loop's thread; only views leave it.
 
-On disk: FOLDER/<attempt>/<pool>-<index>.out and .err, each with its .idx, and FOLDER/live until the job
-is finished. Finishing removes a file rather than making one: that works on a full disk too.
+On disk: FOLDER/<attempt>/<pool>-<index>.out and .err, each with its .idx. FOLDER has the sticky bit until the
+job is finished: setting and clearing it needs no file, and works on a full disk too.
 """
 
 import asyncio
 import logging
+import os
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from trainshed.core.logs import Stream
 from trainshed.core.names import ReplicaName
 from trainshed.logs.file import LogFile, View, make, path_of
+
+LIVE, FINISHED = 0o755 | stat.S_ISVTX, 0o755
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"(\d+)-(\d+)\.(out|err)")
@@ -36,10 +40,14 @@ class JobLog:
     @classmethod
     def load(cls, folder: Path) -> "JobLog | None":
         """What an earlier server (or this one) left of that job; None where nothing."""
-        if not folder.is_dir():
+        try:
+            mode = folder.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if not stat.S_ISDIR(mode):
             return None
         log = cls(folder)
-        log.is_finished = not (folder / "live").exists()
+        log.is_finished = not mode & stat.S_ISVTX
         for attempt in folder.iterdir():
             if attempt.name.isdigit():
                 for path in attempt.iterdir():
@@ -53,17 +61,27 @@ class JobLog:
 
     def open(self, name: ReplicaName) -> tuple[LogFile, LogFile]:
         """The two files of that replica, made where missing. OSError where the disk is full."""
-        folder = self.folder / str(name.attempt)
-        folder.mkdir(parents=True, exist_ok=True)
-        make(f"{self.folder}/live")  # before any output: what has none counts as finished
+        folder = f"{self.folder}/{name.attempt}"
+        self._make(folder)
         found: list[LogFile] = []
         for stream in (Stream.STDOUT, Stream.STDERR):
-            path = path_of(str(folder), name.pool, name.index, stream)
+            path = path_of(folder, name.pool, name.index, stream)
             file = self.files.get(path)
             if file is None:
                 file = self._add(path, name, stream, make(path))
             found.append(file)
         return found[0], found[1]
+
+    def _make(self, folder: str) -> None:
+        """Make an attempt's folder, and the job's, which is live from the first moment on."""
+        try:
+            os.mkdir(folder)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            os.makedirs(self.folder.parent, exist_ok=True)
+            os.mkdir(self.folder, LIVE)
+            os.mkdir(folder)
 
     def _add(self, path: str, name: ReplicaName, stream: Stream, is_new: bool = False) -> LogFile:
         file = self.files[path] = LogFile(path, name, stream, is_new)
@@ -112,8 +130,10 @@ class JobLog:
             self._stall(error)
 
     def finish(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "live").unlink(missing_ok=True)
+        try:
+            os.chmod(self.folder, FINISHED)
+        except FileNotFoundError:
+            os.makedirs(self.folder, FINISHED)  # a job that never printed has a log too: an empty one
         self.end()
 
     def end(self) -> None:

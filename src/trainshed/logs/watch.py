@@ -38,7 +38,8 @@ class Watch:
             self._known[file.path] = (job, file)
             # What was written before is seen by the first look, and the kernel is asked then.
             self._active.add(file.path)
-            self._tick_within(0)
+            # Nobody waits for it yet: a program that is short is over by then, and needs no watching at all.
+            self._tick_within(0 if job.followers else PACE)
 
     def discard(self, job: JobLog) -> None:
         for path in job.files:

@@ -1,4 +1,4 @@
-"""The metric store: everything under HOME/<job>/, nothing kept elsewhere.
+"""The metric store: everything under HOME/<job>/, but for what replicas report: HOME/.reports/<replica>.
 
 Reading and writing are done in threads; writing one at a time. A restarted server needs nothing but the
 folder, and opens a job when it is written to or asked for. A disk that takes nothing costs the points of
@@ -29,13 +29,14 @@ _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 class FileMetricStore:
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._reports_home = home / ".reports"
         self._live: dict[str, JobMetrics] = {}
         self._spoken: dict[ReplicaName, Spoken] = {}
         self._writing = threading.Lock()
         self._complained = False
 
     async def start(self) -> None:
-        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._reports_home.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     async def close(self) -> None:
         self._live.clear()
@@ -44,12 +45,7 @@ class FileMetricStore:
     def sink(self, name: ReplicaName) -> str:
         if not _SAFE.fullmatch(name.job):
             return ""
-        file = self._report_file(name)
-        try:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise Unavailable(f"No place could be made for reports of {name}: {error.strerror}.") from error
-        return str(file)
+        return self._report_file(name)
 
     async def reports(self, sources: Sequence[ReportSource]) -> Mapping[ReplicaName, Report]:
         return await asyncio.to_thread(self._reports, sources, datetime.now(UTC))
@@ -73,8 +69,9 @@ class FileMetricStore:
         except OSError as error:
             raise Unavailable(f"The metrics of job {job} cannot be removed: {error.strerror}.") from error
 
-    def _report_file(self, name: ReplicaName) -> Path:
-        return self._home / name.job / f"report-{name.attempt}.{name.pool}.{name.index}"
+    def _report_file(self, name: ReplicaName) -> str:
+        # All in one folder: most programs never report, and a folder for each would be made for nothing.
+        return f"{self._reports_home}/{name.job}.{name.attempt}.{name.pool}.{name.index}"
 
     def _reports(self, sources: Sequence[ReportSource], now: datetime) -> dict[ReplicaName, Report]:
         spoken: dict[ReplicaName, Spoken] = {}
@@ -82,7 +79,7 @@ class FileMetricStore:
         with self._writing:
             for source in sources:
                 known = self._spoken.get(source.name)
-                one = known or Spoken(self._report_file(source.name), source.stdout)
+                one = known or Spoken(Path(self._report_file(source.name)), source.stdout)
                 spoken[source.name] = one
                 if (report := one.look(now)) is not None:
                     found[source.name] = report
@@ -109,6 +106,8 @@ class FileMetricStore:
     def _remove(self, job: str) -> None:
         with self._writing:
             self._live.pop(job, None)
+            for report in self._reports_home.glob(f"{job}.*"):
+                report.unlink(missing_ok=True)
             shutil.rmtree(self._home / job)
 
     def _complain(self, job: str, error: OSError) -> None:
