@@ -8,6 +8,7 @@ job is finished: setting and clearing it needs no file, and works on a full disk
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
@@ -74,13 +75,12 @@ class JobLog:
 
     def _make(self, folder: str) -> None:
         """Make an attempt's folder, and the job's, which is live from the first moment on."""
-        try:
-            os.mkdir(folder)
-        except FileExistsError:
-            return
-        except FileNotFoundError:
-            os.makedirs(self.folder.parent, exist_ok=True)
-            os.mkdir(self.folder, LIVE)
+        if not self.files:
+            try:
+                os.mkdir(self.folder, LIVE)
+            except FileExistsError:
+                os.chmod(self.folder, LIVE)
+        with contextlib.suppress(FileExistsError):
             os.mkdir(folder)
 
     def _add(self, path: str, name: ReplicaName, stream: Stream, is_new: bool = False) -> LogFile:
