@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 from tests.builders import EMPTY, a_job, a_pool, a_rule, seconds
 from tests.properties.job_world import NO_FAULT, Fault, World
 from trainshed.core.job import Job, Scheduling
+from trainshed.core.readiness import READY, Readiness, Standing
 from trainshed.core.replica import Exit
+
+PREPARING = Readiness(standing=Standing.PREPARING, message="It is being made.", remedy="It comes.")
+BROKEN = Readiness(standing=Standing.FAILED, message="It cannot be made.")
 
 exits = st.one_of(
     st.sampled_from([0, 1, 128, 129, 137, 255]).map(lambda code: Exit(code=code)),
@@ -78,11 +82,18 @@ class Vanish:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepare:
+    """What the job needs before it can start has moved, or was taken away again."""
+
+    readiness: Readiness
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     fault: Fault = NO_FAULT
 
 
-Step: TypeAlias = Admit | Cancel | Wait | Die | Vanish | Turn
+Step: TypeAlias = Admit | Cancel | Wait | Die | Vanish | Prepare | Turn
 
 faults = st.builds(
     Fault,
@@ -106,6 +117,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
     deaths,
     deaths,
     st.builds(Vanish, st.integers(0, 5)),
+    st.builds(Prepare, st.sampled_from([READY, READY, PREPARING, PREPARING, BROKEN])),
 )
 
 
@@ -117,6 +129,8 @@ def lives(draw: st.DrawFn) -> list[Step]:
         life.insert(draw(st.integers(0, min(3, len(life)))), Admit())
     if draw(st.booleans()):
         life.insert(draw(st.integers(0, len(life))), Cancel())
+    if draw(st.sampled_from([True, False, False])):
+        life.insert(0, Prepare(PREPARING))
     return life
 
 
@@ -133,5 +147,7 @@ def play(world: World, step: Step) -> None:
             if alive:
                 key = alive[step.which % len(alive)]
                 world.end(key, step.how) if isinstance(step, Die) else world.forget(key)
+        case Prepare():
+            world.readiness = step.readiness
         case Turn():
             world.turn(step.fault)

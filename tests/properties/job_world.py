@@ -13,6 +13,7 @@ from tests.builders import T0, an_admission
 from trainshed.core.decide import MISSING_FOR, Plan, Start, Stop, decide
 from trainshed.core.job import Job, JobState, planned_replicas
 from trainshed.core.names import RunKey
+from trainshed.core.readiness import READY, Readiness, Standing
 from trainshed.core.replica import Exit, Observation, Sight
 
 KILLED = Exit(signal=9)
@@ -55,6 +56,7 @@ class World:
         default_factory=list[tuple[datetime, tuple[Observation, ...]]]
     )
     launches: int = 0
+    readiness: Readiness = READY  # of what the job needs before it can start
 
     # What happens by itself
 
@@ -63,9 +65,9 @@ class World:
         self.now += timedelta(seconds=seconds)
 
     def admit(self) -> None:
-        """As the scheduler does it: a guarded write on a queued job."""
+        """As the scheduler does it: a guarded write on a queued job that is ready."""
         status = self.job.status
-        if status.state is JobState.QUEUED and status.admission is None:
+        if status.state is JobState.QUEUED and status.admission is None and self.readiness.is_ready:
             self._write(
                 replace(
                     self.job,
@@ -117,7 +119,7 @@ class World:
 
     def turn(self, fault: Fault = NO_FAULT) -> Plan:
         job, seen = self.job, self._seen(fault.stale_by)
-        plan = decide(job, seen, self.now)
+        plan = decide(job, seen, self.now, self.readiness)
         self._check_plan(job, seen, plan)
         for _ in range(2 if fault.twice else 1):
             for action in plan.actions[: fault.actions_done]:
@@ -179,6 +181,7 @@ class World:
             if isinstance(action, Start):
                 assert action.replica in durable.replicas, "a start that the durable status does not ask for"
                 assert not durable.state.is_final
+                assert self.readiness.is_ready, "a start before what it needs was there"
                 assert durable.closing is None
                 assert durable.cancel_asked_at is None
             else:
@@ -202,6 +205,8 @@ class World:
             assert replica.run <= rule.replica_restarts, "more restarts than the budget allows"
         if not new.state.is_final and new.state is not JobState.RUNNING and old.state is not JobState.QUEUED:
             assert new.waiting is not None, f"{new.state} without a reason"
+        if self.readiness.standing is Standing.FAILED and old.state is JobState.QUEUED:
+            assert new.state.is_final or new.cancel_asked_at, "what cannot be had leaves a job waiting"
         if new.state is JobState.FAILED:
             assert new.failure is not None, "failed without a verdict"
         if new.state.is_final:

@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.effort import PROPERTY
-from tests.properties.job_plans import Step, exits, jobs, lives, play
+from tests.properties.job_plans import BROKEN, Step, exits, jobs, lives, play
 from tests.properties.job_world import World
 from trainshed.core.decide import Plan, Start
 from trainshed.core.job import Job, JobState
+from trainshed.core.readiness import READY, Readiness
 from trainshed.core.replica import Exit
 
 MOST_TURNS = 3000
@@ -17,8 +18,10 @@ KILLED = Exit(signal=9)
 endings = st.lists(st.one_of(exits, st.none()), min_size=1, max_size=6)
 
 
-def settle(world: World, behaviour: list[Exit | None], *, stubborn: bool) -> None:
+def settle(world: World, behaviour: list[Exit | None], *, stubborn: bool, made: Readiness = READY) -> None:
     """The loop without faults: again when something changed, else at the time the plan asks for."""
+    if not world.readiness.is_ready:
+        world.readiness = made
     for _ in range(MOST_TURNS):
         before = world.job
         plan = world.turn()
@@ -57,14 +60,14 @@ def _sleep(world: World, plan: Plan) -> None:
 
 
 @PROPERTY
-@given(jobs(), lives(), endings, st.booleans())
+@given(jobs(), lives(), endings, st.booleans(), st.sampled_from([READY, BROKEN]))
 def test_every_job_settles_with_nothing_left_alive(
-    job: Job, life: list[Step], behaviour: list[Exit | None], stubborn: bool
+    job: Job, life: list[Step], behaviour: list[Exit | None], stubborn: bool, made: Readiness
 ):
     world = World(job)
     for step in life:
         play(world, step)
-    settle(world, behaviour, stubborn=stubborn)
+    settle(world, behaviour, stubborn=stubborn, made=made)
     assert world.job.is_final
     assert not world.alive()
 

@@ -33,6 +33,7 @@ from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.store import MemoryStore
 
 CPUS = 4.0
+MADE = "trainshed/made"  # an image that has to be made ready
 PATIENCE = seconds(0.04)  # as the server: what ends at once is written once
 
 
@@ -42,6 +43,7 @@ class Submit:
     cpus: float
     restarts: int
     retries: int
+    image: str = "trainshed/python:3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,21 @@ class Mute:
 
 
 @dataclass(frozen=True, slots=True)
+class Unmake:
+    """What jobs of the image need has to be made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    well: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     seconds: float
 
 
-Step: TypeAlias = Submit | CancelOne | Harm | Kill | Fail | FailWrite | Freeze | Mute | Wait
+Step: TypeAlias = Submit | CancelOne | Harm | Kill | Fail | FailWrite | Freeze | Mute | Unmake | Make | Wait
 
 programs = st.sampled_from(
     [
@@ -105,6 +117,7 @@ submits = st.builds(
     st.sampled_from([0.5, 1.0, 2.0, 8.0]),
     st.integers(0, 2),
     st.integers(0, 2),
+    st.sampled_from(["trainshed/python:3", MADE]),
 )
 waits = st.builds(Wait, st.sampled_from([0.0, 0.0, 0.01, 0.3, 1.0, 3.0, 20.0]))
 steps: st.SearchStrategy[Step] = st.one_of(
@@ -118,6 +131,8 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(FailWrite, st.booleans()),
     st.builds(Freeze, st.sampled_from([0.1, 1.0, 1.9])),
     st.just(Mute()),
+    st.just(Unmake()),
+    st.builds(Make, st.sampled_from([True, True, False])),
 )
 
 
@@ -286,13 +301,18 @@ class Shed:
                 self.backend.thaw()
             case Mute():
                 self.backend.mute = True
+            case Unmake():
+                self.machine.runtimes.unmade.add(MADE)
+            case Make():
+                self.machine.runtimes.make(MADE, well=step.well)
             case Wait():
                 await asyncio.sleep(step.seconds)
             case _:
                 pass
 
     async def _submit(self, step: Submit) -> None:
-        pools = tuple(replace(a_pool(cpus=step.cpus), command=words) for words in step.programs)
+        pool = replace(a_pool(cpus=step.cpus), image=step.image)
+        pools = tuple(replace(pool, command=words) for words in step.programs)
         rule = a_rule(restarts=step.restarts, retries=step.retries)
         scheduling = Scheduling(timeout=seconds(120), grace=seconds(5), drain=seconds(10), restart=rule)
         request = Request(display_name="job", spec=JobSpec(pools=pools, scheduling=scheduling))
@@ -307,6 +327,7 @@ async def _live(shed: Shed, life: list[Step]) -> None:
     for step in life:
         await shed.play(step)
     shed.trouble.failing_writes.clear()
+    shed.machine.runtimes.unmade.clear()  # it has been made in the end
     await shed.kill()  # the last one: without faults from here on
     await until(shed.settled, every=5, at_most=5_000)
     assert shed.trouble.broken == []

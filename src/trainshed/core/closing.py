@@ -7,6 +7,7 @@ from typing import assert_never
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, planned_replicas
 from trainshed.core.names import task_name
+from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Replica
 from trainshed.core.restart import backoff
 
@@ -50,6 +51,14 @@ def retry(replica: Replica, now: datetime) -> Closing:
     return Closing(outcome=Outcome.RETRY, since=now, failure=failure)
 
 
+def unprepared(readiness: Readiness, now: datetime) -> Closing:
+    """What the job needs before it can start cannot be had."""
+    return _failed(
+        Failure(reason=Reason.PREPARATION_FAILED, message=readiness.message, verdict=readiness.verdict),
+        now,
+    )
+
+
 def waiting(closing: Closing, count: int, kill_at: datetime) -> Waiting:
     noun = "replica" if count == 1 else "replicas"
     match closing.outcome:
@@ -80,6 +89,7 @@ def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> t
         state=JobState.PENDING,
         attempt=number,
         closing=None,
+        hang=None,
         waiting=Waiting(reason=Reason.JOB_RETRIED, message=text, remedy="It starts again by itself."),
         replicas=tuple(replace(r, not_before=now + delay) for r in planned_replicas(job.spec)),
     )
@@ -101,7 +111,9 @@ def final(status: Status, closing: Closing, now: datetime) -> tuple[Status, Even
             text = failure.message if failure else "The job failed."
         case _:
             assert_never(closing.outcome)
-    done = replace(status, state=state, closing=None, waiting=None, failure=closing.failure, ended_at=now)
+    done = replace(
+        status, state=state, closing=None, waiting=None, hang=None, failure=closing.failure, ended_at=now
+    )
     task = closing.failure.task if closing.failure else ""
     event = Event(at=now, reason=reason, message=text, severity=severity, attempt=status.attempt, task=task)
     return done, event

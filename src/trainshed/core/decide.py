@@ -15,6 +15,7 @@ from trainshed.core import closing as wind
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
 from trainshed.core.names import RunKey, task_name
+from trainshed.core.readiness import READY, Readiness, Standing
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 from trainshed.core.restart import Meaning, backoff, meaning
 
@@ -46,7 +47,7 @@ class Plan:
     again_at: datetime | None = None
 
 
-def decide(job: Job, seen: Iterable[Observation], now: datetime) -> Plan:
+def decide(job: Job, seen: Iterable[Observation], now: datetime, readiness: Readiness = READY) -> Plan:
     runs = {o.key: o for o in seen}
     status = job.status
     if job.is_final:
@@ -57,11 +58,26 @@ def decide(job: Job, seen: Iterable[Observation], now: datetime) -> Plan:
     if status.closing is not None:
         return _wind_up(job, status, runs, now, durable=True)
     if status.admission is None:
-        return _wait(job, now)
-    return _run(job, runs, now)
+        return _wait(job, now, readiness)
+    return _prepared(job, _run(job, runs, now), runs, now, readiness)
 
 
-def _wait(job: Job, now: datetime) -> Plan:
+def _prepared(
+    job: Job, plan: Plan, runs: Mapping[RunKey, Observation], now: datetime, readiness: Readiness
+) -> Plan:
+    """The plan where what its starts need is there; else it waits, or ends where that cannot be had."""
+    if readiness.is_ready or not any(isinstance(action, Start) for action in plan.actions):
+        return plan
+    if readiness.standing is Standing.FAILED:
+        return _close(job, plan.status, wind.unprepared(readiness, now), runs, now, plan.events)
+    before = job.status.waiting
+    waiting = before if before and before.reason is Reason.PREPARING else readiness.waiting
+    return replace(plan, status=replace(plan.status, waiting=waiting), actions=())
+
+
+def _wait(job: Job, now: datetime, readiness: Readiness) -> Plan:
+    if readiness.standing is Standing.FAILED:
+        return _end(job, job.status, wind.unprepared(readiness, now), now)
     limit = job.spec.scheduling.max_wait
     if limit is None:
         return Plan(status=job.status)
@@ -79,7 +95,7 @@ def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
     """The attempt is on: take in what is seen, judge what ended, start what is planned."""
     replicas = tuple(_absorb(r, runs.get(job.key(r)), now) for r in job.status.replicas)
     status = replace(job.status, replicas=replicas)
-    status, events = _mark_running(job, status, now)
+    status, events = _mark_running(status, runs.values(), now)
     succeeded = _primary(job, replicas)
     closing = _own_failure(job, replicas, now) or _timed_out(job, status, now)
     if closing is None and succeeded:
@@ -131,7 +147,9 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
     return replace(replica, phase=Phase.ENDED, exit=sight.exit or Exit(), ended_at=ended_at, noticed_at=now)
 
 
-def _mark_running(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event, ...]]:
+def _mark_running(
+    status: Status, seen: Iterable[Observation], now: datetime
+) -> tuple[Status, tuple[Event, ...]]:
     """PENDING until every replica of the attempt has been seen once; RUNNING from then on."""
     unseen = sum(r.phase is Phase.PLANNED for r in status.replicas)
     total = len(status.replicas)
@@ -145,7 +163,8 @@ def _mark_running(job: Job, status: Status, now: datetime) -> tuple[Status, tupl
         return status, ()
     status = replace(status, state=JobState.RUNNING, waiting=None, started_at=_started_at(status, now))
     many = "The replica runs." if total == 1 else f"All {total} replicas run."
-    return status, (_event(status, Reason.RUNNING, many, now),)
+    notes = dict.fromkeys(one.note for one in seen if one.note and one.key.name.attempt == status.attempt)
+    return status, (_event(status, Reason.RUNNING, " ".join((many, *notes)), now),)
 
 
 def _started_at(status: Status, now: datetime) -> datetime:

@@ -9,6 +9,7 @@
     ├── Unauthenticated    the credentials are wrong
     ├── Exhausted          a ceiling is reached: wait, or ask for less
     └── Unavailable        try again: nothing permanent is wrong
+        └── NotYet         it is being made; who makes it hints when it is there
 
 The docstring of a class is its default message. Only `wire/status.py` turns these into HTTP numbers.
 A failed *job* is none of these: it is an Event with a Reason.
@@ -67,3 +68,7 @@ class Exhausted(TrainshedError):
 
 class Unavailable(TrainshedError):
     """The service cannot do this right now; try again."""
+
+
+class NotYet(Unavailable):
+    """This is being made ready."""

@@ -13,6 +13,7 @@ from trainshed.core.event import Reason
 from trainshed.core.history import History
 from trainshed.core.job import Job, JobState
 from trainshed.core.machine import Catalogue
+from trainshed.core.readiness import READY, Readiness
 
 NEWEST = "~"  # the id of a job that is not submitted yet: behind all others, as ids sort by age
 
@@ -99,6 +100,7 @@ class World:
     history: History
     catalogue: Catalogue = field(repr=False)
     now: datetime
+    readiness: Readiness = READY  # of the job that is asked about; of the others only ready ones wait
 
 
 def lasting(length: timedelta) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission
+from trainshed.core.hang import DEFAULT_WATCH, HangRule, Suspicion
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Replica
 from trainshed.core.verdict import Verdict
@@ -81,6 +82,7 @@ class Scheduling:
     grace: timedelta = timedelta(seconds=30)  # the Kubernetes default, so that all backends feel alike
     drain: timedelta = timedelta(seconds=60)  # how long others may go on once the primary has succeeded
     restart: RestartRule = RestartRule()
+    hang: HangRule = DEFAULT_WATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class JobSpec:
     scheduling: Scheduling = Scheduling()
     output: str = ""  # base output directory
     web_access: bool = False
+    code: str = ""  # the folder its replicas run in, by id (core.code); none where empty
+    requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of each pool's runtime
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
@@ -130,8 +134,11 @@ class Status:
     replicas: tuple[Replica, ...] = ()
     closing: Closing | None = None
     waiting: Waiting | None = None
+    hang: Suspicion | None = None  # it seems to stand still, since when and where
     failure: Failure | None = None
     cancel_asked_at: datetime | None = None
+    preparing_since: datetime | None = None  # what it needs was not there yet when it was first looked at
+    prepared_at: datetime | None = None
     admitted_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None

@@ -16,8 +16,11 @@ class Launch:
     args: tuple[str, ...]
     module: str = ""  # run as `python -m module` where given
     packages: tuple[str, ...] = ()
+    code: str = ""  # the folder it finds as its working directory, by id (core.code)
+    requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     placement: Placement
     stdout: str  # the files its output goes straight into, opened for appending
     stderr: str
     grace: timedelta = timedelta(seconds=30)
+    watched: bool = False  # where it stands may be asked while it runs

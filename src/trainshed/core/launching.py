@@ -4,6 +4,7 @@ from trainshed.core.cluster_env import cluster_env
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch
 from trainshed.core.replica import Replica
+from trainshed.core.suspicion import is_watched
 
 
 def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch:
@@ -18,9 +19,12 @@ def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch
         args=pool.args,
         module=pool.module,
         packages=pool.packages,
+        code=job.spec.code,
+        requirements=job.spec.requirements,
         env=cluster_env(job, replica),
         placement=admission.by_replica()[replica.pool, replica.index],
         stdout=stdout,
         stderr=stderr,
         grace=job.spec.scheduling.grace,
+        watched=is_watched(job),
     )

@@ -4,20 +4,24 @@ A promise holds for every implementation, the fakes included; what only some can
 capability, never guessed by class.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from trainshed.core.code import Manifest, Piece
 from trainshed.core.event import Event
 from trainshed.core.fleet import Node
-from trainshed.core.job import Job, JobState, Status
+from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.launch import Launch
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.query import JobQuery
+from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Handle, Observation
+from trainshed.core.runtime import Runtime
+from trainshed.core.stacks import Dump
 
 
 class Clock(Protocol):
@@ -32,6 +36,7 @@ class Capabilities:
     survives_server: bool  # replicas go on while no server runs
     kills_escapees: bool  # a process that double-forked away is found and killed too
     measures: frozenset[Measure] = frozenset()  # what its Stats tells; none: it has no Stats
+    stacks: bool = False  # it has Stacks
 
 
 class Backend(Protocol):
@@ -47,6 +52,9 @@ class Backend(Protocol):
     8. a program that cannot be started ends with code 127 (not found) or 126, and says why on its stderr.
     9. output goes to the files named in the Launch, in order, whatever the server does.
     10. nothing blocks the event loop.
+    11. what prepare has called READY can be launched at once, until somebody takes it away again.
+    12. what is PREPARING becomes READY or FAILED by itself, and every job that waits for it is hinted then.
+    13. FAILED stays FAILED for the jobs that waited for it; the next job that asks begins anew.
     """
 
     capabilities: Capabilities
@@ -63,6 +71,13 @@ class Backend(Protocol):
 
     def refuse_image(self, image: str) -> str | None:
         """A sentence naming the image and what would run it, or None where it can run here."""
+        ...
+
+    def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
+        """Where what the job needs before it can start stands, and begin it where nobody has.
+
+        Without a job nothing is begun. Cheap: for what is ready a look-up, however often asked.
+        """
         ...
 
     def render(self, launch: Launch) -> Mapping[str, object]:
@@ -90,6 +105,56 @@ class Backend(Protocol):
         ...
 
 
+class Runtimes(Protocol):
+    """Named environments (framework, version) that stand in for images; for backends that have no images.
+
+    1. an image that is not refused has a runtime, and readiness always comes to READY or FAILED.
+    2. however many jobs ask at once, a runtime is made once; half of one, left by a killed server, is none.
+    3. python gives the interpreter of a READY one; Unavailable where it is not there (any more).
+    4. none is taken away while a job that is not over wants it.
+    """
+
+    def refuse(self, image: str) -> str | None:
+        """A sentence naming the image and what would run it, or None where there is a runtime for it."""
+        ...
+
+    def readiness(self, image: str, requirements: tuple[str, ...], job: str = "") -> Readiness:
+        """As Backend.prepare, for one image and the lines on top of it."""
+        ...
+
+    def python(self, image: str, requirements: tuple[str, ...] = ()) -> str: ...
+
+    def warm_imports(self, image: str) -> tuple[str, ...]:
+        """The modules that take long to import, worth having imported before a program starts."""
+        ...
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        """Call hint(job) soon after the readiness of what the job waits for moves."""
+        ...
+
+
+class RuntimeShelf(Protocol):
+    """The runtimes as people see them: what is built, and how to have one built or removed."""
+
+    def all(self) -> tuple[Runtime, ...]:
+        """Those that are there, being built, or could be."""
+        ...
+
+    def get(self, identity: str) -> Runtime: ...
+
+    def begin(self, image: str, requirements: tuple[str, ...]) -> Runtime:
+        """Have it built, unless it is there or being built. NotFound where there is none for the image."""
+        ...
+
+    def ids(self, specs: Iterable[JobSpec]) -> frozenset[str]:
+        """Which of them these ask for, those they are laid on included."""
+        ...
+
+    async def remove(self, identities: Iterable[str]) -> None:
+        """Take them away, or stop building them. The caller has seen to it that no job wants them."""
+        ...
+
+
 class Stats(Protocol):
     """An ability of a backend whose capabilities name what it measures.
 
@@ -100,6 +165,18 @@ class Stats(Protocol):
     """
 
     async def sample(self) -> Mapping[RunKey, Usage]: ...
+
+
+class Stacks(Protocol):
+    """An ability of a backend whose capabilities say so: where the programs of its runs are.
+
+    1. stacks shows those of the given runs that are alive, each with its whole process tree, and no other.
+    2. a program does not notice: it is neither ended nor stopped nor made to print, and goes on as before.
+    3. it is bounded in time and size; what could not be told is said in the Dump's fault.
+    4. nothing blocks the event loop; asked by many at once, it is done one after the other.
+    """
+
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +246,10 @@ class Store(Protocol):
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]: ...
 
     async def counts(self) -> Mapping[JobState, int]: ...
+
+    async def codes(self) -> frozenset[str]:
+        """Every folder a job refers to, by id."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +334,54 @@ class MetricStore(Protocol):
     async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]: ...
 
     async def remove(self, job: str) -> None: ...
+
+
+class CodeStore(Protocol):
+    """Keeps the folders jobs run in, by content (core.code).
+
+    1. what take has counted, and a folder of which missing found nothing, survive kill -9 and a power cut.
+    2. nothing is kept under a hash it does not have; of an upload that breaks off, whole blobs are kept.
+    3. what is damaged later is noticed when read, never given out as whole, and asked for again by missing.
+    4. lay_out makes exactly the files, modes and links of the folder, none shared with another copy.
+    5. lay_out leaves all or nothing, also by kill -9; a folder that is there already is left as it is.
+    6. tidy removes only what no job, no folder and no upload of the last day needs.
+    7. nothing blocks the event loop.
+    """
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def missing(self, manifest: Manifest) -> tuple[str, ...]:
+        """The contents still to be sent, each once. With none of them missing the folder is kept."""
+        ...
+
+    async def take(self, pieces: AsyncIterator[Sequence[Piece]]) -> int:
+        """Keep blobs as they come: of each its header, then its bytes. How many were kept for good."""
+        ...
+
+    async def manifest(self, code: str) -> Manifest:
+        """The folder of that id; NotFound where there is none."""
+        ...
+
+    def read(self, code: str, sha256: str) -> AsyncIterator[bytes]:
+        """What the files of that hash in that folder hold. NotFound, at any chunk, where it is not whole."""
+        ...
+
+    async def hold(self, code: str) -> bool:
+        """Whether there is such a folder; if so it stays for a day at least, job or no job."""
+        ...
+
+    async def lay_out(self, code: str, folder: str) -> None:
+        """Make the folder a copy of the code, unless there is one. Unavailable where it cannot be made."""
+        ...
+
+    async def tidy(self, used: frozenset[str]) -> int:
+        """Remove folders not among `used` a day after they were first seen so, and contents nobody needs.
+
+        How many folders went.
+        """
+        ...
 
 
 class Authenticator(Protocol):

@@ -56,6 +56,7 @@ def _running(job: Job, now: datetime) -> Ground:
     until = since + job.spec.scheduling.timeout
     alive = f"{count - len(odd)} of {count} replicas run" if odd or count != 1 else "Its replica runs"
     grounds = [_replica(job, r, now) for r in odd[:TOLD]]
+    hang = (Ground(reason=Reason.HANG_SUSPECTED, message=status.hang.message),) if status.hang else ()
     limit = Ground(
         reason=Fact.DEADLINE, message=f"It is stopped at {clock(until)}, by its timeout.", at=until
     )
@@ -65,7 +66,7 @@ def _running(job: Job, now: datetime) -> Ground:
         message=f"{waiting.message + ' ' if waiting else ''}{alive}, for {lasting(now - since)} now"
         f"{_attempt(job)}.",
         remedy=waiting.remedy if waiting else "",
-        grounds=(*grounds, *_more(len(odd)), limit),
+        grounds=(*hang, *grounds, *_more(len(odd)), limit),
     )
 
 

@@ -23,6 +23,8 @@ TOLD = 8  # of a kind; the rest is counted
 def explain(world: World, job: Job) -> Explanation:
     if job.status.state is not JobState.QUEUED or job.status.admission is not None:
         return Explanation(state=job.status.state, ground=standing(job, world.now))
+    if not world.readiness.is_ready:
+        return Explanation(state=job.status.state, ground=_prepares(world, job))
     world = replace(world, waiting=tuple({j.id: j for j in (*world.waiting, job)}.values()))
     verdicts = admit(world.snapshot, world.waiting, world.now)
     at = next(n for n, v in enumerate(verdicts) if v.job.id == job.id)
@@ -35,6 +37,18 @@ def explain(world: World, job: Job) -> Explanation:
         queue=len(verdicts),
         changes=() if starts_now else changes(world, job),
         eta=foresee(world, job),
+    )
+
+
+def _prepares(world: World, job: Job) -> Ground:
+    """It is not in the queue yet: something it needs has to be made first."""
+    readiness = world.readiness
+    notes = tuple(Ground(reason=Reason.SUBSTITUTED, message=note) for note in readiness.notes)
+    return Ground(
+        reason=Reason.PREPARING,
+        message=readiness.message,
+        remedy=readiness.remedy,
+        grounds=(*notes, _needs(world, job), *_deadline(job)),
     )
 
 

@@ -28,6 +28,7 @@ def test_a_launch_is_the_pool_the_place_and_the_environment_of_one_run():
         stdout="o",
         stderr="e",
         grace=seconds(7),
+        watched=True,
     )
 
 

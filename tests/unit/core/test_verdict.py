@@ -35,6 +35,14 @@ def traceback(raised: str) -> str:
     )
 
 
+def unbuilt(said: str) -> Verdict:
+    """Of what pip says when a runtime cannot be built."""
+    end = Exit(code=1)
+    evidence = Evidence(reason=Reason.PREPARATION_FAILED, exit=end, stderr=said.splitlines())
+    return judge(evidence, load_rules())
+
+
+CONFLICT = "ERROR: Cannot install a==1 and b==2 because these package versions have conflicting dependencies."
 CUDA = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
     "14.58 GiB of which 1.21 GiB is free. Of the allocated memory 12.87 GiB is allocated by PyTorch."
@@ -137,7 +145,13 @@ EXAMPLES = [
     (Cause.USER_EXCEPTION, judged(traceback("trainer.errors.Diverged: the loss is nan"))),
     (Cause.PROGRAM_EXIT, judged("no data for today")),
     (Cause.JOB_TIMED_OUT, judged(traceback("ValueError"), reason=Reason.TIMED_OUT)),
+    (Cause.HUNG, judged(traceback("KeyboardInterrupt"), reason=Reason.HUNG)),
     (Cause.NEVER_ADMITTED, judge(Evidence(reason=Reason.WAITED_TOO_LONG), load_rules())),
+    (Cause.NO_SUCH_PACKAGE, unbuilt("ERROR: No matching distribution found for nosuchthing==1")),
+    (Cause.CONFLICTING_REQUIREMENTS, unbuilt(f"{CONFLICT}\nERROR: ResolutionImpossible: for help visit")),
+    (Cause.NETWORK_ERROR, unbuilt("WARNING: Retrying (Retry(total=0)) after NewConnectionError")),
+    (Cause.DISK_FULL, unbuilt("ERROR: Could not install: [Errno 28] No space left on device: 'x'")),
+    (Cause.BUILD_FAILED, unbuilt("error: subprocess-exited-with-error\nERROR: Failed building wheel for x")),
     (Cause.UNKNOWN, judge(Evidence(reason=Reason.REPLICA_KILLED, exit=Exit(signal=40)), load_rules())),
 ]
 

@@ -1,0 +1,201 @@
+"""Where programs are: stacks as a backend takes them, the same ones put together, the odd one named. Pure.
+
+A replica is a tree of processes. Two replicas are in the same place when the main threads of their Python
+programs are; other threads are shown and not compared, as their number and order are chance. Nothing here
+holds values of variables, and command lines have their secrets masked.
+"""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from trainshed.core.last_words import mask
+
+MOST_FRAMES = 64  # of a thread, the innermost
+MOST_THREADS = 32  # of a process
+MOST_PROCESSES = 16  # of a replica
+MOST_REPLICAS = 64  # of a job: a sample where there are more
+LONGEST_COMMAND = 120
+MOST_GROUPS = 6  # told one by one
+NAMED = 3  # replicas of a group that are told by name, and places of one replica's processes
+
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|/lib64/python3|/bin/[^/]*$|^<frozen ")
+# Decorators and dispatchers: what they were put around tells more.
+_WRAPPERS = frozenset(
+    ("wrapper", "wrapped", "inner", "_fn", "decorate_context", "__call__", "_call_impl", "_wrapped_call_impl")
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    name: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    name: str
+    frames: tuple[Frame, ...]  # innermost first
+    waits: bool = False  # it does not run at the moment
+    is_main: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    pid: int
+    command: str
+    state: str  # by the kernel's account: "sleeps in futex_wait_queue"
+    threads: tuple[Thread, ...] = ()  # Python's; none of any other program
+
+    @property
+    def main(self) -> Thread | None:
+        return next((thread for thread in self.threads if thread.is_main), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dump:
+    """One replica's processes, parents first."""
+
+    processes: tuple[Process, ...] = ()
+    fault: str = ""  # why there is less than there should be
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it tells where a Python program is."""
+        return any(process.main is not None for process in self.processes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Replicas that are all in the same place."""
+
+    tasks: tuple[str, ...]
+    place: str  # "all_reduce (train.py:41)"
+    waits: bool
+    dump: Dump  # of the first of them
+
+    @property
+    def sentence(self) -> str:
+        many = len(self.tasks) > 1
+        who = f"{len(self.tasks)} replicas" if many else self.tasks[0]
+        if self.waits:
+            return f"{who} {'wait' if many else 'waits'} in {self.place}"
+        return f"{who} {'are' if many else 'is'} in {self.place}"
+
+
+def clean_command(words: str) -> str:
+    text = mask(" ".join(words.split()))
+    return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + "…"
+
+
+def spread(items: Sequence[T], most: int) -> list[T]:
+    """At most so many of them, the first and the last included, the rest at even distances."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]
+
+
+def print_of(dump: Dump) -> Hashable:
+    """What two dumps have in common when they are of the same place."""
+    mains = frozenset(_print(process) for process in dump.processes if process.main is not None)
+    return mains or frozenset(_print(process) for process in dump.processes) or dump.fault
+
+
+def _print(process: Process) -> Hashable:
+    main = process.main
+    return main.frames if main is not None else (process.command.partition(" ")[0], process.state)
+
+
+def grouped(dumps: Mapping[str, Dump]) -> tuple[Group, ...]:
+    """The replicas by where they are, most of them first. The dumps are by task."""
+    found: dict[Hashable, list[str]] = {}
+    for task in sorted(dumps, key=_natural):
+        found.setdefault(print_of(dumps[task]), []).append(task)
+    shared = _shared([dumps[tasks[0]] for tasks in found.values()])
+    groups = [_group(tuple(tasks), dumps[tasks[0]], shared) for tasks in found.values()]
+    return tuple(sorted(groups, key=lambda group: (-len(group.tasks), _natural(group.tasks[0]))))
+
+
+def _natural(task: str) -> list[tuple[int, str]]:
+    """workerpool0-10 comes behind workerpool0-9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", task)]
+
+
+def _shared(dumps: Sequence[Dump]) -> frozenset[Hashable]:
+    """The processes that stand in the same place in every group: they tell no group from another."""
+    if len(dumps) < 2:
+        return frozenset()
+    first, *others = (frozenset(map(_print, dump.processes)) for dump in dumps)
+    return first.intersection(*others)
+
+
+def _group(tasks: tuple[str, ...], dump: Dump, shared: frozenset[Hashable]) -> Group:
+    telling = [process for process in dump.processes if _print(process) not in shared] or dump.processes
+    spoken = [process.main for process in telling if process.main is not None]
+    # A launcher is all library; the program it launched has frames of its own.
+    mains = [one for one in spoken if _own(one.frames) is not None] or [
+        one for one in spoken[:1] if one.frames
+    ]
+    if mains:
+        places = list(dict.fromkeys(place_of(one.frames) for one in mains))[:NAMED]
+        place = " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
+        return Group(tasks=tasks, place=place, waits=all(one.waits for one in mains), dump=dump)
+    first = next(iter(telling), None)
+    if first is None:
+        return Group(
+            tasks=tasks, place=f"an unknown place: {dump.fault or 'no process'}", waits=False, dump=dump
+        )
+    return Group(
+        tasks=tasks, place=f"{first.command.partition(' ')[0]}, which {first.state}", waits=False, dump=dump
+    )
+
+
+def _own(frames: Sequence[Frame]) -> int | None:
+    """The innermost frame of the program's own files."""
+    return next((at for at, frame in enumerate(frames) if not _LIBRARY.search(frame.file)), None)
+
+
+def _wraps(frame: Frame) -> bool:
+    return frame.name.rpartition(".")[2] in _WRAPPERS  # py-spy tells the whole of `logged.<locals>.wrapper`
+
+
+def place_of(frames: Sequence[Frame]) -> str:
+    """The function it is in, as its own program called it: `all_reduce (train.py:41)`."""
+    at = _own(frames)
+    if at is None or at == 0:
+        return f"{frames[0].name} ({frames[0].place})"
+    called = next((frame for frame in frames[at - 1 :: -1] if not _wraps(frame)), frames[at - 1])
+    return f"{called.name} ({frames[at].place})"
+
+
+def told(groups: Sequence[Group], most: int = MOST_GROUPS) -> str:
+    """Who is where, on one line."""
+    parts = [group.sentence for group in groups[:most]]
+    if len(groups) > most:
+        parts.append(f"{sum(len(group.tasks) for group in groups[most:])} more are in other places")
+    return "; ".join(parts)
+
+
+def drawn(group: Group) -> str:
+    """The group's sentence, who is in it, and the stacks of its first member, for people."""
+    lines = [f"{group.sentence}."]
+    if len(group.tasks) > 1:
+        more = f" and {len(group.tasks) - NAMED} more" if len(group.tasks) > NAMED else ""
+        lines.append(f"  {', '.join(group.tasks[:NAMED])}{more}; the stacks of {group.tasks[0]}:")
+    if group.dump.fault:
+        lines.append(f"  {group.dump.fault}")
+    for process in group.dump.processes:
+        lines.append(f"  process {process.pid}, {process.command}: {process.state}")
+        main = process.main
+        lines += [f"    {frame.name} ({frame.place})" for frame in (main.frames if main else ())]
+        if (others := len(process.threads) - (main is not None)) > 0:
+            lines.append(f"    and {others} more {'thread' if others == 1 else 'threads'}")
+    return "\n".join(lines)
