@@ -213,6 +213,18 @@ class StoreContract:
         expected = dict.fromkeys(JobState, 0) | {JobState.QUEUED: 1, JobState.SUCCEEDED: 2}
         assert await store.counts() == expected
 
+    async def test_codes_names_each_folder_a_job_refers_to_and_none_of_deleted_jobs(
+        self, store: Store
+    ) -> None:
+        assert await store.codes() == frozenset()
+        for number, code in enumerate(("a" * 64, "b" * 64, "a" * 64, "")):
+            job = await kept(store, a_job(number, spec=replace(a_job().spec, code=code)))
+            over = await store.write(job, ended())
+            assert (await store.get(job.project, job.location, job.id)).spec.code == code
+            if code.startswith("b"):
+                await store.delete(over, a_deletion(over))
+        assert await store.codes() == frozenset({"a" * 64})
+
     async def test_an_ended_job_can_be_deleted_and_leaves_only_the_operation(self, store: Store) -> None:
         job = await store.write(await store.insert(a_job(), [an_event()], "key"), ended())
         done = a_deletion(job)

@@ -73,6 +73,7 @@ def full_job() -> Job:
         ),
         output="gs://bucket/out",
         web_access=True,
+        code="c0de" * 16,
         extras={"network": "n"},
     )
     status = Status(

@@ -77,7 +77,7 @@ class _App:
 
 async def _handled(method: Method, request: Request, path: dict[str, str]) -> Response:
     try:
-        reply = await method.handler(await _call(request, path))
+        reply = await method.handler(await _call(request, path, streams=method.streams))
     except TrainshedError as error:
         return _error(error)
     except ClientDisconnect:
@@ -96,7 +96,16 @@ async def _handled(method: Method, request: Request, path: dict[str, str]) -> Re
             return _json(reply)
 
 
-async def _call(request: Request, path: dict[str, str]) -> Call:
+async def _call(request: Request, path: dict[str, str], *, streams: bool) -> Call:
+    if streams:
+        return Call(
+            path=path,
+            query=request.query_params,
+            body={},
+            headers=request.headers,
+            base_url="",
+            chunks=request.stream(),
+        )
     return Call(
         path=path,
         query=request.query_params,

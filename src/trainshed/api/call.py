@@ -4,12 +4,17 @@ Kept this small so that another door (gRPC, transcoded) can make the same calls.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainshed.core.errors import Invalid, Violation
 
 Json: TypeAlias = dict[str, object]
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +24,7 @@ class Call:
     body: Json
     headers: Mapping[str, str]
     base_url: str
+    chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
 
     @property
     def enum_ints(self) -> bool:
@@ -70,3 +76,4 @@ class Method:
     path: str
     handler: Handler
     is_open: bool = False  # reachable without a token
+    streams: bool = False  # takes its body in chunks as they come, of any kind and length, instead of as JSON

@@ -69,7 +69,15 @@ _FIRST = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
+_CODE = Migration(
+    "0002_code_of_jobs",
+    (
+        "ALTER TABLE jobs ADD COLUMN code {text}",
+        "CREATE INDEX jobs_by_code ON jobs (code) WHERE code IS NOT NULL",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE)
 
 _WORDS = {
     "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},

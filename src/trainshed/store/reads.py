@@ -43,6 +43,7 @@ _events = (
 )
 _operation = select(*OPERATION_COLUMNS).where(operations.c.name == bindparam("name"))
 _deleted = select(operations.c.target).where(operations.c.kind == "delete")
+_codes = select(jobs.c.code).where(jobs.c.code.is_not(None)).distinct()
 _counts = select(jobs.c.state, func.count()).group_by(jobs.c.state)
 
 
@@ -101,6 +102,10 @@ def operation_by_name(connection: Connection, name: str) -> Operation | None:
 def deleted(connection: Connection, among: frozenset[str]) -> frozenset[str]:
     targets = connection.execute(_deleted).scalars()
     return among.intersection(str(target).rpartition("/")[2] for target in targets)
+
+
+def codes(connection: Connection) -> frozenset[str]:
+    return frozenset(connection.execute(_codes).scalars())
 
 
 def counts(connection: Connection) -> Mapping[JobState, int]:

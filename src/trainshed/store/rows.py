@@ -50,6 +50,7 @@ def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
         "extras": dump_plain(dict(job.extras)),
         "version": 1,
         "idempotency_key": idempotency_key or None,
+        "code": job.spec.code or None,
         **status_values(job, job.status),
     }
 

@@ -125,6 +125,9 @@ class SqlStore:
     async def counts(self) -> Mapping[JobState, int]:
         return await self._read(reads.counts)
 
+    async def codes(self) -> frozenset[str]:
+        return await self._read(reads.codes)
+
     async def _read(self, run: Callable[[Connection], Any]) -> Any:
         if self._readers is None:
             raise Unavailable("The store is not open.")

@@ -29,6 +29,7 @@ jobs = Table(
     Column("extras", _text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("idempotency_key", _text),
+    Column("code", _text),
 )
 # The last two ride along so that a page of another location, or a wildcard, skips rows without touching them.
 Index("jobs_by_age", jobs.c.project, jobs.c.created_at, jobs.c.id, jobs.c.location, jobs.c.display_name)
@@ -36,6 +37,13 @@ Index("jobs_by_age", jobs.c.project, jobs.c.created_at, jobs.c.id, jobs.c.locati
 Index("jobs_by_state", jobs.c.state, jobs.c.project, jobs.c.created_at, jobs.c.id)
 Index("jobs_by_name", jobs.c.project, jobs.c.display_name, jobs.c.created_at, jobs.c.id)
 Index("jobs_by_key", jobs.c.project, jobs.c.idempotency_key, unique=True)
+# Only of jobs that have one: the others pay nothing for it.
+Index(
+    "jobs_by_code",
+    jobs.c.code,
+    sqlite_where=jobs.c.code.is_not(None),
+    postgresql_where=jobs.c.code.is_not(None),
+)
 
 events = Table(
     "events",

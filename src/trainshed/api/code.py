@@ -1,0 +1,73 @@
+"""code:missing, code:upload, code/ID, code/ID/blobs/SHA256: folders of jobs, sent and fetched by content."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Json, Reply, Stream
+from trainshed.core.code import Manifest, Piece
+from trainshed.core.errors import Invalid, Violation
+from trainshed.service.code import Code
+from trainshed.wire.code import FrameReader, parse_manifest, render_manifest
+
+MOST_MANIFEST = 64 * 1024 * 1024  # bytes: room for the most files, with long names
+_FEW = 1000  # files of a manifest that are told in one go
+_SHORT = 64 * 1024  # bytes of a manifest that is read at once, without a thread
+
+
+@dataclass(slots=True)
+class Folders:
+    code: Code
+
+    async def missing(self, call: Call) -> Json:
+        data = bytearray()
+        async for chunk in call.chunks:
+            data += chunk
+            if len(data) > MOST_MANIFEST:
+                raise Invalid((Violation("", f"The manifest is larger than {MOST_MANIFEST} bytes."),))
+        text = bytes(data)
+        if len(text) <= _SHORT:
+            manifest = parse_manifest(text)
+        else:
+            manifest = await asyncio.to_thread(parse_manifest, text)
+        missing = await self.code.missing(manifest)
+        return {"code": manifest.id, "missing": list(missing)}
+
+    async def upload(self, call: Call) -> Json:
+        return {"received": await self.code.take(_pieces(call.chunks))}
+
+    async def get(self, call: Call) -> Reply:
+        manifest = await self.code.manifest(call.path["code"])
+        if len(manifest.files) <= _FEW:
+            return render_manifest(manifest)
+        return Stream(_told(manifest), media_type="application/json; charset=UTF-8")
+
+    async def blob(self, call: Call) -> Reply:
+        chunks = await self.code.open(call.path["code"], call.path["sha256"])
+        return Stream(chunks, media_type="application/octet-stream")
+
+
+async def _told(manifest: Manifest) -> AsyncIterator[bytes]:
+    """The same answer bit by bit: a hundred thousand files would hold up everybody else."""
+    head = b'{"files": ['
+    for at in range(0, len(manifest.files), _FEW):
+        part = render_manifest(Manifest(manifest.files[at : at + _FEW]))["files"]
+        yield head + json.dumps(part, ensure_ascii=False)[1:-1].encode()
+        head = b", "
+        await asyncio.sleep(0)
+    yield b"]}"
+
+
+async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[Sequence[Piece]]:
+    reader = FrameReader()
+    async for chunk in chunks:
+        found: list[Piece] = []
+        try:
+            for piece in reader.feed(chunk):
+                found.append(piece)  # not in one go: what came before a fault is kept
+        except Invalid:
+            yield found
+            raise
+        yield found
+    reader.finish()
