@@ -1,8 +1,9 @@
 """The scheduling cycle: a snapshot of the fleet and the queue, `admit`, and the answers made durable."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import assert_never
 
 from trainshed.core.admit import Verdict, admit, is_waiting, snapshot_of
 from trainshed.core.errors import Conflict
@@ -10,6 +11,7 @@ from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit
 from trainshed.core.job import Job, JobState, planned_replicas
 from trainshed.core.ports import Backend, Clock, Store
+from trainshed.core.readiness import Readiness, Standing
 
 NOTED = timedelta(seconds=1)  # a shorter wait is not worth a line in the job's history
 
@@ -32,29 +34,53 @@ class Scheduler:
     async def cycle(self, _key: str = "") -> datetime | None:
         """Flown by a work queue of its own, which gives it its back-off and its one flight at a time."""
         active = await self.store.active()
-        queue = [j for j in active if is_waiting(j)]
-        if not queue:
+        ready, unready = self._by_readiness(active)
+        if not ready and not unready:
             self.waiting.clear()
             return None
         now = self.clock.now()
+        queue = [job for job, _ in ready]
         ports: set[int] = set()
         for job in active:
             if job.status.admission:
                 ports |= job.status.admission.ports
         snapshot = snapshot_of(active, await self.backend.nodes(), self.fit, now)
-        verdicts = admit(snapshot, queue, now)
+        verdicts = (*admit(snapshot, queue, now), *unready)
         self.waiting = {v.job.id: v.waiting for v in verdicts if v.waiting is not None}
+        notes = {job.id: readiness.notes for job, readiness in ready if readiness.notes}
         again_at: datetime | None = None
         for verdict in verdicts:
             if verdict.admission is not None:
-                await self._admit(verdict.job, verdict.admission, ports, now)
-            elif (due := verdict.job.created_at + self.noted) <= now:
+                admitted = _admission_events(verdict.admission, notes.get(verdict.job.id, ()), now)
+                await self._admit(verdict.job, verdict.admission, ports, admitted, now)
+            elif (due := self._noted_at(verdict)) <= now:
                 await self._note(verdict, now)
             else:
                 again_at = min(due, again_at or due)
         return again_at
 
-    async def _admit(self, job: Job, admission: Admission, used: set[int], now: datetime) -> None:
+    def _by_readiness(self, active: Iterable[Job]) -> tuple[list[tuple[Job, Readiness]], list[Verdict]]:
+        """The waiting jobs that may be admitted, and the answer to those that are not ready for it yet."""
+        ready: list[tuple[Job, Readiness]] = []
+        unready: list[Verdict] = []
+        for job in active:
+            if not is_waiting(job):
+                continue
+            readiness = self.backend.prepare(job.spec, job.id)
+            match readiness.standing:
+                case Standing.READY:
+                    ready.append((job, readiness))
+                case Standing.PREPARING:
+                    unready.append(Verdict(job=job, waiting=readiness.waiting))
+                case Standing.FAILED:
+                    self.hint_job(job.id)  # its own turn ends it
+                case _:
+                    assert_never(readiness.standing)
+        return ready, unready
+
+    async def _admit(
+        self, job: Job, admission: Admission, used: set[int], events: tuple[Event, ...], now: datetime
+    ) -> None:
         count = len(admission.placements) + 1
         ports = await self.backend.free_ports(count, frozenset(used))
         used.update(ports)
@@ -65,6 +91,7 @@ class Scheduler:
             state=JobState.PENDING,
             admission=admission,
             replicas=planned_replicas(job.spec),
+            prepared_at=_prepared_at(job, now),
             admitted_at=now,
             updated_at=now,
             waiting=Waiting(
@@ -73,13 +100,17 @@ class Scheduler:
         )
         try:
             # After a power cut nothing runs, so an admission that was lost is simply given again.
-            events = _admission_events(admission, now)
             written = await self.store.write(job, status, events, flush=False)
         except Conflict:
             self.hint()  # cancelled meanwhile, say: what was set aside for it is free again
             return
         self.ring(written)
         self.hint_job(job.id)
+
+    def _noted_at(self, verdict: Verdict) -> datetime:
+        """What has to be prepared is told at once: it takes a while, and the while is counted."""
+        preparing = verdict.waiting is not None and verdict.waiting.reason is Reason.PREPARING
+        return verdict.job.created_at + (timedelta() if preparing else self.noted)
 
     async def _note(self, verdict: Verdict, now: datetime) -> None:
         """Keep a new kind of reason in the job's history; numbers that merely move stay in memory."""
@@ -89,15 +120,28 @@ class Scheduler:
         event = Event(at=now, reason=waiting.reason, message=waiting.message)
         try:
             status = replace(verdict.job.status, waiting=waiting, updated_at=now)
+            if waiting.reason is Reason.PREPARING:
+                status = replace(status, preparing_since=status.preparing_since or now, prepared_at=None)
+            else:
+                status = replace(status, prepared_at=_prepared_at(verdict.job, now))
             await self.store.write(verdict.job, status, (event,), flush=False)
         except Conflict:
             self.hint()
 
 
-def _admission_events(admission: Admission, now: datetime) -> tuple[Event, ...]:
+def _prepared_at(job: Job, now: datetime) -> datetime | None:
+    """When a job that had to be prepared first was: now, at the first sight of it."""
+    status = job.status
+    return status.prepared_at or (now if status.preparing_since is not None else None)
+
+
+def _admission_events(admission: Admission, notes: tuple[str, ...], now: datetime) -> tuple[Event, ...]:
     nodes = ", ".join(dict.fromkeys(p.node for p in admission.placements))
-    admitted = Event(at=now, reason=Reason.ADMITTED, message=f"Admitted on {nodes}.")
+    admitted = (
+        Event(at=now, reason=Reason.ADMITTED, message=f"Admitted on {nodes}."),
+        *(Event(at=now, reason=Reason.SUBSTITUTED, message=n, severity=Severity.WARNING) for n in notes),
+    )
     if not admission.cuts:
-        return (admitted,)
+        return admitted
     text = f"The job is larger than the machines here and gets all there is. {'; '.join(admission.cuts)}."
-    return admitted, Event(at=now, reason=Reason.SHRUNK, message=text, severity=Severity.WARNING)
+    return *admitted, Event(at=now, reason=Reason.SHRUNK, message=text, severity=Severity.WARNING)

@@ -50,7 +50,9 @@ class Reporter:
             return plan
         ended = plan.status.replicas
         replica = _first_failed(ended) if failure.task else _speaker(job, ended)
-        if replica is None:
+        if failure.verdict is not None:  # of what prepared the job: its replicas have nothing to say of it
+            verdict = failure.verdict
+        elif replica is None:
             verdict = judge(Evidence(reason=failure.reason), self.rules())
         else:
             verdict = await self._verdict(job, replica, seen, failure.reason, blame=bool(failure.task))

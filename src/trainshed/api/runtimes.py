@@ -1,0 +1,48 @@
+"""runtimes: what jobs can run in, built before or when they ask for it."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import cast
+
+from trainshed.api.call import Call, Json, Stream
+from trainshed.core.errors import Invalid, Violation
+from trainshed.service.runtimes import RuntimeDesk
+from trainshed.wire.runtime import render_runtime
+
+
+@dataclass(slots=True)
+class RuntimesOfServer:
+    desk: RuntimeDesk
+
+    async def find(self, call: Call) -> Json:
+        return {"runtimes": [render_runtime(one) for one in self.desk.all()]}
+
+    async def build(self, call: Call) -> Json:
+        name, lines = call.body.get("name", ""), call.body.get("requirements", [])
+        if not isinstance(name, str):
+            raise Invalid((Violation("name", "must be a text."),))
+        if not isinstance(lines, list) or not all(isinstance(x, str) for x in cast("list[object]", lines)):
+            raise Invalid((Violation("requirements", "must be a list of texts."),))
+        return render_runtime(self.desk.build(name, tuple(cast("list[str]", lines))))
+
+    async def follow(self, call: Call) -> Stream:
+        told = self.desk.follow(call.path["runtime"])
+        first = await anext(told)  # what is not there is refused before the answer begins
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield _line(render_runtime(first))
+            async for one in told:
+                yield _line(render_runtime(one))
+
+        return Stream(chunks())
+
+    async def remove(self, call: Call) -> Json:
+        return render_runtime(await self.desk.remove(call.path["runtime"]))
+
+    async def prune(self, call: Call) -> Json:
+        return {"removed": [render_runtime(one) for one in await self.desk.prune()]}
+
+
+def _line(told: Json) -> bytes:
+    return json.dumps(told, ensure_ascii=False).encode() + b"\n"

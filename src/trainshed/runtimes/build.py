@@ -1,0 +1,156 @@
+"""Builds one environment: `python -m venv`, then pip, in processes that die with the server.
+
+It may assume that nobody else builds in the same place. It leaves an unfinished folder where it fails or is
+cancelled: whoever called it puts that away. Pip's output goes into a log, and in passing into a Progress.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainshed.runtimes.progress import Progress
+from trainshed.runtimes.recipe import Recipe
+from trainshed.runtimes.shelf import Shelf
+
+_GUARD = Path(__file__).with_name("guard.py")
+# Of the server's environment: what would lead pip elsewhere than into the environment being made.
+_HARMFUL = (
+    "PIP_USER",
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_REQUIREMENT",
+    "PIP_PYTHON",
+    "VIRTUAL_ENV",
+)
+
+
+class Broken(Exception):
+    """A step of the build failed; with its exit code, and the last it said."""
+
+    def __init__(self, code: int, lines: tuple[str, ...]) -> None:
+        super().__init__(code)
+        self.code, self.lines = code, lines
+
+
+@dataclass(slots=True)
+class Build:
+    recipe: Recipe
+    shelf: Shelf
+    sites: tuple[str, ...]  # folders of packages it shall see besides its own
+    environ: Mapping[str, str] = field(repr=False)
+    progress: Progress = field(default_factory=Progress)
+
+    async def run(self) -> None:
+        await asyncio.to_thread(self._clear)
+        place, recipe = self.shelf.place(self.recipe.digest), self.recipe
+        # Pip is seen from below where it is there; to install it takes longer than most requirements.
+        without = ("--without-pip",) if any((Path(one) / "pip").is_dir() for one in self.sites) else ()
+        await self._step((recipe.interpreter.path, "-I", "-m", "venv", *without, str(place)))
+        await asyncio.to_thread(self._connect)
+        if recipe.requirements:
+            await self._step(self._pip(place))
+        await asyncio.to_thread(self._share_scripts)
+
+    def installed(self) -> list[str]:
+        """The packages that lie there already. A look at one folder."""
+        packages = self.shelf.packages(self.recipe.digest)
+        if packages is None or not self.progress.packages:
+            return []
+        with contextlib.suppress(OSError):
+            return [
+                entry.name.partition("-")[0]
+                for entry in os.scandir(packages)
+                if entry.name.endswith(".dist-info") and (Path(entry) / "RECORD").exists()  # written last
+            ]
+        return []
+
+    def _clear(self) -> None:
+        self.shelf.discard(self.recipe.digest)
+        place = self.shelf.place(self.recipe.digest)
+        (place / "tmp").mkdir(parents=True, mode=0o700)
+        self.shelf.log(self.recipe.digest).write_bytes(b"")
+        lines = "\n".join(self.recipe.requirements)
+        (place / "requirements.txt").write_text(f"{lines}\n", encoding="utf-8")
+
+    def _connect(self) -> None:
+        packages = self.shelf.packages(self.recipe.digest)
+        if packages is None:
+            raise Broken(1, ("ERROR: the new environment has no folder for packages.",))
+        paths = [*self.sites, str(self.shelf.library)]
+        (packages / "trainshed.pth").write_text("\n".join(paths) + "\n", encoding="utf-8")
+
+    def _share_scripts(self) -> None:
+        """Pip, and the commands of the environment below, with this one's interpreter."""
+        below, mine = self.recipe.below, self.shelf.place(self.recipe.digest) / "bin"
+        for name in ("pip", "pip3"):
+            if not (mine / name).exists():
+                (mine / name).write_text(
+                    f"#!{mine}/python\nimport runpy\nrunpy.run_module('pip', run_name='__main__')\n"
+                )
+                (mine / name).chmod(0o755)
+        if below is None or not below.digest:
+            return
+        theirs = self.shelf.place(below.digest) / "bin"
+        begins = f"#!{theirs}/".encode()
+        for script in theirs.iterdir():
+            target = mine / script.name
+            if target.exists() or script.is_symlink() or not script.is_file():
+                continue
+            content = script.read_bytes()
+            if content.startswith(begins):
+                target.write_bytes(content.replace(begins, f"#!{mine}/".encode(), 1))
+                target.chmod(0o755)
+
+    def _pip(self, place: Path) -> tuple[str, ...]:
+        recipe = self.recipe
+        index = (f"--index-url={recipe.index}",) if recipe.index else ()
+        return (
+            str(place / "bin" / "python"),
+            *("-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"),
+            *("--progress-bar=off", "--no-color"),
+            *index,
+            *(f"--extra-index-url={one}" for one in recipe.extra_indexes),
+            *("-r", str(place / "requirements.txt")),
+        )
+
+    async def _step(self, argv: tuple[str, ...]) -> None:
+        place = self.shelf.place(self.recipe.digest)
+        environ = {name: value for name, value in self.environ.items() if name not in _HARMFUL}
+        environ |= {"TMPDIR": str(place / "tmp"), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(_GUARD), *argv),
+            stdin=asyncio.subprocess.PIPE,  # the guard ends when this end of it is closed, by whatever
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=place,
+            env=environ,
+            start_new_session=True,
+        )
+        assert child.stdout is not None and child.stdin is not None
+        try:
+            await self._listen(child.stdout, argv)
+            code = await child.wait()
+        finally:
+            child.stdin.close()
+            if child.returncode is None:
+                await asyncio.shield(child.wait())
+        if code:
+            raise Broken(code, self.progress.last_words())
+
+    async def _listen(self, output: asyncio.StreamReader, argv: tuple[str, ...]) -> None:
+        rest = b""
+        with self.shelf.log(self.recipe.digest).open("ab", buffering=0) as log:
+            log.write(f"+ {' '.join(argv)}\n".encode())
+            while chunk := await output.read(1 << 16):
+                with contextlib.suppress(OSError):  # a full disk: what is said counts, not that it is kept
+                    log.write(chunk)
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self.progress.hear(line.decode(errors="replace"))
+            if rest:
+                self.progress.hear(rest.decode(errors="replace"))

@@ -1,0 +1,79 @@
+"""A build that goes on: who waits for it, and what is said to them meanwhile, or when it fails."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.runtime import Phase, Runtime
+from trainshed.core.verdict import Verdict
+from trainshed.runtimes.build import Build
+from trainshed.runtimes.recipe import Recipe
+
+_ONCE = "It is built once and kept; the job starts by itself then."
+
+
+@dataclass(slots=True)
+class Making:
+    recipe: Recipe
+    build: Build
+    jobs: set[str] = field(default_factory=set[str])
+    sentence: str = "it begins"
+    below: "Making | None" = None  # has to be there first
+    task: "asyncio.Task[None] | None" = None
+    begun: float | None = None  # monotonic
+
+    def begin(self) -> None:
+        self.begun = time.monotonic()
+        self.sentence = "making the environment"
+
+    @property
+    def message(self) -> str:
+        if self.begun is None and self.below is not None and self.below.begun is not None:
+            return self.below.message
+        took = f", {time.monotonic() - self.begun:.0f} s" if self.begun is not None else ""
+        return f"Building {title(self.recipe)}: {self.sentence}{took}."
+
+    def readiness(self) -> Readiness:
+        return Readiness(
+            standing=Standing.PREPARING, message=self.message, remedy=_ONCE, notes=self.recipe.notes
+        )
+
+    def told(self, failure: Readiness | None = None) -> Runtime:
+        recipe = self.recipe
+        return Runtime(
+            id=recipe.digest,
+            name=recipe.name,
+            phase=Phase.FAILED if failure else Phase.BUILDING,
+            python=recipe.interpreter.version,
+            requirements=recipe.requirements,
+            below=recipe.below.digest if recipe.below else "",
+            message=failure.message if failure else self.message,
+            lines=failure.verdict.lines if failure and failure.verdict else (),
+        )
+
+
+def title(recipe: Recipe) -> str:
+    if recipe.below is None:
+        return recipe.name
+    count = len(recipe.requirements)
+    return f"{recipe.name} with {count} requirement{'' if count == 1 else 's'} on top"
+
+
+def absent(recipe: Recipe) -> Readiness:
+    """Nobody has asked for it yet, and this is no asking."""
+    return Readiness(
+        standing=Standing.PREPARING,
+        message=f"{title(recipe)} is not built here yet: building it comes first.",
+        remedy=_ONCE,
+        notes=recipe.notes,
+    )
+
+
+def failed(what: str, verdict: Verdict) -> Readiness:
+    return Readiness(
+        standing=Standing.FAILED,
+        message=f"The runtime {what} could not be built.",
+        remedy=verdict.advice,
+        verdict=verdict,
+    )

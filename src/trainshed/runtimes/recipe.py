@@ -1,0 +1,161 @@
+"""From an image's name to the recipe of the environment that stands in for it. Pure.
+
+It may assume what interpreters there are; it never looks for one. Where the framework's or Python's version
+is not the one asked for, the recipe carries a note that names both.
+"""
+
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from trainshed.core.readiness import READY, Readiness
+from trainshed.runtimes.rows import Row
+
+PLAIN = "trainshed/python"  # the server's own interpreter, as it is
+
+_REGISTRIES = r"(?:[a-z0-9-]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/training"
+_GOOGLE = re.compile(
+    rf"{_REGISTRIES}/(?P<framework>[a-z0-9-]+?)-(?:cpu|gpu|tpu|xla)(?:-[a-z0-9]+)?"
+    r"\.(?P<version>\d+(?:-\d+)*)(?:[.-](?:py|cp)(?P<python>\d{2,3}))?[a-z0-9.-]*"
+    r"(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?"
+)
+_TAGGED = re.compile(r"(?P<name>[^:@]+)(?::(?P<tag>[\w.-]+))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    path: str
+    version: str  # "3.11"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Everything that decides what an environment holds, and so what it is called on disk."""
+
+    name: str  # for people: trainshed/pytorch:2.13.0
+    interpreter: Interpreter
+    requirements: tuple[str, ...] = ()
+    index: str = ""
+    extra_indexes: tuple[str, ...] = ()
+    below: "Recipe | None" = None  # what it is laid on; its packages are seen, not installed again
+    imports: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    lacks: str = ""  # a Python version that would be taken instead, were it here
+    digest: str = ""  # set by `named`
+    ready: Readiness = READY  # what is said of it once it is there
+
+    @property
+    def is_plain(self) -> bool:
+        return self.below is None and not self.requirements and self.name == PLAIN
+
+
+def recipe_of(
+    image: str, rows: Iterable[Row], own: Interpreter, others: Mapping[str, Interpreter]
+) -> Recipe | None:
+    """The recipe for an image; None where none stands in for it."""
+    name, wanted, python = _asked(image)
+    if name == PLAIN:
+        return _plain(wanted, own, others)
+    known = list(rows)
+    google = _GOOGLE.fullmatch(image)
+    fits = [row for row in known if google and google["framework"] in row.google]
+    fits = fits or [row for row in known if row.name == name]
+    if not fits:
+        fits = [row for row in known if any(fnmatch.fnmatchcase(image, one) for one in row.images)]
+        wanted = ""
+    if not fits:
+        return None
+    row = min(fits, key=lambda one: _distance(one.version, wanted))
+    wanted_python = python if python in row.pythons else row.python
+    interpreter = others.get(wanted_python, own)
+    notes = _python_notes(image, python or row.python, interpreter)
+    if wanted and not _agrees(row.version, wanted):
+        kind = row.name.rpartition("/")[2]
+        notes = (
+            f"'{image}' asks for {kind} {wanted}; {kind} {row.version} is here and used instead.",
+            *notes,
+        )
+    return named(
+        Recipe(
+            name=f"{row.name}:{row.version}" if row.version else row.name,
+            interpreter=interpreter,
+            requirements=row.requirements,
+            index=row.index,
+            extra_indexes=row.extra_indexes,
+            imports=row.imports,
+            notes=notes,
+            lacks=wanted_python if wanted_python != interpreter.version else "",
+        )
+    )
+
+
+def layered(recipe: Recipe, requirements: tuple[str, ...]) -> Recipe:
+    """The same with more on top: an environment of its own that sees the packages of the one below."""
+    if not requirements:
+        return recipe
+    return named(replace(recipe, requirements=requirements, below=recipe))
+
+
+def named(recipe: Recipe) -> Recipe:
+    content = [
+        recipe.interpreter.path,
+        recipe.interpreter.version,
+        list(recipe.requirements),
+        recipe.index,
+        list(recipe.extra_indexes),
+        (recipe.below.digest or PLAIN) if recipe.below else "",
+    ]
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
+    return replace(recipe, digest=digest, ready=Readiness(notes=recipe.notes) if recipe.notes else READY)
+
+
+def _asked(image: str) -> tuple[str, str, str]:
+    """Name, version of the framework and of Python, as far as the image's name says."""
+    if google := _GOOGLE.fullmatch(image):
+        python = google["python"] or ""
+        return (
+            google["framework"],
+            google["version"].replace("-", "."),
+            python and f"{python[0]}.{python[1:]}",
+        )
+    tagged = _TAGGED.fullmatch(image)
+    if tagged is None:
+        return image, "", ""
+    tag = tagged["tag"] or ""
+    return tagged["name"], "" if tag == "latest" else tag, ""
+
+
+def _plain(wanted: str, own: Interpreter, others: Mapping[str, Interpreter]) -> Recipe | None:
+    if wanted in ("", "3", own.version):
+        return Recipe(name=PLAIN, interpreter=own)
+    if wanted in others:
+        return named(Recipe(name=f"{PLAIN}:{wanted}", interpreter=others[wanted]))
+    return None
+
+
+def _python_notes(image: str, asked: str, given: Interpreter) -> tuple[str, ...]:
+    if not asked or asked == given.version:
+        return ()
+    return (f"'{image}' asks for Python {asked}; Python {given.version} is here and used instead.",)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)][:3]
+
+
+def _distance(version: str, wanted: str) -> tuple[int, ...]:
+    """How far from what is wanted; where nothing is, the newest is nearest."""
+    here = [*_numbers(version), 0, 0, 0][:3]
+    asked = _numbers(wanted)
+    if not asked:
+        return tuple(-number for number in here)
+    near = [abs(have - want) for have, want in zip(here, asked, strict=False)]
+    return (*near, *(-number for number in here[len(asked) :]))
+
+
+def _agrees(version: str, wanted: str) -> bool:
+    asked = _numbers(wanted)
+    return bool(asked) and _numbers(version)[: len(asked)] == asked

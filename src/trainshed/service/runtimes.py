@@ -1,0 +1,91 @@
+"""What people may do with runtimes: see them, have one built before a job needs it, remove what nobody wants.
+
+It knows which jobs are not over, and so what must stay. It builds nothing itself.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from trainshed.core import requirements
+from trainshed.core.errors import Conflict, Invalid, Violation
+from trainshed.core.ports import RuntimeShelf, Store
+from trainshed.core.runtime import Phase, Runtime, Warmth, with_below
+
+PACE = 0.5  # seconds between two words to a follower
+
+
+@dataclass(slots=True)
+class RuntimeDesk:
+    store: Store
+    shelf: RuntimeShelf
+    warmth: Callable[[], tuple[Warmth, ...]] = tuple[Warmth, ...]
+
+    def all(self) -> tuple[Runtime, ...]:
+        """Every runtime, with its kiln; interpreters kept warm that are no runtime's come last."""
+        kilns = {kiln.python: kiln for kiln in self.warmth()}
+        found: list[Runtime] = []
+        for one in self.shelf.all():
+            python = next((path for path in kilns if _belongs(path, one)), None)
+            found.append(replace(one, warm=kilns.pop(python)) if python else one)
+        others = (Runtime(id="", name=path, phase=Phase.READY, warm=kiln) for path, kiln in kilns.items())
+        return (*found, *others)
+
+    def build(self, name: str, lines: tuple[str, ...]) -> Runtime:
+        found = [Violation("name", "Which runtime? Such as trainshed/pytorch.")] if not name else []
+        found += [Violation(f"requirements[{n}]", why) for n, why in requirements.faults(lines)]
+        if found:
+            raise Invalid(tuple(found))
+        return self.shelf.begin(name, lines)
+
+    async def follow(self, identity: str) -> AsyncIterator[Runtime]:
+        """The runtime, again whenever there is something new to say of it, until its build is over."""
+        last: Runtime | None = None
+        while True:
+            now = self.shelf.get(identity)
+            if now != last:
+                yield now
+            if now.phase is not Phase.BUILDING:
+                return
+            last = now
+            await asyncio.sleep(PACE)
+
+    async def remove(self, identity: str) -> Runtime:
+        found = self.shelf.get(identity)
+        if not identity:
+            raise Conflict("That is the server's own interpreter: there is nothing to remove.")
+        if found.phase is Phase.ABSENT:
+            raise Conflict(f"{found.name} is not built: there is nothing to remove.")
+        jobs = [job for job in await self.store.active() if identity in self.shelf.ids((job.spec,))]
+        if jobs:
+            more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+            raise Conflict(
+                f"{found.name} is wanted by job {jobs[0].id} '{jobs[0].display_name}'{more}, not over yet: "
+                "wait for the end, or cancel first."
+            )
+        above = [one.id for one in self.shelf.all() if one.below == identity]
+        if above:
+            wanted = self.shelf.ids(job.spec for job in await self.store.active())
+            if wanted.intersection(above):
+                raise Conflict(f"Another runtime that a job wants is laid on {found.name}.")
+        await self.shelf.remove((*above, identity))
+        return found
+
+    async def prune(self) -> tuple[Runtime, ...]:
+        """Remove everything built that no job wants."""
+        everything = self.shelf.all()
+        wanted = with_below(self.shelf.ids(job.spec for job in await self.store.active()), everything)
+        unused = tuple(
+            one
+            for one in everything
+            if one.id and one.id not in wanted and one.phase in (Phase.READY, Phase.FAILED)
+        )
+        await self.shelf.remove(one.id for one in unused)
+        return tuple(one for one in unused if one.phase is Phase.READY)
+
+
+def _belongs(python: str, one: Runtime) -> bool:
+    """An environment's interpreter stands below the folder that has its id for a name."""
+    return one.id in PurePath(python).parts if one.id else python == sys.executable

@@ -1,0 +1,63 @@
+"""What pip prints, as a sentence on how far it is, and as the lines that say why it failed."""
+
+from trainshed.runtimes.progress import MOST_LINES, Progress
+
+PIP = """\
+Looking in links: /wheels
+Collecting torch==2.13.0
+  Using cached torch-2.13.0-cp311-cp311-linux.whl (100 MB)
+WARNING: Location 'file:///x/' is ignored: it is neither a file nor a directory.
+Collecting typing_extensions>=4 (from torch==2.13.0)
+Building wheels for collected packages: odd
+  Building wheel for odd (setup.py): started
+Installing collected packages: typing_extensions, torch, odd
+"""
+
+
+def heard(text: str) -> Progress:
+    progress = Progress()
+    for line in text.splitlines():
+        progress.hear(line)
+    return progress
+
+
+def test_each_step_is_told_in_its_own_words():
+    lines = PIP.splitlines()
+    told: list[str] = []
+    progress = Progress()
+    for line in ["", *lines]:
+        progress.hear(line)
+        told.append(progress.sentence([]))
+    assert list(dict.fromkeys(told)) == [
+        "making the environment",
+        "fetching torch",
+        "fetching typing_extensions",
+        "building odd",
+        "installing typing_extensions (1 of 3)",
+    ]
+
+
+def test_installing_counts_what_lies_there_already_however_it_is_spelled():
+    progress = heard(PIP)
+    assert progress.sentence(["Typing.Extensions", "pip"]) == "installing torch (2 of 3)"
+    assert progress.sentence(["typing_extensions", "torch", "odd"]) == "finishing"
+
+
+def test_noise_is_not_among_the_last_words():
+    assert not any("ignored" in line for line in heard(PIP).last_words())
+
+
+def test_no_such_version_is_left_out_where_nobody_could_be_asked():
+    nothing = [
+        "ERROR: Could not find a version that satisfies the requirement x (from versions: none)",
+        "ERROR: No matching distribution found for x",
+    ]
+    retry = (
+        "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/x/"
+    )
+    assert heard("\n".join([retry, *nothing])).last_words() == (retry,)
+    assert heard("\n".join(nothing)).last_words() == tuple(nothing)
+
+
+def test_what_is_kept_of_a_talkative_build_is_bounded():
+    assert len(heard("\n".join(map(str, range(10_000)))).last_words()) == MOST_LINES
