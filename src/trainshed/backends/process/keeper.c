@@ -1,9 +1,10 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper [--adopt PID LATCH] RUN WORK GROUP PROGRAM [ARG...]
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
- * The environment, and the files open as 0, 1 and 2, are the program's.
+ * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
+ * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py).
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
  * that of two keepers one leaves without a trace. It overwrites the spaces in place, a line each, which
@@ -208,6 +209,22 @@ static int claim(const char *run) {
     return record = open(path, O_WRONLY | O_CLOEXEC);
 }
 
+/* Of what is open nothing stays but 0, 1, 2 and, where there is one, the latch. */
+static void drop(unsigned latch) {
+#ifdef SYS_close_range
+    if (latch > 3) syscall(SYS_close_range, 3U, latch - 1, 0U);
+    syscall(SYS_close_range, latch ? latch + 1 : 3U, ~0U, 0U);
+#else
+    (void)latch;
+#endif
+}
+
+/* The child of a kiln that waits to become the program. It finds its own way into the cgroup. */
+static void release(int latch) {
+    if (write(latch, "+", 1) < 0) { /* it is dead: its status says how */ }
+    close(latch);
+}
+
 static void introduce(void) {
     char boot[64] = "-", line[256];
     struct process self;
@@ -240,14 +257,18 @@ int main(int count, char **words) {
     struct process self;
     unsigned long long start = 0;
     sigset_t every;
-    int number, status;
-    pid_t program, keeper = getpid();
+    int number, status, latch = 0;
+    pid_t program = 0, keeper = getpid();
     const char *group;
+    if (count > 3 && !strcmp(words[1], "--adopt")) {
+        program = atoi(words[2]);
+        latch = atoi(words[3]);
+        words += 3;
+        count -= 3;
+    }
     if (count < 5) return 2;
     group = strcmp(words[3], "-") ? words[3] : NULL;
-#ifdef SYS_close_range
-    syscall(SYS_close_range, 3U, ~0U, 0U);
-#endif
+    drop((unsigned)latch);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (number = 1; number < NSIG; number++)
@@ -258,7 +279,10 @@ int main(int count, char **words) {
     introduce();
     sigfillset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
-    while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
+    if (latch)
+        release(latch);
+    else
+        while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
     if (program == 0) become(words[2], words + 4, keeper);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);

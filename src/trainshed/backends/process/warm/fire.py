@@ -1,0 +1,211 @@
+"""One kiln that burns: its process, the socket to it, and what it has said.
+
+It may assume an event loop. The kiln shares nothing with the server but one end of a socket pair, which is
+no file and needs no permissions: whoever holds the other end is the server, and when nobody does the kiln
+ends. It never decides whether an order fits (fitness.py) nor what follows an end (stoker.py).
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainshed.backends.process.ask import CUSTOMIZE
+from trainshed.backends.process.keeper import Order
+from trainshed.backends.process.proc import PAGE, slurp
+from trainshed.backends.process.record import Identity
+from trainshed.backends.process.render import OFFERS
+from trainshed.backends.process.watch import Watch
+from trainshed.core.runtime import KilnState
+
+_log = logging.getLogger(__name__)
+_KILN = Path(__file__).with_name("kiln.py")
+_CUSTOMIZE = str(CUSTOMIZE / "sitecustomize.py")
+_CONTROL = 3  # as in kiln.py
+_PATIENCE = 2.0  # seconds for a fork: one that takes longer is overtaken by a fresh start
+_MOST = 1 << 16
+_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+
+# The outermost frame of a kiln, and of a program that is a module. Its globals, as found, are those of a
+# fresh __main__; its own folder is not to be found among the modules.
+_START = """
+fresh = dict(globals())
+import sys
+if not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
+kiln = {"__name__": "trainshed_kiln"}
+with open(sys.argv[1], "rb") as file:
+    exec(compile(file.read(), sys.argv[1], "exec"), kiln)
+with kiln["main"](fresh) as run:
+    run()
+"""
+
+
+class Fire:
+    def __init__(
+        self,
+        python: str,
+        imports: Sequence[str],
+        env: Mapping[str, str],
+        keeper: str,
+        log: Path,
+        ended: Callable[["Fire"], None],
+    ) -> None:
+        """Light it. OSError where the system refuses."""
+        self.state, self.reason = KilnState.HEATING, "the warm interpreter is still importing"
+        self.asked: frozenset[str] = frozenset()
+        self.uses = 0
+        self.gone = asyncio.Event()
+        self._python, self._log, self._ended = python, log, ended
+        self._folders: tuple[str, ...] = ()
+        self._marks: tuple[tuple[int, int], ...] = ()
+        self._watch = Watch()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            words = [python, "-c", _START, str(_KILN), str(os.getpid()), keeper, *imports]
+            self.pid = _spawn(words, env, theirs.fileno(), log)
+        except OSError:
+            self._control.close()
+            raise
+        finally:
+            theirs.close()
+        self._control.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._control, self._hear)
+        self._watch.child(self.pid, self._gone)
+
+    async def fork(self, order: Order) -> Identity | str:
+        """The keeper-to-be of the order's program; or why there is none."""
+        mine, theirs = socket.socketpair()
+        with mine:
+            mine.setblocking(False)
+            try:
+                with theirs:
+                    socket.send_fds(self._control, [_message(order)], [theirs.fileno()])
+                async with asyncio.timeout(_PATIENCE):
+                    said = await _read(mine)
+            except TimeoutError:
+                # Whatever holds it up. What it forked meanwhile competes for the run, and may win it.
+                self.put_out()
+                return f"the warm interpreter did not answer within {_PATIENCE:g} s"
+            except OSError as error:
+                return f"the warm interpreter cannot be reached: {error.strerror}"
+        self.uses += 1
+        match said.split():
+            case [pid, start] if pid.isdigit() and start.isdigit():
+                return Identity(int(pid), int(start))
+            case [b"no", *_]:
+                return said[3:].decode(errors="replace")
+            case _:
+                return "the warm interpreter ended"
+
+    def is_stale(self) -> bool:
+        """Whether a folder its modules come from is not what it was."""
+        return _marks(self._folders) != self._marks
+
+    def memory(self) -> int:
+        fields = slurp(f"/proc/{self.pid}/statm").split()
+        return int(fields[1]) * PAGE if len(fields) > 1 and self.state is not KilnState.COLD else 0
+
+    def put_out(self) -> None:
+        self._deafen()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)  # a child that is not reaped: the pid is still its own
+
+    def _hear(self) -> None:
+        """Its one message, or the end of the line."""
+        try:
+            said = self._control.recv(_MOST)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if not said:
+            self._deafen()
+            return
+        told: dict[str, Any] = json.loads(said)
+        if "unsafe" in told:
+            self.state, self.reason = KilnState.UNSAFE, str(told["unsafe"])
+            _log.warning("%s is not kept warm: %s", self._python, self.reason)
+            return
+        self.asked, self._folders = frozenset(told["asked"]), tuple(told["folders"])
+        self._marks = _marks(self._folders)
+        self.state, self.reason = KilnState.WARM, ""
+
+    def _gone(self) -> None:
+        self._deafen()
+        if self.state is not KilnState.UNSAFE:
+            last = _last_line(self._log) if self.state is KilnState.HEATING else ""
+            self.state = KilnState.COLD
+            self.reason = f"the warm interpreter ended{': ' + last if last else ''}"
+        self.gone.set()
+        self._ended(self)
+
+    def _deafen(self) -> None:
+        if self._control.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._control.close()
+
+
+def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path) -> int:
+    output = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    return os.posix_spawn(
+        words[0],
+        list(words),
+        env,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, control, _CONTROL),
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), output, 0o600),
+            (os.POSIX_SPAWN_OPEN, 2, str(log), output, 0o600),
+        ],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_SIGNALS,
+    )
+
+
+def _message(order: Order) -> bytes:
+    plain = {
+        "argv": list(order.argv),
+        "env": dict(order.env),
+        "run": order.run,
+        "work": order.work,
+        "group": order.group or "",
+        "stdout": order.stdout,
+        "stderr": order.stderr,
+        "customize": _CUSTOMIZE if OFFERS in order.env else "",
+    }
+    return json.dumps(plain).encode()
+
+
+async def _read(answers: socket.socket) -> bytes:
+    loop = asyncio.get_running_loop()
+    said = b""
+    while part := await loop.sock_recv(answers, 4096):
+        said += part
+    return said
+
+
+def _marks(folders: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    for folder in folders:
+        try:
+            seen = os.stat(folder)  # noqa: PTH116 - for each start
+        except OSError:
+            found.append((0, 0))
+        else:
+            found.append((seen.st_ino, seen.st_mtime_ns))
+    return tuple(found)
+
+
+def _last_line(log: Path) -> str:
+    lines = slurp(str(log)).decode(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else ""

@@ -1,0 +1,66 @@
+"""May an order be started warm? Pure; the answer is None, or why not, in words for people.
+
+A forked program finds the interpreter as a kiln left it: flags parsed, variables read. So an order fits only
+if a fresh start would have read the same. What Python code asked for during the imports is known exactly, the
+kiln noted it. What C libraries may have read is a list of prefixes, wide on purpose: a fresh start is slower,
+but never wrong.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trainshed.backends.process.keeper import Order
+
+MOST = 100_000  # bytes of an order: it travels as one message
+
+# Read by the interpreter, the loader, the C library and numeric libraries, most of them when they are loaded.
+_READ_EARLY = (
+    *("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "GCONV_", "LOCPATH"),
+    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "VECLIB_", "NUMEXPR_", "TBB_"),
+    *("DNNL_", "ONEDNN_", "ATEN_", "KINETO_", "TORCH", "PYTORCH", "NPY_", "NUMPY_", "NUMBA_"),
+    *("TF_", "XLA_", "JAX_", "TPU_", "KERAS_", "TRITON_"),
+    *("CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "SYCL_", "ONEAPI_"),
+)
+# Given to each replica by the platform, and read when they are used.
+_READ_LATE = frozenset({"TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heat:
+    """What a kiln has already read."""
+
+    python: str
+    env: Mapping[str, str]
+    asked: frozenset[str] = frozenset()
+
+
+def unfit(order: Order, heat: Heat) -> str | None:
+    """Why the order has to be started afresh, or None."""
+    if order.argv[0] != heat.python:
+        return f"its program is {order.argv[0]}, not the runtime's interpreter"
+    if reason := _odd(order.argv[1:]):
+        return reason
+    for name in sorted(heat.env.keys() | order.env.keys()):
+        if heat.env.get(name) != order.env.get(name) and _read(name, heat.asked):
+            return f"it sets {name} otherwise than the warm interpreter has read it"
+    texts = [*order.argv, *order.env, *order.env.values(), order.run, order.work, order.stdout, order.stderr]
+    if sum(map(len, texts)) > MOST:
+        return "its arguments and variables are too long to be handed over"
+    if any("\0" in text for text in texts) or any(not name or "=" in name for name in order.env):
+        return "its arguments or variables hold what no program can be given"
+    return None
+
+
+def _odd(words: Sequence[str]) -> str | None:
+    """Programs are FILE, -c CODE or -m MODULE, and nothing before it."""
+    if not words or not words[0]:
+        return "it gives the interpreter no program"
+    if words[0] in ("-c", "-m"):
+        return None if len(words) > 1 else f"{words[0]} lacks its argument"
+    if words[0].startswith("-"):
+        return f"it gives the interpreter a flag ({words[0]})"
+    return None
+
+
+def _read(name: str, asked: frozenset[str]) -> bool:
+    return name in asked or (name.startswith(_READ_EARLY) and name not in _READ_LATE)

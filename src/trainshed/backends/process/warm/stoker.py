@@ -1,0 +1,175 @@
+"""Keeps kilns burning and hands orders to them: the server's side of warm starts.
+
+A kiln is lit when its runtime is first seen ready, again with back-off when it dies, anew after many uses or
+when its runtime has changed. It may assume one event loop in a thread that outlives it: a kiln dies with the
+thread that started it. It never makes a launch wait for long: a kiln that is not warm, not safe or not quick
+means a fresh start, and a reason to show.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper, Order
+from trainshed.backends.process.record import Identity
+from trainshed.backends.process.render import Frame, runtime_frame, shared_env
+from trainshed.backends.process.warm.fire import Fire
+from trainshed.backends.process.warm.fitness import Heat, unfit
+from trainshed.core.errors import Unavailable
+from trainshed.core.ports import Runtimes
+from trainshed.core.runtime import KilnState, Warmth
+
+_USES = 1000  # then it is lit anew: what a library leaks at each fork does not add up for ever
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0  # seconds until one that ended is lit again
+_FIRST_LOOK, _LONGEST_LOOK = 0.1, 10.0  # ... and between looks for runtimes that are not built yet
+
+
+@dataclass(slots=True)
+class _Kiln:
+    name: str
+    imports: tuple[str, ...]
+    env: Mapping[str, str]
+    fire: Fire | None = None
+    pause: float = _FIRST_PAUSE
+    reason: str = ""
+    relight: asyncio.TimerHandle | None = None
+
+
+class Stoker:
+    """Keeps some interpreters warm: those of images' runtimes, each from when it is first seen to be ready,
+    and others by path, as PYTHON=MODULE,...
+    """
+
+    def __init__(self, folder: Path, names: Iterable[str], runtimes: Runtimes) -> None:
+        self._folder = folder
+        self._runtimes = runtimes
+        self._awaited = list(dict.fromkeys(names))  # those still to be lit
+        self._kilns: dict[str, _Kiln] = {}  # by interpreter
+        self._looking: asyncio.TimerHandle | None = None
+        self._frame: Frame | None = None  # None: not open
+        self._keeper = ""
+
+    def open(self, frame: Frame, keeper: Keeper) -> None:
+        """Light what is ready. Only the compiled keeper can adopt a program: without it all stay cold."""
+        if isinstance(keeper, CompiledKeeper):
+            self._frame, self._keeper = frame, keeper.path
+            self._look(_FIRST_LOOK)
+
+    async def spawn(self, order: Order, runtime: str) -> Identity | str:
+        """The keeper of the order's program, just forked; or why it has to be started afresh.
+
+        `runtime` is the interpreter of its runtime, be it that of the program or not. Nothing where neither
+        is kept warm.
+        """
+        python = order.argv[0] if order.argv[0] in self._kilns else runtime
+        kiln = self._kilns.get(python)
+        if kiln is None:
+            return ""
+        if kiln.fire is None:
+            return kiln.reason
+        fire = kiln.fire
+        if fire.state is not KilnState.WARM:
+            return fire.reason
+        if reason := unfit(order, Heat(python=python, env=kiln.env, asked=fire.asked)):
+            return reason
+        if fire.is_stale():
+            self._put_out(kiln)
+            self._light(python, kiln)
+            return "its runtime has changed since the warm interpreter was started"
+        answer = await fire.fork(order)
+        if isinstance(answer, Identity):
+            kiln.pause = _FIRST_PAUSE
+        if fire.uses >= _USES and kiln.fire is fire:
+            self._put_out(kiln)
+            self._light(python, kiln)
+        return answer
+
+    def show(self) -> tuple[Warmth, ...]:
+        return tuple(_show(python, kiln) for python, kiln in self._kilns.items())
+
+    async def close(self) -> None:
+        """Put all out. What was forked goes on."""
+        self._frame = None
+        if self._looking is not None:
+            self._looking.cancel()
+        fires = [kiln.fire for kiln in self._kilns.values() if kiln.fire is not None]
+        for kiln in self._kilns.values():
+            self._put_out(kiln)
+        for fire in fires:
+            await fire.gone.wait()
+
+    def _look(self, pause: float) -> None:
+        """Light the kilns of runtimes that have become ready."""
+        self._looking = None
+        if self._frame is None:
+            return
+        for name in list(self._awaited):
+            python, equals, modules = name.partition("=")
+            imports, frame = tuple(modules.split(",")), self._frame
+            if not equals:
+                try:
+                    python = self._runtimes.python(name)
+                except Unavailable:
+                    continue  # it is not built
+                imports = self._runtimes.warm_imports(name)
+                frame = frame if python == frame.python else runtime_frame(frame, python)
+            self._awaited.remove(name)
+            if python not in self._kilns:
+                self._kilns[python] = kiln = _Kiln(name, imports, shared_env(frame))
+                self._light(python, kiln)
+        if self._awaited:
+            again = min(pause * 2, _LONGEST_LOOK)
+            self._looking = asyncio.get_running_loop().call_later(pause, self._look, again)
+
+    def _light(self, python: str, kiln: _Kiln) -> None:
+        kiln.relight = None
+        log = self._folder / f"{hashlib.sha256(os.fsencode(python)).hexdigest()[:12]}.log"
+        ended: Callable[[Fire], None] = lambda fire: self._ended(python, kiln, fire)  # noqa: E731
+        try:
+            kiln.fire = Fire(python, kiln.imports, kiln.env, self._keeper, log, ended)
+        except FileNotFoundError:  # somebody has removed the runtime: it may be built again
+            del self._kilns[python]
+            self._awaited.append(kiln.name)
+            if self._looking is None:
+                self._looking = asyncio.get_running_loop().call_later(
+                    _LONGEST_LOOK, self._look, _LONGEST_LOOK
+                )
+        except OSError as error:
+            kiln.fire, kiln.reason = None, f"the warm interpreter cannot be started: {error}"
+            self._later(python, kiln)
+
+    def _ended(self, python: str, kiln: _Kiln, fire: Fire) -> None:
+        if kiln.fire is not fire or fire.state is KilnState.UNSAFE:
+            return
+        kiln.fire, kiln.reason = None, fire.reason
+        self._later(python, kiln)
+
+    def _later(self, python: str, kiln: _Kiln) -> None:
+        if self._frame is None:
+            return
+        kiln.relight = asyncio.get_running_loop().call_later(kiln.pause, self._light, python, kiln)
+        kiln.pause = min(kiln.pause * 2, _LONGEST_PAUSE)
+
+    def _put_out(self, kiln: _Kiln) -> None:
+        if kiln.relight is not None:
+            kiln.relight.cancel()
+            kiln.relight = None
+        if kiln.fire is not None:
+            kiln.fire.put_out()
+            kiln.fire = None
+
+
+def _show(python: str, kiln: _Kiln) -> Warmth:
+    fire = kiln.fire
+    return Warmth(
+        python=python,
+        imports=kiln.imports,
+        state=fire.state if fire else KilnState.COLD,
+        reason=fire.reason if fire else kiln.reason,
+        uses=fire.uses if fire else 0,
+        memory=fire.memory() if fire else 0,
+        pid=fire.pid if fire else 0,
+    )

@@ -1,0 +1,176 @@
+"""A kiln that must not be forked says why, and programs start afresh."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.backend_bench import until
+from tests.equivalence.programs import Program, code
+from tests.equivalence.ways import OneRuntime, launch_and_wait
+from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.keeper import Keeper, ShellKeeper, make_keeper
+from trainshed.core.replica import Exit
+from trainshed.core.runtime import KilnState, Warmth
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)")
+
+UNSAFE = {
+    "a_thread": (
+        "import threading, time; threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
+        "1 threads",
+    ),
+    "a_child": ("import subprocess; child = subprocess.Popen(['sleep', '99'])", "a process running"),
+    "a_socket": ("import socket; s = socket.socket()", "socket:"),
+    "a_pipe": ("import os; ends = os.pipe()", "pipe:"),
+    "an_error": ("raise ImportError('no such wheel')", "no such wheel"),
+    "a_library": ("raise OSError('libcuda.so.1: cannot open')", "libcuda.so.1"),
+    "cuda": (
+        "import sys, types; m = types.ModuleType('torch.cuda'); m._initialized = True\n"
+        "sys.modules['torch.cuda'] = m",
+        "CUDA",
+    ),
+}
+
+
+@pytest.fixture
+async def warm(tmp_path: Path):
+    """Makes a backend whose kiln imports a module of this text."""
+    made: list[ProcessBackend] = []
+    keeper = make_keeper(tmp_path)
+
+    async def make(text: str, keeper: Keeper = keeper) -> ProcessBackend:
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / "heavy.py").write_text(text)
+        runtime = OneRuntime(_python(tmp_path), ("heavy",))
+        backend = ProcessBackend(tmp_path / "h", keeper=keeper, runtimes=runtime, python=runtime.path)
+        backend.keep_warm(["trainshed/python:3"])
+        await backend.start()
+        made.append(backend)
+        return backend
+
+    yield make
+    for backend in made:
+        for job in await backend.jobs():
+            await backend.remove(job)
+        await backend.close()
+
+
+def _python(folder: Path) -> str:
+    """An environment of its own, which finds the module."""
+    import venv
+
+    venv.create(folder / "venv", symlinks=True)
+    [packages] = (folder / "venv" / "lib").glob("python*/site-packages")
+    (packages / "heavy.pth").write_text(str(folder / "lib"))
+    return str(folder / "venv" / "bin" / "python")
+
+
+Make = Callable[..., Awaitable[ProcessBackend]]
+
+
+async def settled(backend: ProcessBackend) -> Warmth:
+    await until(lambda: [k.state for k in backend.warmth()] not in ([], [KilnState.HEATING]))
+    [kiln] = backend.warmth()
+    return kiln
+
+
+@pytest.mark.parametrize("what", UNSAFE)
+async def test_a_kiln_that_must_not_be_forked_says_why_and_is_not_used(what: str, warm: Make, tmp_path: Path):
+    text, named = UNSAFE[what]
+    backend = await warm(text)
+    kiln = await settled(backend)
+    assert kiln.state is KilnState.UNSAFE
+    assert named in kiln.reason
+    done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
+    assert (done.exit, done.out) == (Exit(code=0), "ran\n")
+    assert [k.uses for k in backend.warmth()] == [0]
+
+
+async def test_a_kiln_that_dies_while_it_imports_is_told_with_its_last_words(warm: Make):
+    backend = await warm("import sys; sys.stderr.write('out of luck\\n'); import os; os._exit(3)")
+    kiln = await settled(backend)
+    assert kiln.state is KilnState.COLD
+    assert "out of luck" in kiln.reason
+
+
+async def test_a_variable_the_imports_asked_for_makes_a_fresh_start(warm: Make, tmp_path: Path):
+    backend = await warm("import os; mode = os.environ.get('MODE', 'none'); has = 'SIZE' in os.environ")
+    assert (await settled(backend)).state is KilnState.WARM
+    text = "import heavy; print(heavy.mode, heavy.has)"
+    uses: list[int] = []
+    for program, expected in (
+        (code("as it was", text), "none False\n"),
+        (code("mode", text, MODE="fast"), "fast False\n"),
+        (code("size", text, SIZE="1"), "none True\n"),
+        (code("unasked", text, OTHER="1"), "none False\n"),
+    ):
+        assert (await launch_and_wait(backend, program, tmp_path / "h")).out == expected
+        uses.append(backend.warmth()[0].uses)
+    assert uses == [1, 1, 1, 2]
+
+
+async def test_what_the_imports_do_to_the_environment_is_done_to_the_program_s(warm: Make, tmp_path: Path):
+    backend = await warm(
+        "import os; os.environ.setdefault('SET', '1'); os.environ.pop('GONE', 0); os.environ['PATH'] += ':/x'"
+    )
+    await settled(backend)
+    text = "import os; print(os.environ.get('SET'), os.environ['PATH'].endswith(':/x'), os.environ.get('A'))"
+    done = await launch_and_wait(backend, code("environment", text, A="1"), tmp_path / "h")
+    assert done.out == "1 True 1\n"
+    assert [kiln.uses for kiln in backend.warmth()] == [1]
+
+
+async def test_modules_imported_before_are_the_only_ones_a_program_finds(warm: Make, tmp_path: Path):
+    backend = await warm("import decimal")
+    await settled(backend)
+    program = code("modules", "import sys; print(*sorted(sys.modules))")
+    found = set((await launch_and_wait(backend, program, tmp_path / "h")).out.split())
+    assert {"heavy", "decimal", "__main__"} <= found
+    assert not [name for name in found if "kiln" in name or "trainshed" in name]
+
+
+async def test_forks_of_one_kiln_draw_other_numbers_but_share_the_seed_of_hashes(warm: Make, tmp_path: Path):
+    backend = await warm("import random, multiprocessing, uuid")
+    await settled(backend)
+    text = (
+        "import random, multiprocessing, uuid, tempfile\n"
+        "print(random.random(), multiprocessing.current_process().authkey.hex(), uuid.uuid4(), hash('a'))"
+    )
+    lines = [
+        (await launch_and_wait(backend, code(f"draw {n}", text), tmp_path / "h")).out.split() for n in (1, 2)
+    ]
+    assert all(one != other for one, other in zip(*(line[:3] for line in lines), strict=True))
+    assert lines[0][3] == lines[1][3]
+
+
+async def test_a_program_asked_to_offer_its_stacks_offers_them(warm: Make, tmp_path: Path):
+    backend = await warm("")
+    await settled(backend)
+    text = (
+        "import os\n"
+        "high = [n for n in os.listdir('/proc/self/fd') if int(n) > 99]\n"
+        "print([os.path.basename(os.readlink(f'/proc/self/fd/{n}')) for n in high])"
+    )
+    done = await launch_and_wait(backend, code("stacks", text, TRAINSHED_STACKS="1"), tmp_path / "h")
+    assert done.out == "['stacks']\n"
+    assert [kiln.uses for kiln in backend.warmth()] == [1]
+
+
+async def test_without_a_compiled_keeper_nothing_is_kept_warm(warm: Make, tmp_path: Path):
+    backend = await warm("", ShellKeeper())
+    await asyncio.sleep(0.2)
+    assert backend.warmth() == ()
+    done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
+    assert done.out == "ran\n"
+
+
+async def test_a_program_that_the_fork_cannot_be_is_started_afresh_by_exec(warm: Make, tmp_path: Path):
+    """The last way out, inside the fork: here for a file nobody can read."""
+    backend = await warm("")
+    await settled(backend)
+    done = await launch_and_wait(backend, Program("none", ("none.py",)), tmp_path / "h")
+    assert done.exit == Exit(code=2) and "can't open file" in done.err
+    assert [kiln.uses for kiln in backend.warmth()] == [1]

@@ -1,0 +1,106 @@
+"""Programs with PyTorch, started warm: they compute the same, and share nothing they must not share."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.equivalence.programs import Program, code, script
+from tests.equivalence.ways import Both, OneRuntime, run_both
+from trainshed.backends.process.keeper import make_keeper
+from trainshed.core.replica import Exit
+
+PYTHON = Path(__file__).parents[2] / ".venv-train/bin/python"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.needs_torch,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not PYTHON.exists(), reason="needs PyTorch in .venv-train (make demo-env)"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)"),
+]
+
+TRAIN = """
+import torch
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(5):
+    x = torch.randn(512, 64)
+    loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+print(f"{loss.item():.4f}", torch.get_num_threads(), torch.get_num_interop_threads())
+print(torch.cuda.is_available(), torch.cuda.is_initialized(), torch.__config__.parallel_info().count("\\n"))
+"""
+
+WORKERS = """
+import torch
+from torch.utils.data import DataLoader
+import torch.multiprocessing as mp
+def double(rank, tensor): tensor[rank] = rank * 2
+if __name__ == "__main__":
+    print([batch.tolist() for batch in DataLoader(torch.arange(8), batch_size=4, num_workers=2)])
+    shared = torch.zeros(2, dtype=torch.long).share_memory_()
+    mp.spawn(double, (shared,), nprocs=2)
+    print(shared.tolist())
+"""
+
+NUMPY = """
+import numpy as np, os
+a = np.arange(250_000, dtype=float).reshape(500, 500)
+print(f"{np.linalg.norm(a @ a.T):.6e}", len(os.listdir("/proc/self/task")) > 0)
+"""
+
+SAME: tuple[Program, ...] = (
+    script("training", TRAIN),
+    script("workers", WORKERS),
+    code("numpy", NUMPY),
+    code(
+        "files the imports opened",
+        "import torch, os\n"
+        "there = [f'/proc/self/fd/{n}' for n in os.listdir('/proc/self/fd') if int(n) > 2]\n"
+        "print(sorted(os.readlink(path) for path in there if os.path.exists(path)))",
+    ),
+    code("an error of torch's", "import torch; torch.zeros(2) @ torch.zeros(3)"),
+    code("warnings", "import torch, warnings; print(len(warnings.filters)); warnings.warn('x')"),
+    code("the path", "import torch, sys; print(sys.path, sys.argv)"),
+    code(
+        "signals",
+        "import torch, signal; print([str(signal.getsignal(n)).split(' at')[0] for n in range(1, 32)])",
+    ),
+)
+DRAWS = tuple(
+    code(
+        f"draw {n}",
+        "import torch, numpy, random; print(torch.rand(1).item(), numpy.random.rand(), random.random())",
+    )
+    for n in (1, 2)
+)
+MODULES = code("modules", "import torch, sys; print(*sorted(sys.modules))")
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
+    folder, tools = tmp_path_factory.mktemp("t"), tmp_path_factory.mktemp("tools")
+    programs = (*SAME, *DRAWS, MODULES)
+    return asyncio.run(run_both(programs, folder, OneRuntime(str(PYTHON), ("torch",)), make_keeper(tools)))
+
+
+@pytest.mark.parametrize("program", SAME, ids=lambda program: program.what)
+def test_a_program_with_torch_is_the_same_both_ways(program: Program, both: dict[str, Both]):
+    ways = both[program.what]
+    assert ways.was_forked
+    assert ways.warm == ways.fresh
+
+
+def test_programs_forked_from_one_kiln_do_not_draw_the_same_numbers(both: dict[str, Both]):
+    first, second = (both[draw.what].warm for draw in DRAWS)
+    assert first.exit == second.exit == Exit(code=0)
+    assert not set(first.out.split()) & set(second.out.split())
+
+
+def test_the_modules_are_those_of_torch_and_few_of_the_standard_library(both: dict[str, Both]):
+    fresh, warm = (set(way.out.split()) for way in (both["modules"].fresh, both["modules"].warm))
+    assert fresh <= warm
+    assert warm - fresh <= {"fcntl", "_posixsubprocess", "mmap", "_json", "json", "gc", "runpy", "array"}

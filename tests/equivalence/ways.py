@@ -1,0 +1,126 @@
+"""Runs programs both ways, fresh and warm, each on a backend of its own, and keeps what came of them."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.contracts.backend_bench import until
+from tests.equivalence.programs import Program
+from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.keeper import Keeper
+from trainshed.backends.process.record import parse
+from trainshed.core.fleet import Placement
+from trainshed.core.launch import Launch
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.readiness import READY, Readiness
+from trainshed.core.replica import Exit
+from trainshed.core.runtime import KilnState
+
+IMAGE = "trainshed/python:3"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    exit: Exit | None
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    fresh: Outcome
+    warm: Outcome
+    was_forked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OneRuntime:
+    """An interpreter and what is worth importing before."""
+
+    path: str
+    imports: tuple[str, ...]
+
+    def refuse(self, image: str) -> str | None:
+        return None
+
+    def readiness(self, image: str, requirements: tuple[str, ...], job: str = "") -> Readiness:
+        return READY
+
+    def python(self, image: str, requirements: tuple[str, ...] = ()) -> str:
+        return self.path
+
+    def warm_imports(self, image: str) -> tuple[str, ...]:
+        return self.imports
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        """Nothing ever changes."""
+
+
+async def run_both(
+    programs: Sequence[Program], folder: Path, runtime: OneRuntime, keeper: Keeper
+) -> dict[str, Both]:
+    """One way after the other, in the same folder, so that paths are the same too."""
+    place, kept = folder / "h", {}
+    outcomes: list[dict[str, Outcome]] = []
+    for warm in (False, True):
+        backend = ProcessBackend(place, keeper=keeper, runtimes=runtime, python=runtime.path)
+        backend.keep_warm([IMAGE] if warm else [])
+        await backend.start()
+        if warm:
+            await until(lambda b=backend: [k.state for k in b.warmth()] not in ([], [KilnState.HEATING]))
+            [kiln] = backend.warmth()
+            assert kiln.state is KilnState.WARM, kiln.reason
+        found: dict[str, Outcome] = {}
+        for program in programs:
+            before = _uses(backend)
+            found[program.what] = await launch_and_wait(backend, program, place)
+            kept[program.what] = _uses(backend) > before
+        outcomes.append(found)
+        await backend.close()
+        place.rename(folder / f"was{warm}")
+    fresh, warmed = outcomes
+    return {what: Both(fresh[what], warmed[what], kept[what]) for what in fresh}
+
+
+def _uses(backend: ProcessBackend) -> int:
+    return sum(kiln.uses for kiln in backend.warmth())
+
+
+async def launch_and_wait(backend: ProcessBackend, program: Program, place: Path) -> Outcome:
+    job = "job" + hashlib.sha256(program.what.encode()).hexdigest()[:12]
+    key = RunKey(ReplicaName(job, 1, 0, 0), 0)
+    replica = place / "jobs" / job / "1" / "0-0"
+    out, err = place / f"{job}.out", place / f"{job}.err"
+    for name, text in program.files.items():
+        path = replica / "work" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="latin-1" if "latin-1" in text else "utf-8")
+    await backend.launch(
+        Launch(
+            key=key,
+            image=IMAGE,
+            command=("python", *program.words),
+            args=(),
+            env=dict(program.env),
+            placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=1 << 20),
+            stdout=str(out),
+            stderr=str(err),
+        )
+    )
+    if program.signal:
+        await until(lambda: "ready" in out.read_text())
+        await asyncio.sleep(0.05)  # past the print, into the sleep
+        target = parse((replica / "0" / "record").read_bytes()).program
+        assert target is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(target.pid, program.signal)
+    while True:
+        [seen] = await backend.observe(job)
+        if not seen.alive:
+            break
+        await asyncio.sleep(0.003)
+    return Outcome(seen.exit, out.read_text(errors="replace"), err.read_text(errors="replace"))
