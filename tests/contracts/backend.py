@@ -4,12 +4,21 @@ A test may branch on a declared capability, never on a class.
 """
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.builders import a_pool
 from tests.contracts.backend_bench import Bench, World, until
+from trainshed.core.event import Reason
+from trainshed.core.job import JobSpec
+from trainshed.core.readiness import READY, Standing
 from trainshed.core.replica import Exit, Sight
+
+
+def spec_of(*images: str) -> JobSpec:
+    return JobSpec(pools=tuple(replace(a_pool(), image=image) for image in images))
 
 
 class BackendContract:
@@ -278,6 +287,44 @@ class BackendContract:
         await bench.backend.remove(bench.job)
         assert turns > before
         other.cancel()
+
+    # 11 to 13. what a job needs is made ready before it is launched
+
+    async def test_the_plain_interpreter_is_always_ready(self, bench: Bench):
+        assert bench.backend.prepare(spec_of("trainshed/python:3")) == READY
+        assert bench.backend.prepare(spec_of("trainshed/python:3"), "a") == READY
+
+    async def test_asking_begins_it_and_each_that_waits_is_hinted_when_it_is_ready(self, bench: Bench):
+        image, hints = bench.world.unmake(), list[str]()
+        bench.backend.on_change(hints.append)
+        assert bench.backend.prepare(spec_of(image), "a").standing is Standing.PREPARING
+        assert bench.backend.prepare(spec_of("trainshed/python:3", image), "b").standing is Standing.PREPARING
+        waiting = bench.backend.prepare(spec_of(image), "a").waiting
+        assert waiting.reason is Reason.PREPARING and waiting.message
+        await bench.world.make(image, well=True)
+        await until(lambda: {"a", "b"} <= set(hints))
+        assert bench.backend.prepare(spec_of(image), "a").is_ready
+        assert (await bench.run(bench.programs.exits(3))).exit == Exit(code=3)
+
+    async def test_without_a_job_nothing_is_begun_and_nobody_hinted(self, bench: Bench):
+        image, hints = bench.world.unmake(), list[str]()
+        bench.backend.on_change(hints.append)
+        assert bench.backend.prepare(spec_of(image)).standing is Standing.PREPARING
+        await bench.world.make(image, well=False)
+        assert bench.backend.prepare(spec_of(image)).standing is Standing.PREPARING
+        assert hints == []
+
+    async def test_what_failed_stays_failed_for_those_who_waited_and_the_next_begins_anew(self, bench: Bench):
+        image = bench.world.unmake()
+        bench.backend.prepare(spec_of(image), "a")
+        await bench.world.make(image, well=False)
+        failed = bench.backend.prepare(spec_of(image), "a")
+        assert failed.standing is Standing.FAILED
+        assert failed.message and failed.verdict is not None and failed.verdict.advice
+        assert bench.backend.prepare(spec_of(image), "b").standing is Standing.PREPARING
+        assert bench.backend.prepare(spec_of(image), "a").standing is Standing.FAILED
+        await bench.world.make(image, well=True)
+        assert bench.backend.prepare(spec_of(image), "b").is_ready
 
     # And the rest of the port
 

@@ -41,6 +41,14 @@ class World(Protocol):
         """A started backend over this world: the first, or a successor of one whose server was killed."""
         ...
 
+    def unmake(self) -> str:
+        """An image that has to be made ready before a job can start; nothing makes it until `make`."""
+        ...
+
+    async def make(self, image: str, *, well: bool) -> None:
+        """What it needs has been made for those that asked, or cannot be."""
+        ...
+
     async def lose(self, key: RunKey) -> None:
         """Take away whoever holds the exit status of a run."""
         ...

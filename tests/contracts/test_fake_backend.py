@@ -58,6 +58,13 @@ class FakeWorld:
         await backend.start()
         return backend
 
+    def unmake(self) -> str:
+        self.machine.runtimes.unmade.add("trainshed/made")
+        return "trainshed/made"
+
+    async def make(self, image: str, *, well: bool) -> None:
+        self.machine.runtimes.make(image, well=well)
+
     async def lose(self, key: RunKey) -> None:
         self.machine.lose(key)
 

@@ -22,6 +22,7 @@ from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit, Sight
+from trainshed.testing import FakeRuntimes
 
 OWN_GROUP = locate()
 
@@ -77,11 +78,19 @@ class ProcessWorld:
         self.programs = ShellPrograms()
         self.home = home
         self.keeper = ShellKeeper() if keeper == "shell" else make_keeper(tools)
+        self.runtimes = FakeRuntimes(sys.executable)
 
     async def backend(self) -> Backend:
-        backend = ProcessBackend(self.home, keeper=self.keeper)
+        backend = ProcessBackend(self.home, keeper=self.keeper, runtimes=self.runtimes)
         await backend.start()
         return backend
+
+    def unmake(self) -> str:
+        self.runtimes.unmade.add("trainshed/made")
+        return "trainshed/made"
+
+    async def make(self, image: str, *, well: bool) -> None:
+        self.runtimes.make(image, well=well)
 
     def record(self, key: RunKey) -> Path:
         name = key.name

@@ -9,6 +9,7 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.event import Reason, Severity
 from trainshed.core.fleet import Fit, Node
 from trainshed.core.job import Job, JobState, planned_replicas
+from trainshed.core.readiness import Readiness
 from trainshed.testing.backend import FakeMachine
 
 
@@ -211,5 +212,118 @@ def test_with_nobody_waiting_no_reasons_are_kept():
         await engine.store.write(job, replace(job.status, state=JobState.CANCELLED))
         await engine.scheduler.cycle()
         assert engine.scheduler.reason("1") is None
+
+    simulate(play)
+
+
+MADE = "trainshed/made"
+
+
+async def unready(engine: Engine, id: str) -> Job:
+    """A job whose image has to be made ready first."""
+    engine.backend.machine.runtimes.unmade.add(MADE)
+    return await engine.store.insert(a_job(replace(a_pool(), image=MADE), id=id), ())
+
+
+def test_a_job_that_is_not_ready_is_not_admitted_says_why_and_lets_others_pass():
+    async def play() -> None:
+        engine = an_engine(a_node(cpus=1))
+        await unready(engine, "1")
+        await queued(engine, "2")
+        await engine.scheduler.cycle()
+        assert (await now(engine, "2")).status.state is JobState.PENDING
+        status = (await now(engine, "1")).status
+        assert (status.state, status.preparing_since, status.prepared_at) == (JobState.QUEUED, at(0), None)
+        assert status.waiting is not None
+        assert status.waiting.reason is Reason.PREPARING
+        assert [e.reason for e in await engine.store.events("1")] == [Reason.PREPARING]
+        assert engine.scheduler.reason("1") == status.waiting
+
+    simulate(play)
+
+
+def test_progress_stays_in_memory_and_is_written_once():
+    async def play() -> None:
+        engine = an_engine()
+        await unready(engine, "1")
+        await engine.scheduler.cycle()
+        version = (await now(engine, "1")).version
+        for _ in range(3):
+            await engine.scheduler.cycle()
+        assert (await now(engine, "1")).version == version
+
+    simulate(play)
+
+
+def test_a_job_made_ready_is_admitted_with_the_time_it_was():
+    async def play() -> None:
+        engine = an_engine()
+        await unready(engine, "1")
+        await engine.scheduler.cycle()
+        engine.backend.machine.runtimes.make(MADE)
+        await engine.scheduler.cycle()
+        status = (await now(engine, "1")).status
+        assert status.state is JobState.PENDING
+        assert status.prepared_at is not None
+        assert status.preparing_since == at(0)
+
+    simulate(play)
+
+
+def test_a_job_that_never_had_to_be_prepared_has_no_times_of_it():
+    async def play() -> None:
+        engine = an_engine()
+        await queued(engine, "1")
+        await engine.scheduler.cycle()
+        status = (await now(engine, "1")).status
+        assert (status.preparing_since, status.prepared_at) == (None, None)
+
+    simulate(play)
+
+
+def test_a_job_whose_preparation_failed_is_handed_to_its_own_loop():
+    async def play() -> None:
+        engine = an_engine()
+        told: list[str] = []
+        engine.scheduler.hint_job = told.append
+        await unready(engine, "1")
+        await engine.scheduler.cycle()
+        engine.backend.machine.runtimes.make(MADE, well=False)
+        await engine.scheduler.cycle()
+        assert told == ["1"]
+        await engine.loop.turn("1")
+        job = await now(engine, "1")
+        assert job.status.state is JobState.FAILED
+        assert job.status.failure is not None
+        assert job.status.failure.reason is Reason.PREPARATION_FAILED
+        assert job.status.failure.verdict is not None
+        assert job.status.failure.verdict.advice == "Tell it otherwise."
+        [_, event] = await engine.store.events("1")
+        assert "BUILD_FAILED" in event.message
+
+    simulate(play)
+
+
+def test_what_is_other_than_asked_for_is_a_warning_of_the_admission():
+    async def play() -> None:
+        engine = an_engine()
+        await queued(engine, "1")
+        engine.backend.prepare = lambda spec, job="": Readiness(notes=("2.0 asked, 2.13 is here.",))
+        await engine.scheduler.cycle()
+        _, warning = await engine.store.events("1")
+        assert (warning.reason, warning.severity) == (Reason.SUBSTITUTED, Severity.WARNING)
+        assert warning.message == "2.0 asked, 2.13 is here."
+
+    simulate(play)
+
+
+def test_a_job_that_is_ending_has_nothing_made_for_it():
+    async def play() -> None:
+        engine = an_engine()
+        job = await unready(engine, "1")
+        await engine.store.write(job, cancelled(job).status)
+        await engine.loop.turn("1")
+        assert (await now(engine, "1")).status.state is JobState.CANCELLED
+        assert engine.backend.machine.runtimes.making == {}
 
     simulate(play)

@@ -11,30 +11,42 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from trainshed.backends.process import node
-from trainshed.backends.process.keeper import Keeper, make_keeper
+from trainshed.backends.process.ask import offering
+from trainshed.backends.process.folder import Folders
+from trainshed.backends.process.keeper import Keeper, Order, make_keeper
 from trainshed.backends.process.net import Groups
+from trainshed.backends.process.plain import PlainRuntime
 from trainshed.backends.process.port import Ports
-from trainshed.backends.process.render import Frame, refuse, render
+from trainshed.backends.process.record import Identity
+from trainshed.backends.process.render import IMAGE, Frame, render, runtime_frame
 from trainshed.backends.process.run import Run, find_runs
 from trainshed.backends.process.spare import Spares
-from trainshed.backends.process.start import begin
+from trainshed.backends.process.stacks import Dumper
+from trainshed.backends.process.start import begin, place
 from trainshed.backends.process.stats import Sampler
 from trainshed.backends.process.tend import Tender
+from trainshed.backends.process.warm.stoker import Stoker
 from trainshed.backends.process.watch import Watch
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Node
+from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Capabilities
+from trainshed.core.ports import Capabilities, CodeStore, Runtimes
+from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation, Sight
+from trainshed.core.runtime import Warmth
+from trainshed.core.stacks import Dump
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
+_HOST = "127.0.0.1"  # where replicas find each other: all of them are here
 _MANY_PORTS = 64  # more are looked for in a thread
 
 
@@ -46,12 +58,13 @@ class ProcessBackend:
         python: str = sys.executable,
         cpus: float | None = None,
         memory: int | None = None,
-        host: str = "127.0.0.1",
         keeper: Keeper | None = None,
+        code: CodeStore | None = None,
+        runtimes: Runtimes | None = None,
     ) -> None:
         home = home.absolute()
         self.capabilities = Capabilities(
-            name="process", survives_server=True, kills_escapees=True, measures=_MEASURES
+            name="process", survives_server=True, kills_escapees=True, measures=_MEASURES, stacks=True
         )
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
         self._frame = Frame(
@@ -61,16 +74,23 @@ class ProcessBackend:
             version=_version(python),
             environ=dict(os.environ),
         )
-        self._size = (cpus, memory, host)
+        self._runtimes = runtimes or PlainRuntime(python, self._frame.version)
+        self._warm = home / "warm"
+        self._stoker: Stoker | None = None
+        self._kindling: asyncio.Task[None] | None = None
+        self._size = (cpus, memory)
         self._node: Node | None = None
         self._keeper: Keeper | None = keeper
         self._making: asyncio.Task[Keeper] | None = None
         self._spares = Spares(home / "spare")
         self._groups = Groups(home)
         self._ports = Ports()
+        self._folders = Folders(code, self._hint_job)
         self._tender = Tender(Watch(), self._groups, self._hint)
         self._sampler = Sampler()
         self._sampling = asyncio.Lock()
+        self._dumper = Dumper()
+        self._dumping = asyncio.Lock()
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, Run]] = {}
         # One at a time per job: the second launch of a key finds the first, and none meets a removal.
@@ -86,9 +106,29 @@ class ProcessBackend:
             for run in runs:
                 self._tender.find_again(run)
 
+        if self._stoker is not None:
+            self._kindling = asyncio.create_task(self._kindle(self._stoker))
+
+    def keep_warm(self, names: Sequence[str]) -> None:
+        """Before it starts: have these interpreters ready to be forked (warm/stoker.py says how named)."""
+        for name in names:
+            # Which other versions of the plain interpreter are here is not known yet.
+            plain = "=" in name or name.partition(":")[0] == IMAGE
+            if not plain and (refused := self._runtimes.refuse(name)) is not None:
+                raise Invalid((Violation("warm", refused),))
+        self._stoker = Stoker(self._warm, names, self._runtimes) if names else None
+
+    def warmth(self) -> tuple[Warmth, ...]:
+        return () if self._stoker is None else self._stoker.show()
+
     async def close(self) -> None:
         if self._making is not None:
             await asyncio.wait((self._making,))
+        self._dumper.close()
+        if self._kindling is not None and self._stoker is not None:
+            await asyncio.wait((self._kindling,))
+            await self._stoker.close()
+        await self._folders.drop()
         await self._tender.close()
         await asyncio.to_thread(self._groups.close)
         async with self._sampling:
@@ -96,15 +136,22 @@ class ProcessBackend:
 
     async def nodes(self) -> tuple[Node, ...]:
         if self._node is None:
-            cpus, memory, host = self._size
-            self._node = await asyncio.to_thread(node.survey, cpus=cpus, memory=memory, host=host)
+            cpus, memory = self._size
+            self._node = await asyncio.to_thread(node.survey, cpus=cpus, memory=memory, host=_HOST)
         return (self._node,)
 
     def refuse_image(self, image: str) -> str | None:
-        return refuse(image, self._frame.version)
+        return self._runtimes.refuse(image)
+
+    def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
+        pools, readiness = spec.pools, self._runtimes.readiness
+        if len(pools) == 1:
+            return readiness(pools[0].image, spec.requirements, job)
+        images = dict.fromkeys(pool.image for pool in pools if not pool.is_empty)
+        return together([readiness(image, spec.requirements, job) for image in images])
 
     def render(self, launch: Launch) -> Mapping[str, object]:
-        return render(launch, self._frame).plain(launch)
+        return render(launch, self._framed(launch)).plain(launch)
 
     async def launch(self, launch: Launch) -> Handle:
         key = launch.key
@@ -118,13 +165,16 @@ class ProcessBackend:
             if known is not None and known.observation is not None:
                 return known.handle
             await self._clear_the_way(key, runs)
-            rendered = render(launch, self._frame)
+            rendered = render(launch, self._framed(launch))
             run = known or Run(key, rendered.run)
             if not runs:
                 self._spares.take(rendered.run)
-            pid = begin(run, launch, rendered, keeper, self._groups)
+            if launch.code:
+                await self._folders.lay_out(key.name, launch.code, rendered.work)
+            order = place(run, launch, rendered, keeper, self._groups)
+            held = None if order is None else await self._begin(run, order, keeper, launch)
             runs[key] = run
-            self._tender.begun(run, pid)
+            self._tender.begun(run, held)
             return run.handle
 
     async def observe(self, job: str) -> tuple[Observation, ...]:
@@ -139,6 +189,12 @@ class ProcessBackend:
         async with self._sampling:
             return await asyncio.to_thread(self._sampler.sample, runs) if runs else {}
 
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]:
+        runs = [run for key in keys if (run := self._runs.get(key.name.job, {}).get(key)) is not None]
+        async with self._dumping:
+            alive = [run for run in runs if run.sight is Sight.RUNNING]
+            return await asyncio.to_thread(self._dumper.dump, alive) if alive else {}
+
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)
         if run is None or run.gone.is_set():
@@ -152,6 +208,7 @@ class ProcessBackend:
         if job not in self._runs:
             return
         async with self._lock(job):
+            await self._folders.drop(job)
             runs = list(self._runs.get(job, {}).values())
             alive = [run for run in runs if not run.gone.is_set()]
             await asyncio.gather(*(self._tender.kill(run) for run in alive))
@@ -174,6 +231,24 @@ class ProcessBackend:
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
+        self._runtimes.on_change(hint)
+
+    def _framed(self, launch: Launch) -> Frame:
+        python = self._runtimes.python(launch.image, launch.requirements)
+        return self._frame if python == self._frame.python else runtime_frame(self._frame, python)
+
+    async def _kindle(self, stoker: Stoker) -> None:
+        stoker.open(self._frame, await self._held_by())
+
+    async def _begin(self, run: Run, order: Order, keeper: Keeper, launch: Launch) -> int | Identity | None:
+        if self._stoker is not None:
+            python = self._runtimes.python(launch.image, launch.requirements)
+            held = await self._stoker.spawn(order, python)
+            if isinstance(held, Identity):
+                run.note = "Forked from a warm interpreter."
+                return held
+            run.note = f"Not started warm: {held}." if held else ""
+        return begin(run, offering(order), keeper, self._groups)
 
     async def _held_by(self) -> Keeper:
         if self._keeper is not None:
@@ -184,8 +259,11 @@ class ProcessBackend:
         return made
 
     def _hint(self, run: Run) -> None:
+        self._hint_job(run.key.name.job)
+
+    def _hint_job(self, job: str) -> None:
         for hint in self._hints:
-            hint(run.key.name.job)
+            hint(job)
 
     def _lock(self, job: str) -> asyncio.Lock:
         return self._locks.setdefault(job, asyncio.Lock())
@@ -208,6 +286,7 @@ class ProcessBackend:
         self._spares.open()
         self._groups.open()
         self._offer_python()
+        self._frame = replace(self._frame, asks=self._dumper.asks)
         found = list(find_runs(self._jobs_folder))
         self._groups.tidy(run.group for _, runs in found for run in runs)
         return found

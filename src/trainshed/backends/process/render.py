@@ -5,7 +5,7 @@ it needs of it comes in a Frame.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.core.launch import Launch
@@ -13,6 +13,8 @@ from trainshed.core.names import RunKey
 
 IMAGE = "trainshed/python"
 MARK = "TRAINSHED_RUN_DIR"  # by this variable the processes of a run are found, whoever their parent is
+
+OFFERS = "TRAINSHED_STACKS"  # set where a program is to offer its stacks (ask.py)
 
 # What of the server's environment a program may see; everything else is the server's own business.
 _PASSED = frozenset({"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"}) | {
@@ -36,6 +38,8 @@ class Frame:
     python: str
     version: str  # "3.11"
     environ: Mapping[str, str]  # the server's environment
+    venv: str = ""  # the environment the interpreter belongs to, where it is a runtime's
+    asks: bool = False  # a watched program has to tell its stacks itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,11 @@ class Rendered:
             "stdout": launch.stdout,
             "stderr": launch.stderr,
         }
+
+
+def runtime_frame(frame: Frame, python: str) -> Frame:
+    """The same with a runtime's interpreter, which stands in its environment's bin."""
+    return replace(frame, python=python, venv=str(Path(python).parents[1]))
 
 
 def images(version: str) -> tuple[str, ...]:
@@ -99,15 +108,25 @@ def _argv(launch: Launch, python: str) -> tuple[str, ...]:
     return (python, *launch.args)
 
 
-def _env(launch: Launch, frame: Frame, run: str, tmp: str) -> dict[str, str]:
+def shared_env(frame: Frame) -> dict[str, str]:
+    """What every program of a runtime is given, whatever its job."""
     env = {k: v for k, v in frame.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
     env["PATH"] = f"{Path(frame.python).parent}:{frame.tools}:{frame.environ.get('PATH') or _PATH}"
+    if frame.venv:
+        env["VIRTUAL_ENV"] = frame.venv
+    env["PYTHONUNBUFFERED"] = "1"  # into a file Python would hold lines back, and a follower see nothing
+    return env
+
+
+def _env(launch: Launch, frame: Frame, run: str, tmp: str) -> dict[str, str]:
+    env = shared_env(frame)
     if len(tmp.encode()) <= _LONGEST_TMPDIR:
         env["TMPDIR"] = tmp
-    env["PYTHONUNBUFFERED"] = "1"  # into a file Python would hold lines back, and a follower see nothing
     env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # so that a number means the same device as to NVML
     env["CUDA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus)
     env.update(launch.env)
+    if launch.watched and frame.asks:
+        env[OFFERS] = "1"
     env["TRAINSHED_RUN"] = str(launch.key)
     env[MARK] = run
     return env

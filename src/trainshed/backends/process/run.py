@@ -31,6 +31,7 @@ class Run:
     group: str | None = None
     sight: Sight | None = None  # None: prepared, and no keeper has claimed it
     asked: bool = False  # SIGTERM has been sent
+    note: str = ""  # how it was started
     oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     observation: Observation | None = None
@@ -53,6 +54,7 @@ class Run:
             ended_at=ended_at,
             handle=self.handle,
             out_of_memory=out_of_memory,
+            note=self.note,
         )
         if sight is not Sight.RUNNING:
             self.gone.set()

@@ -20,8 +20,8 @@ from trainshed.core.errors import Unavailable
 from trainshed.core.launch import Launch
 
 
-def begin(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: Groups) -> int | None:
-    """The keeper's pid; None where the run is already claimed, or is one that can never be started."""
+def place(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: Groups) -> Order | None:
+    """What to start, its place made; None where the run is already claimed."""
     try:
         fresh = _make_folders(rendered)
         if not fresh and run.read() is not None:
@@ -34,7 +34,7 @@ def begin(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
     except OSError as error:
         _undo(run, groups)
         raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
-    order = Order(
+    return Order(
         run=rendered.run,
         work=rendered.work,
         group=run.group,
@@ -43,12 +43,16 @@ def begin(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
         stdout=launch.stdout,
         stderr=launch.stderr,
     )
+
+
+def begin(run: Run, order: Order, keeper: Keeper, groups: Groups) -> int | None:
+    """The keeper's pid; None where the run is one that can never be started."""
     try:
         return keeper.spawn(order)
     except (OSError, ValueError) as error:
         # Arguments too long, or with a NUL: the program can never be started, and trying again is no use.
         if isinstance(error, ValueError) or error.errno == errno.E2BIG:
-            _refuse(run, launch, error)
+            _refuse(run, order, error)
             return None
         _undo(run, groups)
         raise Unavailable(f"{run.key} could not be started: {error}.") from error
@@ -74,10 +78,10 @@ def _make(folder: str) -> bool:
     return True
 
 
-def _refuse(run: Run, launch: Launch, error: OSError | ValueError) -> None:
+def _refuse(run: Run, order: Order, error: OSError | ValueError) -> None:
     if not run.claim():
         return
-    with contextlib.suppress(OSError), Path(launch.stderr).open("a") as file:
+    with contextlib.suppress(OSError), Path(order.stderr).open("a") as file:
         file.write(f"trainshed: the program cannot be started: {error}\n")
     run.write_end(126, time.time_ns())
 

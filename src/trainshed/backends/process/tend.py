@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from trainshed.backends.process import net, oom
 from trainshed.backends.process.net import Groups
-from trainshed.backends.process.record import Record
+from trainshed.backends.process.record import Identity, Record
 from trainshed.backends.process.run import Run
 from trainshed.backends.process.watch import Watch
 from trainshed.core.replica import Exit, Sight
@@ -35,14 +35,21 @@ class Tender:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def begun(self, run: Run, pid: int | None) -> None:
-        """A launch: with the keeper just started, or without where there is something to read instead."""
-        if pid is None:
+    def begun(self, run: Run, keeper: int | Identity | None) -> None:
+        """A launch: with the keeper just started, or without where there is something to read instead.
+
+        A keeper is a child, of which the pid is enough, or a kiln's child.
+        """
+        if keeper is None:
             self.find_again(run)
             return
         run.show(Sight.RUNNING, datetime.now(UTC))
         run.oom_kills = self.kills.now()
-        self._watch.child(pid, lambda: self._keeper_gone(run, pid))
+        pid = keeper if isinstance(keeper, int) else keeper.pid
+        if isinstance(keeper, int):
+            self._watch.child(pid, lambda: self._keeper_gone(run, pid))
+        elif not self._watch.adopt(keeper, lambda: self._keeper_gone(run, pid)):
+            self._keeper_gone(run, pid)
 
     def find_again(self, run: Run) -> None:
         record = run.read()

@@ -1,0 +1,19 @@
+"""customJobs/ID:stacks: where the replicas of a running job are, now."""
+
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Json
+from trainshed.service.stacks import Whereabouts
+from trainshed.wire.stacks import render_stacks
+
+
+@dataclass(slots=True)
+class StacksOfJobs:
+    whereabouts: Whereabouts
+
+    async def look(self, call: Call) -> Json:
+        path, task = call.path, call.query.get("task", "")
+        job, dumps, groups, alive = await self.whereabouts.of(
+            path["project"], path["location"], path["job"], task
+        )
+        return {"name": job.name, "attempt": job.status.attempt, **render_stacks(dumps, groups, alive)}

@@ -1,0 +1,110 @@
+"""Python stacks by asking: a signal at which the program itself appends them to its run's file `stacks`.
+
+For machines where nobody may look into another's process (spy.py). A program can be asked only if it has
+offered itself (customize/sitecustomize.py), which is seen from outside: it catches the signal and holds the
+file open. Anybody else would die of the signal, so nobody else is ever sent it.
+"""
+
+import os
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from trainshed.backends.process.keeper import Order
+from trainshed.backends.process.net import Process, send
+from trainshed.backends.process.proc import slurp
+from trainshed.backends.process.render import OFFERS
+from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, Frame, Thread
+
+SIGNAL = 45  # as in customize/sitecustomize.py; a test holds them equal
+CUSTOMIZE = Path(__file__).parent / "customize"
+FILE = "stacks"
+
+_HEAD = re.compile(
+    r"(?:Current thread|Thread) 0x[0-9a-f]+(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):"
+)
+_FRAME = re.compile(r'  File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.*)')
+_PAUSE = 0.01
+_MOST = 4 << 20
+
+
+def offering(order: Order) -> Order:
+    """The order of a fresh start, by which its program offers its stacks where it is to."""
+    if OFFERS not in order.env:
+        return order
+    given = order.env.get("PYTHONPATH", "")
+    return replace(
+        order, env={**order.env, "PYTHONPATH": f"{CUSTOMIZE}:{given}" if given else str(CUSTOMIZE)}
+    )
+
+
+def offers(process: Process, file: Path, proc: str = "/proc") -> bool:
+    """Whether the process would answer: it catches the signal, and holds the file open."""
+    status = slurp(f"{proc}/{process.pid}/status")
+    caught = next((line[7:] for line in status.splitlines() if line.startswith(b"SigCgt:")), b"0")
+    if not int(caught, 16) >> (SIGNAL - 1) & 1:
+        return False
+    folder, wanted = f"{proc}/{process.pid}/fd", str(file)
+    try:
+        return any(_links(f"{folder}/{number}") == wanted for number in os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _links(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115 - thousands of them
+    except OSError:
+        return ""
+
+
+def ask(process: Process, run: Path, patience: float) -> tuple[tuple[Thread, ...], str]:
+    """The threads of a program that offers to tell, or none and why."""
+    file = (run / FILE).resolve()
+    if not offers(process, file):
+        return (
+            (),
+            f"Process {process.pid} cannot be looked into on this machine, and does not offer its stacks.",
+        )
+    try:
+        os.truncate(file, 0)
+        send(process, SIGNAL)
+        text = _answer(file, patience)
+    except OSError as error:
+        return (), f"The stacks of process {process.pid} cannot be read: {error.strerror}."
+    threads = read_threads(text)
+    return threads, "" if threads else f"Process {process.pid} did not tell its stacks within {patience:g} s."
+
+
+def _answer(file: Path, patience: float) -> str:
+    """What is in the file once it has stopped growing."""
+    deadline, size = time.monotonic() + patience, 0
+    while time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+        now = file.stat().st_size
+        if now and now == size:
+            break
+        size = now
+    with file.open("rb") as opened:
+        return opened.read(_MOST).decode(errors="replace")
+
+
+def read_threads(text: str) -> tuple[Thread, ...]:
+    """What faulthandler prints, the main thread first: it is the oldest, and those come last."""
+    found: list[Thread] = []
+    name, frames = "", list[Frame]()
+    for line in [*text.splitlines(), ""]:
+        if head := _HEAD.match(line):
+            name, frames = head["name"] or "", []
+        elif frame := _FRAME.match(line):
+            frames.append(Frame(frame["name"], frame["file"], int(frame["line"])))
+        elif not line and frames:
+            found.append(Thread(name=name, frames=tuple(frames[:MOST_FRAMES])))
+            frames = []
+    if frames:
+        found.append(Thread(name=name, frames=tuple(frames[:MOST_FRAMES])))
+    if not found:
+        return ()
+    main = Thread(name=found[-1].name or "MainThread", frames=found[-1].frames, is_main=True)
+    return (main, *found[:-1][: MOST_THREADS - 1])

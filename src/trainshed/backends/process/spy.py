@@ -1,0 +1,104 @@
+"""Python stacks of a running process by py-spy, which reads its memory from outside and does not stop it.
+
+`may_look` tells whether this system lets us: a kernel with Yama lets only ancestors and the privileged, a
+container's filter may forbid the call. Reading what py-spy says is pure; what it does not understand is a
+sentence, never an error.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any, cast
+
+from trainshed.backends.process.proc import slurp
+from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, Frame, Thread
+
+_MAY_TRACE = 1 << 19  # CAP_SYS_PTRACE
+_MOST = 16 << 20  # bytes of an answer
+
+
+def find_spy() -> str | None:
+    """py-spy beside our own interpreter, else anywhere on the path."""
+    own = Path(sysconfig.get_path("scripts")) / "py-spy"
+    return str(own) if os.access(own, os.X_OK) else shutil.which("py-spy")
+
+
+def may_look(proc: str = "/proc") -> bool:
+    """Whether one process here may read the memory of another of the same user."""
+    scope = slurp(f"{proc}/sys/kernel/yama/ptrace_scope").strip()
+    free = scope in (b"", b"0") or (scope in (b"1", b"2") and _is_privileged(slurp(f"{proc}/self/status")))
+    return free and _call_is_there()
+
+
+def _is_privileged(status: bytes) -> bool:
+    caps = next((line[7:] for line in status.splitlines() if line.startswith(b"CapEff:")), b"0")
+    return bool(int(caps, 16) & _MAY_TRACE)
+
+
+def _call_is_there() -> bool:
+    """Reading our own memory is always allowed, unless the call itself is not."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).process_vm_readv
+    except (OSError, AttributeError):
+        return False
+    call.argtypes = [ctypes.c_int, *[ctypes.c_void_p, ctypes.c_ulong] * 2, ctypes.c_ulong]
+    return call(os.getpid(), None, 0, None, 0, 0) == 0
+
+
+def spy_on(spy: str, pid: int, patience: float) -> tuple[tuple[Thread, ...], str]:
+    """The threads of a Python process, or none and why."""
+    command = [spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
+    try:
+        # py-spy reads memory that moves meanwhile: it may fail once and not twice.
+        for last in (False, True):
+            done = subprocess.run(
+                command,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=patience / 2,
+                env={"PATH": os.defpath},
+            )
+            if done.returncode == 0 or last:
+                break
+    except subprocess.TimeoutExpired:
+        return (), f"py-spy did not tell the stacks of process {pid} within {patience / 2:g} s."
+    except OSError as error:
+        return (), f"py-spy does not run: {error.strerror}."
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return (
+            (),
+            f"py-spy does not tell the stacks of process {pid}: {said[0][:200] if said else 'no reason'}",
+        )
+    threads = read_threads(done.stdout[:_MOST])
+    return threads, "" if threads else f"py-spy saw no thread of process {pid}."
+
+
+def read_threads(text: bytes) -> tuple[Thread, ...]:
+    """What `py-spy dump --json` prints, the main thread first."""
+    try:
+        rows: Any = json.loads(text)
+    except ValueError:
+        return ()
+    found = [_thread(cast(dict[str, Any], row)) for row in rows if isinstance(row, dict)]
+    found.sort(key=lambda thread: not thread.is_main)
+    return tuple(found[:MOST_THREADS])
+
+
+def _thread(row: dict[str, Any]) -> Thread:
+    frames = tuple(
+        Frame(str(one.get("name", "?")), str(one.get("filename", "?")), int(one.get("line") or 0))
+        for one in (row.get("frames") or ())[:MOST_FRAMES]
+    )
+    is_main = row.get("os_thread_id") == row.get("pid") or row.get("thread_name") == "MainThread"
+    return Thread(
+        name=str(row.get("thread_name") or ("MainThread" if is_main else "")),
+        frames=frames,
+        waits=not row.get("active", True),
+        is_main=is_main,
+    )

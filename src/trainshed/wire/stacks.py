@@ -1,0 +1,43 @@
+"""Stacks as Trainshed tells them: each replica's processes and threads, and who is in the same place."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainshed.core.stacks import Dump, Group, Process, Thread, told
+
+
+def render_stacks(dumps: Mapping[str, Dump], groups: Sequence[Group], alive: int) -> dict[str, Any]:
+    """By task. `alive`: how many replicas there are to be looked at; the dumps may be a sample of them."""
+    return {
+        "summary": told(groups),
+        "alive": alive,
+        "groups": [
+            {"tasks": list(group.tasks), "place": group.place, "waiting": group.waits} for group in groups
+        ],
+        "replicas": [_replica(task, dumps[task]) for group in groups for task in group.tasks],
+    }
+
+
+def _replica(task: str, dump: Dump) -> dict[str, Any]:
+    answer: dict[str, Any] = {"task": task, "processes": [_process(one) for one in dump.processes]}
+    if dump.fault:
+        answer["fault"] = dump.fault
+    return answer
+
+
+def _process(process: Process) -> dict[str, Any]:
+    answer: dict[str, Any] = {"pid": process.pid, "command": process.command, "state": process.state}
+    if process.threads:
+        answer["threads"] = [_thread(thread) for thread in process.threads]
+    return answer
+
+
+def _thread(thread: Thread) -> dict[str, Any]:
+    return {
+        "name": thread.name,
+        "main": thread.is_main,
+        "waiting": thread.waits,
+        "frames": [
+            {"function": frame.name, "file": frame.file, "line": frame.line} for frame in thread.frames
+        ],
+    }
