@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -18,33 +19,47 @@ import uvicorn
 
 from trainshed import __version__
 from trainshed.api.app import make_app
+from trainshed.api.code import Folders
 from trainshed.api.custom_jobs import CustomJobs
 from trainshed.api.health import Health
 from trainshed.api.log_entries import LogEntries
 from trainshed.api.methods import Handlers, methods
 from trainshed.api.metrics import MetricsOfJobs
+from trainshed.api.runtimes import RuntimesOfServer
+from trainshed.api.stacks import StacksOfJobs
 from trainshed.api.why import Explanations
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.catalogue import load_catalogue
 from trainshed.clock import SteadyClock
-from trainshed.control.collector import Collector
+from trainshed.code.store import DiskCodeStore
 from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
 from trainshed.control.queue import WorkQueue
 from trainshed.control.scheduler import Scheduler
+from trainshed.control.sweeper import Sweeper
 from trainshed.core.errors import TrainshedError
+from trainshed.core.event import Reason
 from trainshed.core.fleet import Fit
+from trainshed.core.job import JobSpec
 from trainshed.core.names import ReplicaName
-from trainshed.core.replica import Phase
+from trainshed.core.replica import Exit, Phase
+from trainshed.core.verdict import Evidence, Verdict, judge
 from trainshed.identity.open import OpenDoor
 from trainshed.identity.origin import foreign_request
 from trainshed.identity.token import TokenFile
+from trainshed.logs.size import printed
 from trainshed.logs.store import FileLogStore
+from trainshed.measuring import Measuring, measure
 from trainshed.metrics.store import FileMetricStore
+from trainshed.runtimes.rows import load_rows
+from trainshed.runtimes.venvs import Limits, VenvRuntimes
 from trainshed.service.bell import Bell
+from trainshed.service.code import Code
 from trainshed.service.jobs import Jobs
 from trainshed.service.logs import Logs
-from trainshed.service.metrics import Board, Metrics
+from trainshed.service.metrics import Metrics
+from trainshed.service.runtimes import RuntimeDesk
+from trainshed.service.stacks import Whereabouts
 from trainshed.service.why import Why
 from trainshed.settings import Settings, SettingsError
 from trainshed.store.sql import SqlStore
@@ -64,18 +79,22 @@ class Shed:
     store: SqlStore
     backend: ProcessBackend
     logs: FileLogStore
+    code: DiskCodeStore
     jobs: Jobs
     scheduler: Scheduler
     job_queue: WorkQueue
     schedule_queue: WorkQueue
     tidying: WorkQueue
     handlers: Handlers
-    measuring: "Measuring"
+    measuring: Measuring
+    runtimes: VenvRuntimes
 
     async def open(self) -> None:
         await self.store.start()
         await self.logs.start()
+        await self.code.start()
         await self.measuring.store.start()
+        await self.runtimes.start()
         await self.backend.start()
         active = await self.store.active()
         for job in active:
@@ -87,7 +106,8 @@ class Shed:
         for job in {j.id for j in active} | await self.backend.jobs():
             self.job_queue.hint(job)
         self.schedule_queue.hint("cycle")
-        self.tidying.hint("look")
+        for chore in ("look", "code"):
+            self.tidying.hint(chore)
         self.measuring.begin()
 
     async def tick(self) -> None:
@@ -99,9 +119,11 @@ class Shed:
 
     async def close(self) -> None:
         await self.measuring.close()
+        await self.code.close()  # before the queues: it ends what a launch may be waiting for
         await self.tidying.close()
         await self.schedule_queue.close()
         await self.job_queue.close()
+        await self.runtimes.close()
         await self.backend.close()
         await self.logs.close()
         await self.store.close()
@@ -111,16 +133,21 @@ def assemble(settings: Settings) -> Shed:
     home = settings.home
     clock = SteadyClock(home / "clock.json")
     store = SqlStore(settings.database or f"sqlite:///{home / 'trainshed.db'}")
-    backend = ProcessBackend(home / "run", cpus=settings.cpus, memory=settings.memory)
+    code = DiskCodeStore(home / "code", clock)
+    runtimes = keep_runtimes(settings, store)
+    backend = ProcessBackend(
+        home / "run", cpus=settings.cpus, memory=settings.memory, code=code, runtimes=runtimes
+    )
+    backend.keep_warm(settings.warm)
     logs = FileLogStore(
         home / "logs",
         quota=settings.log_quota,
         on_drop=lambda job, size: _later(job_loop.note_drop(job, size)),
     )
     bell = Bell()
-    measuring = measure(FileMetricStore(home / "metrics"), store, backend, clock)
-
     job_queue, schedule_queue, tidying = WorkQueue(clock), WorkQueue(clock), WorkQueue(clock)
+    metrics, size_of = FileMetricStore(home / "metrics"), functools.partial(printed, home / "logs")
+    measuring = measure(metrics, store, backend, clock, size_of, bell.ring, job_queue.hint)
 
     def hint_scheduler() -> None:
         schedule_queue.hint("cycle")
@@ -135,18 +162,11 @@ def assemble(settings: Settings) -> Shed:
         rules=load_rules,
         collector=measuring.collector,
     )
-    scheduler = Scheduler(
-        store=store,
-        backend=backend,
-        clock=clock,
-        fit=Fit(settings.fit),
-        ring=bell.ring,
-        hint=hint_scheduler,
-        hint_job=job_queue.hint,
-    )
+    scheduler = schedule(settings, store, backend, clock, bell, hint_scheduler, job_queue)
     job_queue.serve(job_loop.turn)
     schedule_queue.serve(scheduler.cycle)
-    tidying.serve(Janitor(store, logs, job_queue.hint).look)
+    chores = {"look": Janitor(store, logs, job_queue.hint).look, "code": Sweeper(store, code, clock).look}
+    tidying.serve(lambda chore: chores[chore](chore))
     backend.on_change(job_queue.hint)
     jobs = Jobs(
         store=store,
@@ -155,58 +175,73 @@ def assemble(settings: Settings) -> Shed:
         hint_job=job_queue.hint,
         hint_scheduler=hint_scheduler,
         waiting_reason=scheduler.reason,
+        code=Code(code),
     )
     readable = Logs(store=store, lines=logs, bell=bell)
     offer = Offer(catalogue=load_catalogue(), refuse_image=backend.refuse_image)
-    handlers = Handlers(
-        custom_jobs=CustomJobs(jobs, readable, offer, clock, measuring.service.board.progress),
-        log_entries=LogEntries(logs=readable, clock=clock),
-        health=Health(version=__version__),
-        why=Explanations(Why(store, backend, clock, scheduler.fit, offer.catalogue), offer),
-        metrics=MetricsOfJobs(jobs, measuring.service, __version__, time.time()),
-    )
+    why = Why(store, backend, clock, scheduler.fit, offer.catalogue)
+    desks = Desks(Code(code), measuring.where, RuntimeDesk(store, runtimes, backend.warmth))
+    handlers = answer(jobs, readable, why, offer, measuring.service, desks)
     queues = (job_queue, schedule_queue, tidying)
-    return Shed(settings, store, backend, logs, jobs, scheduler, *queues, handlers, measuring)
+    return Shed(settings, store, backend, logs, code, jobs, scheduler, *queues, handlers, measuring, runtimes)
 
 
-@dataclass(slots=True)
-class Measuring:
-    """What looks at replicas while they run, what keeps it, and what answers from it."""
-
-    store: FileMetricStore
-    collector: Collector
-    service: Metrics
-    task: asyncio.Task[None] | None = None
-
-    def begin(self) -> None:
-        self.task = asyncio.create_task(self.collector.run())
-        self.task.add_done_callback(_lament)
-
-    async def close(self) -> None:
-        if self.task is not None:
-            self.task.cancel()
-            await asyncio.wait((self.task,))
-        await self.store.close()
-
-
-def _lament(collecting: asyncio.Task[None]) -> None:
-    """Jobs go on without metrics; whoever keeps the server should know."""
-    if not collecting.cancelled() and (error := collecting.exception()) is not None:
-        log.error("metrics are not collected any more", exc_info=error)
-
-
-def measure(
-    metrics: FileMetricStore, store: SqlStore, backend: ProcessBackend, clock: SteadyClock
-) -> Measuring:
-    board = Board(clock)
-    collector = Collector(
+def schedule(
+    settings: Settings,
+    store: SqlStore,
+    backend: ProcessBackend,
+    clock: SteadyClock,
+    bell: Bell,
+    hint: Callable[[], None],
+    job_queue: WorkQueue,
+) -> Scheduler:
+    return Scheduler(
+        store=store,
         backend=backend,
-        stats=backend if backend.capabilities.measures else None,
-        metrics=metrics,
         clock=clock,
-        show=board.show,
+        fit=Fit(settings.fit),
+        ring=bell.ring,
+        hint=hint,
+        hint_job=job_queue.hint,
     )
-    return Measuring(metrics, collector, Metrics(store, metrics, board, clock, collector.settle))
+
+
+@dataclass(frozen=True, slots=True)
+class Desks:
+    """The smaller things people may do."""
+
+    code: Code
+    where: Whereabouts
+    runtimes: RuntimeDesk
+
+
+def answer(jobs: Jobs, logs: Logs, why: Why, offer: Offer, metrics: Metrics, desks: Desks) -> Handlers:
+    """What people may do, put behind the methods of the API."""
+    return Handlers(
+        custom_jobs=CustomJobs(jobs, logs, offer, jobs.clock, metrics.board.progress),
+        log_entries=LogEntries(logs=logs, clock=jobs.clock),
+        health=Health(version=__version__),
+        why=Explanations(why, offer),
+        metrics=MetricsOfJobs(jobs, metrics, __version__, time.time()),
+        stacks=StacksOfJobs(desks.where),
+        code=Folders(desks.code),
+        runtimes=RuntimesOfServer(desks.runtimes),
+    )
+
+
+def keep_runtimes(settings: Settings, store: SqlStore) -> VenvRuntimes:
+    """The environments jobs run in, and by whom they are wanted."""
+
+    async def wanted() -> list[JobSpec]:
+        return [job.spec for job in await store.active()]
+
+    def judged(code: int, lines: tuple[str, ...]) -> Verdict:
+        end = Exit(signal=code - 128) if code > 128 else Exit(code=code)
+        return judge(Evidence(reason=Reason.PREPARATION_FAILED, exit=end, stderr=lines), load_rules())
+
+    limits = Limits(room=settings.keep_free)
+    folder = settings.home / "runtimes"
+    return VenvRuntimes(folder, load_rows(settings.runtimes), judge=judged, wanted=wanted, limits=limits)
 
 
 _LATER: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references

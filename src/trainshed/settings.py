@@ -35,6 +35,9 @@ class Settings:
     memory: int | None = None  # bytes; all the machine has unless given
     log_quota: int = GIB  # bytes a job
     allowed_hosts: tuple[str, ...] = ()
+    runtimes: Path | None = None  # a file of further runtimes
+    keep_free: int | None = None  # bytes of the disk; unused runtimes go before it runs lower
+    warm: tuple[str, ...] = ()  # runtimes, or INTERPRETER=MODULE,..., kept ready to be forked
 
     @classmethod
     def from_args(cls, args: Iterable[str], environ: Mapping[str, str] | None = None) -> "Settings":
@@ -42,6 +45,7 @@ class Settings:
         env = os.environ if environ is None else environ
         given: dict[str, str] = {}
         hosts: list[str] = []
+        warm: list[str] = []
         queue = list(args)
         while queue:
             flag, equals, value = queue.pop(0).partition("=")
@@ -55,6 +59,8 @@ class Settings:
             given[flag] = value if equals else queue.pop(0)
             if flag == "--allowed-host":
                 hosts.append(given.pop(flag))
+            if flag == "--warm":
+                warm.append(_read(given, flag, _warm, ""))
         settings = cls(
             host=given.get("--host", "127.0.0.1"),
             port=_read(given, "--port", _port, 8080),
@@ -68,6 +74,9 @@ class Settings:
             memory=_read(given, "--memory", parse_size, None),
             log_quota=_read(given, "--log-quota", parse_size, GIB),
             allowed_hosts=tuple(hosts),
+            runtimes=_file(given.get("--runtimes") or env.get("TRAINSHED_RUNTIMES")),
+            keep_free=_read(given, "--keep-free", parse_size, None),
+            warm=tuple(warm),
         )
         if not settings.auth and not is_loopback(settings.host):
             raise SettingsError(
@@ -86,6 +95,12 @@ class Settings:
             args += ["--cpus", str(self.cpus)]
         if self.memory is not None:
             args += ["--memory", str(self.memory)]
+        if self.runtimes is not None:
+            args += ["--runtimes", str(self.runtimes)]
+        if self.keep_free is not None:
+            args += ["--keep-free", str(self.keep_free)]
+        for name in self.warm:
+            args += ["--warm", name]
         for host in self.allowed_hosts:
             args += ["--allowed-host", host]
         return args
@@ -101,6 +116,9 @@ _FLAGS = (
     "--memory",
     "--log-quota",
     "--allowed-host",
+    "--runtimes",
+    "--keep-free",
+    "--warm",
 )
 _UNITS = {
     "": 1,
@@ -156,6 +174,22 @@ def _read(given: Mapping[str, str], flag: str, parse: Callable[[str], _T], defau
         return parse(given[flag])
     except SettingsError as error:
         raise SettingsError(f"{flag}: {error}") from error
+
+
+def _file(text: str | None) -> Path | None:
+    return Path(text).expanduser().absolute() if text else None
+
+
+def _warm(text: str) -> str:
+    """A runtime by name, or an interpreter with what it is to import."""
+    python, equals, modules = text.partition("=")
+    named = all(part.isidentifier() for part in modules.replace(",", ".").split("."))
+    if not python or (equals and not (named and python.startswith("/"))):
+        raise SettingsError(
+            f"{text!r} is neither a runtime, such as trainshed/pytorch, nor an interpreter and the modules "
+            "to import, such as /srv/venv/bin/python=torch,numpy"
+        )
+    return text
 
 
 def _port(text: str) -> int:

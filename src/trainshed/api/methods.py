@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 
 from trainshed.api.call import Method
+from trainshed.api.code import Folders
 from trainshed.api.custom_jobs import CustomJobs
 from trainshed.api.health import Health
 from trainshed.api.log_entries import LogEntries
 from trainshed.api.metrics import MetricsOfJobs
+from trainshed.api.runtimes import RuntimesOfServer
+from trainshed.api.stacks import StacksOfJobs
 from trainshed.api.why import Explanations
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same
@@ -19,6 +22,9 @@ class Handlers:
     health: Health
     why: Explanations
     metrics: MetricsOfJobs
+    stacks: StacksOfJobs
+    code: Folders
+    runtimes: RuntimesOfServer
 
 
 def methods(handlers: Handlers) -> tuple[Method, ...]:
@@ -44,9 +50,12 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             Method(verb="GET", path=f"{job}:metrics", handler=handlers.metrics.window),
             Method(verb="GET", path=f"{parent}/customJobs:usage", handler=handlers.metrics.usage),
             Method(verb="GET", path=f"{job}:environment", handler=jobs.environment),
+            Method(verb="GET", path=f"{job}:stacks", handler=handlers.stacks.look),
             Method(verb="GET", path=job, handler=jobs.get),
             Method(verb="DELETE", path=job, handler=jobs.delete),
             Method(verb="GET", path=f"{parent}/operations/{{operation}}", handler=jobs.operation),
+            *_code(parent, handlers.code),
+            *_runtimes(parent, handlers.runtimes),
         ]
     # The Python SDK asks for operations under /ui.
     ui = "/ui/projects/{project}/locations/{location}"
@@ -55,3 +64,24 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
         Method(verb="GET", path="/shell/{project}/{location}/{job}/{task}", handler=jobs.shell),
     ]
     return tuple(rows)
+
+
+def _code(parent: str, folders: Folders) -> tuple[Method, ...]:
+    code = f"{parent}/code/{{code}}"
+    return (
+        Method(verb="POST", path=f"{parent}/code:missing", handler=folders.missing, streams=True),
+        Method(verb="POST", path=f"{parent}/code:upload", handler=folders.upload, streams=True),
+        Method(verb="GET", path=code, handler=folders.get),
+        Method(verb="GET", path=f"{code}/blobs/{{sha256}}", handler=folders.blob),
+    )
+
+
+def _runtimes(parent: str, runtimes: RuntimesOfServer) -> tuple[Method, ...]:
+    one = f"{parent}/runtimes/{{runtime}}"
+    return (
+        Method(verb="GET", path=f"{parent}/runtimes", handler=runtimes.find),
+        Method(verb="POST", path=f"{parent}/runtimes:build", handler=runtimes.build),
+        Method(verb="POST", path=f"{parent}/runtimes:prune", handler=runtimes.prune),
+        Method(verb="GET", path=f"{one}:follow", handler=runtimes.follow),
+        Method(verb="DELETE", path=one, handler=runtimes.remove),
+    )

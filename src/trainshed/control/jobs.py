@@ -8,12 +8,14 @@ from typing import assert_never
 
 from trainshed.control.collector import Collector
 from trainshed.control.verdicts import Reporter
+from trainshed.core.admit import is_waiting
 from trainshed.core.decide import Action, Plan, Start, Stop, decide
-from trainshed.core.errors import Conflict, TrainshedError
+from trainshed.core.errors import Conflict, NotYet, TrainshedError
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job
 from trainshed.core.launching import launch_of
 from trainshed.core.ports import Backend, Clock, LogStore, Store
+from trainshed.core.readiness import READY, Readiness
 from trainshed.core.verdict import Rules
 
 log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class JobLoop:
                 return None
             seen = await self.backend.observe(job_id)
             now = self.clock.now()
-            plan = decide(job, seen, now)
+            plan = decide(job, seen, now, self._readiness(job))
             refused = await self._apply(job, plan.actions)
             if refused is not None:
                 return await self._note_refusal(job, refused, now)
@@ -58,6 +60,8 @@ class JobLoop:
                 if job.is_final and not plan.actions:
                     await self._clean_up(job, finished)
                     return None
+                if is_waiting(job):  # what it needs may be there, or further on its way
+                    self.hint_scheduler()
                 if not plan.actions or all(isinstance(a, Stop) for a in plan.actions):
                     return plan.again_at or (now + timedelta(seconds=1) if plan.actions else None)
                 if plan.actions == started:
@@ -80,6 +84,12 @@ class JobLoop:
             if written.is_final:
                 self.hint_scheduler()
         return self.clock.now()
+
+    def _readiness(self, job: Job) -> Readiness:
+        """Of a job that may yet start something; one that is ending needs nothing made for it."""
+        status = job.status
+        ending = job.is_final or status.closing is not None or status.cancel_asked_at is not None
+        return READY if ending else self.backend.prepare(job.spec, job.id)
 
     async def _apply(self, job: Job, actions: tuple[Action, ...]) -> TrainshedError | None:
         for action in actions:
@@ -104,6 +114,8 @@ class JobLoop:
 
     async def _note_refusal(self, job: Job, error: TrainshedError, now: datetime) -> datetime:
         """The backend could not launch (a full disk, say): say so, and try again later."""
+        if isinstance(error, NotYet):
+            return now + RETRY_LAUNCH  # at the latest: it hints when it is there
         waiting = Waiting(
             reason=Reason.LAUNCH_FAILED,
             message=f"A replica could not be started: {error.message}",

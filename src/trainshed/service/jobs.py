@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from trainshed.core.errors import AlreadyExists, Conflict
+from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.event import Event, Reason, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.ports import Clock, Operation, Page, Store
 from trainshed.core.query import JobQuery
 from trainshed.service.bell import Bell
+from trainshed.service.code import Code
 
 TRIES = 20  # how often a guarded write is tried again: each loss means that somebody else made progress
 
@@ -40,9 +41,12 @@ class Jobs:
     hint_job: Callable[[str], None]
     hint_scheduler: Callable[[], None]
     waiting_reason: Callable[[str], Waiting | None]
+    code: Code | None = None  # where folders are kept; None: jobs may not name one
 
     async def submit(self, project: str, location: str, request: Request, key: str = "") -> Job:
         """Keep a new job. The same idempotency key again gives the same job."""
+        if request.spec.code:
+            await self._check_code(request.spec.code)
         now = self.clock.now()
         status = Status(
             updated_at=now,
@@ -142,6 +146,11 @@ class Jobs:
     async def events(self, project: str, location: str, job: str) -> tuple[Event, ...]:
         found = await self.store.get(project, location, job)
         return await self.store.events(found.id)
+
+    async def _check_code(self, code: str) -> None:
+        if self.code is None:
+            raise Invalid((Violation("job_spec.code", "Folders are not kept by this server."),))
+        await self.code.check(code)
 
     def _with_reason(self, job: Job) -> Job:
         """The scheduler's latest word on a waiting job is kept in memory; put it in."""

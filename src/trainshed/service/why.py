@@ -58,7 +58,8 @@ class Why:
     async def _explained(self, job: Job) -> Explanation:
         active = await self.store.active() if is_waiting(job) else ()
         now = self.clock.now()
-        waiting = tuple(j for j in active if is_waiting(j))
+        ready = self.backend.prepare  # without a job's id nothing is begun by asking
+        waiting = tuple(j for j in active if is_waiting(j) and (j.id == job.id or ready(j.spec).is_ready))
         running = tuple(j for j in active if j.status.admission is not None)
         ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
         nodes = await self.backend.nodes() if active or is_waiting(job) else ()
@@ -69,6 +70,7 @@ class Why:
             history=history_of(await self._past((*running, job, *ahead)) if running else ()),
             catalogue=self.catalogue,
             now=now,
+            readiness=ready(job.spec),
         )
         return await asyncio.to_thread(explain, world, job)
 

@@ -4,5 +4,6 @@ They may assume an event loop and nothing else. They are held to the contract su
 """
 
 from trainshed.testing.backend import FakeBackend, FakeMachine
+from trainshed.testing.runtimes import FakeRuntimes
 
-__all__ = ["FakeBackend", "FakeMachine"]
+__all__ = ["FakeBackend", "FakeMachine", "FakeRuntimes"]

@@ -9,21 +9,35 @@ It never starts a process, and writes files only where a Launch names them.
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from trainshed.core.errors import Conflict, Exhausted, Unavailable
 from trainshed.core.fleet import Node
+from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities, Clock
+from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Exit, Handle, Observation, Sight
+from trainshed.core.stacks import Dump, Frame, Process, Thread
 from trainshed.testing.program import Program, read_program
+from trainshed.testing.runtimes import FakeRuntimes
 
 _KILLED = Exit(signal=9)
 _TERMINATED = Exit(signal=15)
+_ASLEEP = Dump(
+    processes=(
+        Process(
+            pid=1,
+            command="fake",
+            state="sleeps",
+            threads=(Thread(name="MainThread", frames=(Frame("sleep", "fake.py", 1),), is_main=True),),
+        ),
+    )
+)
 
 
 @dataclass(slots=True)
@@ -72,6 +86,7 @@ class FakeMachine:
     nodes: tuple[Node, ...] = (Node(name="fake", host="127.0.0.1", cpus=96.0, memory=1 << 40),)
     runs: dict[RunKey, FakeRun] = field(default_factory=dict[RunKey, FakeRun])
     starts: Counter[RunKey] = field(default_factory=Counter[RunKey])  # how often each run was really started
+    runtimes: FakeRuntimes = field(default_factory=FakeRuntimes)
     watchers: list[Callable[[str], None]] = field(default_factory=list[Callable[[str], None]])
 
     def end(self, key: RunKey, exit: Exit, at: datetime | None = None) -> None:
@@ -108,9 +123,16 @@ class FakeBackend:
     def __init__(self, machine: FakeMachine | None = None) -> None:
         self.machine = machine or FakeMachine()
         self.capabilities = Capabilities(
-            name="fake", survives_server=True, kills_escapees=True, measures=frozenset({Measure.CPU})
+            name="fake",
+            survives_server=True,
+            kills_escapees=True,
+            measures=frozenset({Measure.CPU}),
+            stacks=True,
         )
         self.busy: dict[RunKey, float] = {}  # the cores a run uses, by what a test says; else 0
+        self.places: dict[
+            RunKey, Dump
+        ] = {}  # where a run is, by what a test says; else in `sleep (fake.py:1)`
         self.mute = False  # hints are lost
         self._frozen: dict[RunKey, Observation] | None = None
         self._failures: list[tuple[str, bool]] = []
@@ -135,18 +157,23 @@ class FakeBackend:
 
     async def start(self) -> None:
         self.machine.watchers.append(self._hint)
+        self.machine.runtimes.hints.append(self._hint)
 
     async def close(self) -> None:
         if self._hint in self.machine.watchers:
             self.machine.watchers.remove(self._hint)
+            self.machine.runtimes.hints.remove(self._hint)
 
     async def nodes(self) -> tuple[Node, ...]:
         return self.machine.nodes
 
     def refuse_image(self, image: str) -> str | None:
-        if image.startswith("trainshed/"):
-            return None
-        return f"Image '{image}' cannot run here: the fake backend runs trainshed/python:3 and nothing else."
+        return self.machine.runtimes.refuse(image)
+
+    def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
+        images = dict.fromkeys(pool.image for pool in spec.pools if not pool.is_empty)
+        readiness = self.machine.runtimes.readiness
+        return together(readiness(image, spec.requirements, job) for image in images)
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         return {"words": list(launch.command + launch.args), "env": dict(launch.env)}
@@ -156,6 +183,7 @@ class FakeBackend:
         await asyncio.sleep(0)
         key, runs = launch.key, self.machine.runs
         if key not in runs:
+            self.machine.runtimes.python(launch.image, launch.requirements)
             others = [other for other in runs if other.name == key.name]
             if any(other.run > key.run for other in others):
                 raise Conflict(f"A later run than {key} has been started.")
@@ -185,6 +213,12 @@ class FakeBackend:
                     taken=now.timestamp(), cpu_seconds=age * self.busy.get(key, 0.0), processes=1
                 )
         return found
+
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]:
+        self._fault("stacks", after=False)
+        self.machine.pass_time()
+        runs = {key: self.machine.runs.get(key) for key in keys}
+        return {key: self.places.get(key, _ASLEEP) for key, run in runs.items() if run and run.alive}
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
         self._fault("stop", after=False)

@@ -130,6 +130,10 @@ class MemoryStore:
             found[job.status.state] += 1
         return found
 
+    async def codes(self) -> frozenset[str]:
+        await asyncio.sleep(0)
+        return frozenset(job.spec.code for job in self._jobs.values() if job.spec.code)
+
     def _append(self, job: str, events: Sequence[Event]) -> None:
         kept = self._events.setdefault(job, [])
         for event in events:

@@ -12,6 +12,15 @@ passes such fields on, so they work with the real gcloud as well):
       maxJobRetries: 3                     of the whole job
       backoff: "0.5s"                      before the first new try; doubles each time
       maxBackoff: "30s"
+    hangWatch:                       jobs of several replicas are watched anyway; see docs/guide/hangs.md
+      after: "1200s"                       without output, step, CPU or GPU movement; 0s: never
+      exitAfter: "600s"                    one replica has ended well, the others are silent; 0s: never
+      policy: WARN                         or RESTART (a new attempt, while retries are left), or FAIL
+
+and inside `jobSpec`:
+
+    code: "9f86d0…"                  the folder the replicas find as their working directory (wire/code.py)
+    requirements: ["numpy>=2"]       lines of a requirements file, installed on top of each pool's runtime
 
 Two shapes that documents print and Google's API would refuse are understood too: a whole job file given as
 `jobSpec` (`jobSpec: {displayName, jobSpec}`; what was said outside wins), and `reductionServerSpec` inside a
@@ -22,6 +31,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from trainshed.core import requirements
+from trainshed.core.code import is_hash
 from trainshed.core.event import Reason
 from trainshed.core.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
 from trainshed.core.names import task_name
@@ -29,7 +40,7 @@ from trainshed.wire import base, enums, job_schema
 from trainshed.wire.faults import Faults
 from trainshed.wire.labels import check_labels
 from trainshed.wire.pool import REDUCER_POOL, Offer, PoolParser, render_pool
-from trainshed.wire.scalars import time_text
+from trainshed.wire.scalars import shown, time_text
 from trainshed.wire.scheduling import parse_scheduling, render_scheduling
 
 __all__ = ["Draft", "Offer", "parse_custom_job", "parse_job_file", "render_custom_job"]
@@ -46,8 +57,10 @@ _CODES: Mapping[Reason, int] = {
     Reason.PROGRAM_FAILED: 3,  # INVALID_ARGUMENT: what Vertex AI says of a program that exits with an error
     Reason.TIMED_OUT: 4,  # DEADLINE_EXCEEDED
     Reason.WAITED_TOO_LONG: 4,
+    Reason.HUNG: 4,
     Reason.TOO_LARGE: 8,  # RESOURCE_EXHAUSTED
     Reason.LAUNCH_FAILED: 9,  # FAILED_PRECONDITION
+    Reason.PREPARATION_FAILED: 9,
     Reason.REPLICA_KILLED: 10,  # ABORTED
     Reason.RETRIES_EXHAUSTED: 10,
     Reason.REPLICA_LOST: 14,  # UNAVAILABLE
@@ -85,6 +98,8 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> Draft:
             scheduling=parse_scheduling(spec.scheduling, "job_spec.scheduling", faults),
             output=_output(spec.base_output_directory, faults),
             web_access=spec.enable_web_access,
+            code=_code(spec.code, faults),
+            requirements=_requirements(spec.requirements, faults),
             extras=base.write(spec, job_schema.SpecExtras),
         ),
         extras=base.write(job, job_schema.JobExtras),
@@ -124,6 +139,18 @@ def _output(output: job_schema.GcsDestination | None, faults: Faults) -> str:
         sentence = "must begin with gs://, s3:// or file:// and name a place there, or be an absolute path"
         faults.add("job_spec.base_output_directory.output_uri_prefix", f'{sentence}, not "{prefix[:100]}".')
     return prefix
+
+
+def _code(code: str, faults: Faults) -> str:
+    if code and not is_hash(code):
+        faults.add("job_spec.code", f"must be the id of a folder, 64 hexadecimal digits, not {shown(code)}.")
+    return code
+
+
+def _requirements(lines: tuple[str, ...], faults: Faults) -> tuple[str, ...]:
+    for number, sentence in requirements.faults(lines):
+        faults.add(f"job_spec.requirements[{number}]", sentence)
+    return requirements.normal(lines)
 
 
 def _unwrapped(body: Mapping[str, object]) -> Mapping[str, object]:
@@ -193,6 +220,10 @@ def render_spec(spec: JobSpec, *, enum_ints: bool = False) -> dict[str, Any]:
         answer["baseOutputDirectory"] = {"outputUriPrefix": spec.output}
     if spec.web_access:
         answer["enableWebAccess"] = True
+    if spec.code:
+        answer["code"] = spec.code
+    if spec.requirements:
+        answer["requirements"] = list(spec.requirements)
     answer.update(spec.extras)
     return answer
 

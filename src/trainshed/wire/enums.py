@@ -45,6 +45,9 @@ ACCELERATORS: Mapping[str, int] = {
     "NVIDIA_RTX_PRO_6000": 18,
 }
 
+# Ours: what is done about a job that hangs.
+HANG_POLICIES: Mapping[str, int] = {"HANG_POLICY_UNSPECIFIED": 0, "WARN": 1, "RESTART": 2, "FAIL": 3}
+
 STRATEGIES: Mapping[str, int] = {
     "STRATEGY_UNSPECIFIED": 0,
     "ON_DEMAND": 1,

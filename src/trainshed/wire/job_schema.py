@@ -130,6 +130,12 @@ class RestartRule(Message):
     max_backoff: timedelta | None = duration()
 
 
+class HangWatch(Message):
+    after: timedelta | None = duration()
+    exit_after: timedelta | None = duration()
+    policy: str = enum(enums.HANG_POLICIES)
+
+
 class Scheduling(Message):
     timeout: timedelta | None = duration()
     max_wait_duration: timedelta | None = duration()
@@ -140,6 +146,7 @@ class Scheduling(Message):
     grace_period: timedelta | None = duration()
     drain_duration: timedelta | None = duration()
     restart_rule: RestartRule | None = part(RestartRule)
+    hang_watch: HangWatch | None = part(HangWatch)
 
 
 class GcsDestination(Message):
@@ -176,6 +183,8 @@ class CustomJobSpec(SpecExtras):
     scheduling: Scheduling | None = part(Scheduling)
     base_output_directory: GcsDestination | None = part(GcsDestination)
     enable_web_access: bool = flag()
+    code: str = text()
+    requirements: tuple[str, ...] = texts()
 
 
 class EncryptionSpec(Message):

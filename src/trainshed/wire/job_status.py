@@ -24,6 +24,8 @@ def render_job_status(job: Job) -> dict[str, Any]:
         "attempt": status.attempt,
         "times": _times(
             created=job.created_at,
+            preparing=status.preparing_since,
+            prepared=status.prepared_at,
             admitted=status.admitted_at,
             started=status.started_at,
             ended=status.ended_at,
@@ -38,6 +40,14 @@ def render_job_status(job: Job) -> dict[str, Any]:
         answer["waiting"] = {"reason": waiting.reason.value, "message": waiting.message}
         if waiting.remedy:
             answer["waiting"]["remedy"] = waiting.remedy
+    if status.hang:
+        hang = status.hang
+        answer["hang"] = {
+            "kind": hang.kind.value,
+            "since": time_text(hang.since),
+            "noticedTime": time_text(hang.noticed_at),
+            "message": hang.message,
+        }
     if status.failure:
         failure = status.failure
         told: dict[str, Any] = {"reason": failure.reason.value, "message": failure.message}

@@ -1,13 +1,14 @@
 """The `scheduling` part of a job: limits and the restart rule, Google's fields and ours.
 
-Ours are `priority`, `gracePeriod`, `drainDuration` and `restartRule`; they are answered only where they
-differ from the default, so that a job that does not use them looks exactly like Google's.
+Ours are `priority`, `gracePeriod`, `drainDuration`, `restartRule` and `hangWatch`; they are answered only
+where they differ from the default, so that a job that does not use them looks exactly like Google's.
 """
 
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from trainshed.core.hang import HangPolicy, HangRule
 from trainshed.core.job import RestartRule, Scheduling
 from trainshed.wire import enums, job_schema
 from trainshed.wire.faults import Faults
@@ -18,10 +19,12 @@ LONGEST_GRACE = timedelta(seconds=600)
 LONGEST_DRAIN = timedelta(days=1)
 LONGEST_BACKOFF = timedelta(hours=1)
 MOST_RETRIES = 1000
+SHORTEST_WATCH = timedelta(seconds=1)
 MOST_RANGES = 50
 
 _NONE = timedelta()
 _RULE = RestartRule()
+_WATCH = HangRule()
 _DEFAULT = Scheduling()
 
 
@@ -46,6 +49,7 @@ def parse_scheduling(given: job_schema.Scheduling | None, path: str, faults: Fau
         grace=limited("grace_period", LONGEST_GRACE, _DEFAULT.grace),
         drain=limited("drain_duration", LONGEST_DRAIN, _DEFAULT.drain),
         restart=_parse_rule(given, f"{path}.restart_rule", faults),
+        hang=_parse_watch(given.hang_watch, f"{path}.hang_watch", faults),
     )
 
 
@@ -72,6 +76,28 @@ def _parse_rule(given: job_schema.Scheduling, path: str, faults: Faults) -> Rest
         whole_gang=given.restart_job_on_worker_restart and not given.disable_retries,
         disabled=given.disable_retries,
     )
+
+
+def _parse_watch(given: job_schema.HangWatch | None, path: str, faults: Faults) -> HangRule:
+    """Whoever says anything of it asks for it, also for a job of one replica; 0s switches it off."""
+    if given is None:
+        return _WATCH
+
+    def length_of(name: str, default: timedelta) -> timedelta:
+        length: timedelta | None = getattr(given, name)
+        if length is None:
+            return default
+        if _NONE < length < SHORTEST_WATCH:
+            faults.add(f"{path}.{name}", f"must be 0s for never or at least 1s, not {duration_text(length)}.")
+        else:
+            _within(length, LONGEST, f"{path}.{name}", faults)
+        return length
+
+    after, exit_after = length_of("after", _WATCH.after), length_of("exit_after", _WATCH.exit_after)
+    policy = HangPolicy(given.policy) if given.policy else _WATCH.policy
+    if policy is not HangPolicy.WARN and after == exit_after == _NONE:
+        faults.add(f"{path}.policy", f"{policy.value} has nothing to act on: after and exitAfter are 0s.")
+    return HangRule(after=after, exit_after=exit_after, policy=policy, asked=True)
 
 
 def _within(length: timedelta, most: timedelta, path: str, faults: Faults) -> None:
@@ -104,6 +130,17 @@ def render_scheduling(scheduling: Scheduling, *, enum_ints: bool) -> dict[str, A
         answer["drainDuration"] = duration_text(scheduling.drain)
     if ours := _render_rule(rule):
         answer["restartRule"] = ours
+    if scheduling.hang.asked:
+        answer["hangWatch"] = _render_watch(scheduling.hang)
+    return answer
+
+
+def _render_watch(rule: HangRule) -> Mapping[str, object]:
+    answer: dict[str, object] = {"after": duration_text(rule.after)}
+    if rule.exit_after != _WATCH.exit_after:
+        answer["exitAfter"] = duration_text(rule.exit_after)
+    if rule.policy is not _WATCH.policy:
+        answer["policy"] = rule.policy.value
     return answer
 
 

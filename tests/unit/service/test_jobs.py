@@ -7,12 +7,15 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.builders import T0, a_job, a_pool, running, seconds
-from trainshed.core.errors import AlreadyExists, Conflict, NotFound
+from tests.contracts.code_store import SOME, Steps, keep, manifest
+from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from trainshed.core.event import Event, Reason, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Scheduling
 from trainshed.core.query import JobQuery
 from trainshed.service.bell import Bell
+from trainshed.service.code import Code
 from trainshed.service.jobs import Jobs, Request, new_id
+from trainshed.testing.code import MemoryCodeStore
 from trainshed.testing.store import MemoryStore
 
 HERE = ("shed", "here")
@@ -265,3 +268,30 @@ async def test_every_event_of_a_job_is_shown_in_order():
     events = [Event(at=T0, reason=Reason.RUNNING, message=str(n)) for n in range(3)]
     await desk.store.insert(a_job(), events)
     assert [e.message for e in await desk.jobs.events(*HERE, "1")] == ["0", "1", "2"]
+
+
+async def test_a_job_may_name_only_a_folder_that_is_kept_and_holds_it_from_then_on():
+    clock = Steps()
+    folders = MemoryCodeStore(clock)
+    desk = Desk()
+    jobs = replace(desk.jobs, code=Code(folders))
+    request = a_request()
+    named = replace(request, spec=replace(request.spec, code=manifest(SOME).id))
+    with pytest.raises(Invalid) as caught:
+        await jobs.submit(*HERE, named)
+    [violation] = caught.value.violations
+    assert violation.field == "job_spec.code"
+    assert "Submit the folder again, or upload it first" in violation.description
+    assert not await desk.store.active()
+
+    await keep(folders, SOME)
+    await folders.tidy(frozenset())  # seen unused, and a day goes by
+    clock.wait(hours=25)
+    assert (await jobs.submit(*HERE, named)).spec.code == manifest(SOME).id
+    assert await folders.tidy(frozenset()) == 0
+
+
+async def test_a_server_that_keeps_no_folders_refuses_jobs_that_name_one():
+    request = a_request()
+    with pytest.raises(Invalid, match="not kept"):
+        await Desk().jobs.submit(*HERE, replace(request, spec=replace(request.spec, code="0" * 64)))

@@ -348,7 +348,13 @@ def test_a_queued_job_is_told_without_what_has_not_happened() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "code"),
-    [(Reason.PROGRAM_FAILED, 3), (Reason.TIMED_OUT, 4), (Reason.RETRIES_EXHAUSTED, 10), (Reason.SHRUNK, 2)],
+    [
+        (Reason.PROGRAM_FAILED, 3),
+        (Reason.PREPARATION_FAILED, 9),
+        (Reason.TIMED_OUT, 4),
+        (Reason.RETRIES_EXHAUSTED, 10),
+        (Reason.SHRUNK, 2),
+    ],
 )
 def test_a_failed_job_says_why_with_a_canonical_code(reason: Reason, code: int) -> None:
     failure = Failure(reason=reason, message="It broke.")
