@@ -1,4 +1,4 @@
-"""Measure, and print the table: python -m tests.benchmarks [start many reduce flood … list command]."""
+"""Measure, and print the table: python -m tests.benchmarks [start many … command submit]."""
 
 import sys
 from collections.abc import Callable
@@ -10,12 +10,14 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "start": starting.one_job,
     "many": lambda: [starting.many_jobs()],
     "reduce": lambda: [reducing.all_reduce()],
+    "warm": lambda: [reducing.all_reduce(warm=True)],
     "flood": lambda: [printing.flood(buffered=False), printing.flood(buffered=True)],
     "follow": lambda: [printing.follower()],
     "idle": resting.idle,
     "look": lambda: [resting.looking_on()],
     "list": resting.long_list,
     "command": commanding.command_line,
+    "submit": commanding.submitting,
 }
 
 
@@ -26,7 +28,7 @@ def main(names: list[str]) -> int:
     rows: list[Row] = []
     for name in names or BENCHES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        if name == "reduce" and not reducing.TRAIN.exists():
+        if name in ("reduce", "warm") and not reducing.TRAIN.exists():
             print("  left out: needs PyTorch in .venv-train (make demo-env)", file=sys.stderr)
             continue
         rows += BENCHES[name]()

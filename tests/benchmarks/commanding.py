@@ -1,10 +1,12 @@
-"""How long a person waits for the command line itself: its help, and a list of a thousand waiting jobs."""
+"""How long a person waits for the command line itself: help, a long list, a program that is submitted."""
 
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from statistics import median
 
 from tests.benchmarks.row import Row, ms
@@ -13,6 +15,9 @@ from trainshed.client.api import Client
 
 ROUNDS = 15
 WAITING = 1_000
+SUBMITS = 40
+START = "import sys; from trainshed.cli.main import main; main()"  # as the installed script starts it
+STAMP = "import time; print(time.time_ns(), flush=True)\n"
 
 
 def command_line() -> list[Row]:
@@ -32,9 +37,7 @@ def command_line() -> list[Row]:
 
 
 def _row(what: str, args: list[str], goal: float, floor: list[float], environ: Mapping[str, str]) -> Row:
-    # As the installed script starts it.
-    start = "import sys; from trainshed.cli.main import main; main()"
-    ours = _times(["-c", start, *args], environ)
+    ours = _times(["-c", START, *args], environ)
     return Row(what=what, floor=ms(floor), ours=ms(ours), value=median(ours) * 1e3, goal=goal, unit="ms")
 
 
@@ -45,3 +48,61 @@ def _times(args: list[str], environ: Mapping[str, str]) -> list[float]:
         subprocess.run([sys.executable, *args], env=environ, capture_output=True, check=True)
         found.append(time.perf_counter() - began)
     return found
+
+
+def submitting() -> list[Row]:
+    """From starting `trainshed submit` to the first line of user code, beside starting the script by hand.
+
+    In pairs, so that a busy moment hurts both. Twice: a folder as the server knows it, as when a job is sent
+    again with other arguments; and one that was edited since, whose new file has to be on the server's disk
+    before the job is. Its goal of 4 was set after it was measured, and only guards against getting worse.
+    """
+    rows: list[Row] = []
+    with LiveServer() as server, tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
+        root = Path(folder)
+        for number in range(8):
+            (root / f"part_{number}.py").write_text(f"VALUE = {number}\n" * 40)
+        script = root / "train.py"
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        for edited in (False, True):
+            floor: list[float] = []
+            ours: list[float] = []
+            for number in range(SUBMITS + 1):
+                script.write_text(f"# {number if edited else 0}\n{STAMP}")
+                bare, whole = _bare(script), _submitted(server, script)
+                if number:  # the first one brings the folder there
+                    floor.append(bare)
+                    ours.append(whole)
+            what = "edited" if edited else "known"
+            rows.append(
+                Row(
+                    what=f"trainshed submit, small {what} folder -> first line",
+                    floor=ms(floor),
+                    ours=ms(ours),
+                    value=median(ours) / median(floor),
+                    goal=4 if edited else 3,
+                )
+            )
+    return rows
+
+
+def _bare(script: Path) -> float:
+    began = time.time_ns()
+    done = subprocess.run(
+        [sys.executable, script.name], cwd=script.parent, stdout=subprocess.PIPE, check=True
+    )
+    return (int(done.stdout) - began) / 1e9
+
+
+def _submitted(server: LiveServer, script: Path) -> float:
+    """Followed as people follow it; the time is the one that the program printed."""
+    environ = os.environ | {"TRAINSHED_HOME": str(server.home)}
+    began = time.time_ns()
+    done = subprocess.run(
+        [sys.executable, "-c", START, "submit", script.name],
+        cwd=script.parent,
+        env=environ,
+        capture_output=True,
+        check=True,
+    )
+    return (int(done.stdout) - began) / 1e9

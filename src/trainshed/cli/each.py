@@ -20,7 +20,7 @@ def each(
     told: list[Json] = []
     for called in jobs:
         try:
-            found = find(client, called)
+            found = find(client, called, exactly=True)
             act(found["name"])
         except ApiError as error:
             if error.code in (401, 403):

@@ -26,8 +26,8 @@ def command(client: Client, job: str, as_json: bool) -> None:
     click.echo(json.dumps(events, indent=2) if as_json else drawn(events))
 
 
-def drawn(events: list[Json], *, indent: str = "") -> str:
-    """The events as a table. What is only information needs no word for it."""
+def drawn(events: list[Json], *, indent: str = "", brief: bool = False) -> str:
+    """The events as a table. What is only information needs no word for it; `brief` leaves out stacks."""
     from trainshed.cli.paint import Paint
     from trainshed.cli.table import table
 
@@ -38,6 +38,7 @@ def drawn(events: list[Json], *, indent: str = "") -> str:
         colour = colours.get(str(event.get("severity")))
         attempt = str(event.get("attempt") or "")
         what = paint(str(event.get("reason", "")), colour)
-        message = str(event.get("message", ""))
+        first, *more = str(event.get("message", "")).split("\n")
+        message = "\n".join((first, *(() if brief else (f"{indent}    {line}" for line in more))))
         rows.append([words.clock(event.get("time")), attempt, str(event.get("task") or ""), what, message])
     return table(["TIME", "ATTEMPT", "REPLICA", "REASON", "MESSAGE"], rows, indent=indent, whole=True)

@@ -1,11 +1,15 @@
 """From what a person calls a job to the job: an id, the beginning of one, a display name, a full name.
 
-A wrong guess would end or delete another's work, so what could mean two jobs is refused with both named.
+A program submitted again and again gives many jobs one name: who looks means the newest, and is told so. Who
+cancels or deletes could end another's work by a wrong guess: there, and with the beginning of an id, what
+could mean two jobs is refused with both named.
 """
 
 import re
 from datetime import UTC, datetime
 from itertools import islice
+
+import click
 
 from trainshed.cli import words
 from trainshed.cli.failure import Failure
@@ -15,8 +19,8 @@ SHOWN = 10  # candidates named in the error
 SEARCHED = 1000  # the latest jobs whose ids are compared with a prefix
 
 
-def find(client: Client, called: str) -> Json:
-    """The one job meant, as the server tells it."""
+def find(client: Client, called: str, *, exactly: bool = False) -> Json:
+    """The job meant, as the server tells it: of several of one name the newest, unless `exactly` one."""
     if called.startswith("projects/"):
         return client.get(called)
     if re.fullmatch(r"[A-Za-z0-9._-]+", called):
@@ -27,6 +31,9 @@ def find(client: Client, called: str) -> Json:
                 raise
     named = client.jobs(filter=f"display_name={quoted(called)}", limit=SHOWN + 1)
     found = [job for job in named if job.get("displayName") == called]  # to the filter, `*` is any text
+    if len(found) > 1 and not exactly:
+        click.echo(f"the newest of several jobs named {called}: {words.identity(found[0])}", err=True)
+        return found[0]
     if not found:
         latest = client.jobs(limit=SEARCHED)
         found = list(islice((job for job in latest if words.identity(job).startswith(called)), SHOWN + 1))

@@ -1,15 +1,23 @@
-"""Following a job: its lines as they come, why it waits while there are none, its outcome as an exit code."""
+"""Following a job: its lines as they come, why it waits while there are none, its outcome as an exit code.
 
-import json
+A job just submitted may print within milliseconds, so nothing dear is imported here (docs/adr/0014).
+"""
+
 import sys
-import threading
-from collections.abc import Iterable
-
-import click
+from _thread import allocate_lock, start_new_thread
 
 from trainshed.cli import words
 from trainshed.cli.paint import Paint, harmless
-from trainshed.client import Client, ClientError, Json
+from trainshed.cli.trouble import say
+from trainshed.client.errors import ClientError
+from trainshed.client.notation import dumps
+
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    from _thread import LockType
+    from collections.abc import Iterable
+
+    from trainshed.client import Client, Json
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "red")
 DETACHED = 130
@@ -28,20 +36,20 @@ class Printer:
         self._attempt = 0
         self.printed = False
 
-    def print_all(self, lines: Iterable[Json]) -> None:
+    def print_all(self, lines: "Iterable[Json]") -> None:
         out = sys.stdout.buffer
         for line in lines:
             self.printed = True
             out.write(encoded(self.text(line)) + b"\n")
             out.flush()
 
-    def text(self, line: Json) -> str:
+    def text(self, line: "Json") -> str:
         if self._as_json:
-            return json.dumps(line)
+            return dumps(line)
         attempt: int = line.get("attempt", 0)
         if attempt > self._attempt:
             self._attempt = attempt
-            click.echo(f"-- attempt {attempt} --", err=True)
+            say(f"-- attempt {attempt} --")
         text: str = line.get("text", "")
         text = harmless(text) if self._terminal else text
         return self._prefix_of(line.get("task", "")) + text if self._prefix else text
@@ -53,41 +61,63 @@ class Printer:
         return self._prefixes[task]
 
 
-def printer(job: Json, *, as_json: bool, single: bool = False) -> Printer:
+def printer(job: "Json", *, as_json: bool, single: bool = False) -> Printer:
     counts = [(at, words.pool_count(pool)) for at, pool in enumerate(words.pools(job))]
     longest = max((len(f"workerpool{at}-{count - 1}") for at, count in counts if count), default=0)
     many = sum(count for _, count in counts) > 1 and not single
     return Printer(prefix=many, as_json=as_json, width=longest)
 
 
-def follow_to_end(client: Client, job: Json, *, as_json: bool) -> int:
+def finish(client: "Client", job: "Json", *, follow: bool, as_json: bool) -> int:
+    """What is said of a new job, and how it ends if it is followed: the code to exit with."""
+    identity, name = words.identity(job), job.get("displayName", "")
+    if as_json and not follow:
+        import json
+
+        print(json.dumps(job, indent=2))
+    elif as_json:
+        print(dumps(job), flush=True)
+    elif not follow:
+        print(identity)
+    if not follow:
+        say(f"submitted {name}; follow it with: trainshed logs -f {identity}")
+        return 0
+    say(f"submitted {name} as {identity}")
+    return follow_to_end(client, job, as_json=as_json)
+
+
+def follow_to_end(client: "Client", job: "Json", *, as_json: bool) -> int:
     """Prints until the job has ended; returns the code to exit with. Ctrl-C leaves the job alone."""
-    identity = words.identity(job)
     show = printer(job, as_json=as_json)
-    done = threading.Event()
-    threading.Thread(target=_say_why_it_waits, args=(client, job, show, done), daemon=True).start()
+    done = allocate_lock()
+    done.acquire()  # let go at the end
+    start_new_thread(_say_why_it_waits, (client, job, show, done))
     try:
         show.print_all(client.tail(job["name"], follow=True))
         client.wait(job["name"])
     except KeyboardInterrupt:
-        click.echo(
-            f"\ndetached: the job goes on. Come back with: trainshed logs -f {identity}\n"
-            f"or end it with: trainshed cancel {identity}",
-            err=True,
-        )
-        return DETACHED
+        return detached(job)
     finally:
-        done.set()
+        done.release()
     status = client.status(job["name"])
-    click.echo(verdict(status), err=True)
+    say(verdict(status))
     return exit_code(status)
 
 
-def _say_why_it_waits(client: Client, job: Json, show: Printer, done: threading.Event) -> None:
+def detached(job: "Json") -> int:
+    identity = words.identity(job)
+    say(
+        f"\ndetached: the job goes on. Come back with: trainshed logs -f {identity}\n"
+        f"or end it with: trainshed cancel {identity}"
+    )
+    return DETACHED
+
+
+def _say_why_it_waits(client: "Client", job: "Json", show: Printer, done: "LockType") -> None:
     """While nothing is printed, say what the job waits for, once for each reason."""
     said = ""
     pause = 1.0
-    while not done.wait(pause) and not show.printed:
+    while not done.acquire(timeout=pause) and not show.printed:
         pause = 5.0
         try:
             with client.another() as own:
@@ -98,10 +128,10 @@ def _say_why_it_waits(client: Client, job: Json, show: Printer, done: threading.
         message = " ".join(filter(None, (waiting.get("message"), waiting.get("remedy"))))
         if message and message != said and not show.printed:
             said = message
-            click.echo(f"waiting: {message}", err=True)
+            say(f"waiting: {message}")
 
 
-def verdict(status: Json) -> str:
+def verdict(status: "Json") -> str:
     """The outcome in one sentence, coloured by what it is; why and what helps below it."""
     word = words.state(status.get("state"))
     name = str(status.get("name", "")).rsplit("/", 1)[-1]
@@ -112,7 +142,7 @@ def verdict(status: Json) -> str:
     return f"{name} {Paint.for_stderr().state(word)}{reason}{why}"
 
 
-def exit_code(status: Json) -> int:
+def exit_code(status: "Json") -> int:
     """0 for success, the code of the replica that failed first where it is known, else 1."""
     if words.state(status.get("state")) == "SUCCEEDED":
         return 0

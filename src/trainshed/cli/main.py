@@ -1,33 +1,32 @@
-"""The entry point: the menu of commands, loaded one at a time, and the place where errors become exit codes.
+"""The entry point, and the words of the menu. It imports nothing that the command asked for may not need.
 
 The menu repeats each command's first sentence so that `--help` need not import them; a test holds them equal.
 """
 
 import gc
-import importlib
 import os
 import sys
 
-import click
-
-from trainshed import __version__
-
 SECTIONS: dict[str, dict[str, str]] = {
     "Jobs": {
-        "submit": "Submit a job described in a YAML file.",
+        "submit": "Submit a program with its folder, or a job in a YAML file.",
         "ls": "List jobs, newest first.",
         "show": "Show everything about a job: why it waits, how it runs, why it failed.",
         "logs": "Print what a job's replicas wrote.",
         "events": "Print what happened to a job.",
         "top": "Show what each replica uses and how far it is, live.",
+        "stacks": "Show where each replica of a running job is.",
         "why": "Say why a job waits, what would start it now, and when it may start.",
         "wait": "Wait until a job has ended; exit as it did.",
         "cancel": "Cancel jobs: their processes are asked to stop, then made to.",
         "delete": "Delete ended jobs with their logs.",
         "retry": "Submit a job once more, with the same spec.",
+        "code": "Fetch the files a job was submitted with.",
+        "diff": "Compare two jobs: what was asked for, and their files.",
     },
     "Server": {
         "up": "Run the server in the foreground.",
+        "runtimes": "See, build and remove the environments jobs run in.",
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
     "Other ways in": {
@@ -39,19 +38,21 @@ TRACKS = ("beta", "alpha")  # gcloud's: `trainshed beta ai …` is `trainshed ai
 
 EPILOG = """\b
 First steps:
-  trainshed up                        in one terminal
-  trainshed submit job.yaml --follow  in another
+  trainshed up               in one terminal
+  trainshed submit train.py  in another
 
 \b
 A JOB is an id, the beginning of one, a display name, or a full resource name
-(projects/P/locations/L/customJobs/ID), as long as it means one job only.
+(projects/P/locations/L/customJobs/ID), as long as it means one job only;
+of several of one display name, commands that only look take the newest.
 
 \b
 Exit codes:
-  0    done; with wait, and --follow of submit and retry: the job succeeded
-  1    an error, said on stderr; or the job was cancelled, or failed without an exit code
-  2    the command line was wrong
-  N    with wait and --follow: the failed replica's exit code, 128 + the signal if killed
+  0    done; with wait, and where submit and retry follow: the job succeeded
+  1    an error, said on stderr; or the job was cancelled, or failed without an exit code;
+       with diff: the jobs are different
+  2    the command line was wrong; with diff: an error
+  N    with wait and where one follows: the failed replica's exit code, 128 + the signal if killed
   124  wait --timeout passed before the job ended
   130  Ctrl-C: the command stopped, the job goes on
   141  the reader of the output went away
@@ -63,66 +64,35 @@ Environment:
 """
 
 
-class Menu(click.Group):
-    """A group that knows its commands by name and imports the one that is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for commands in SECTIONS.values() for name in commands]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in TRACKS:
-            return importlib.import_module("trainshed.cli.ai").track(cmd_name)
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        return importlib.import_module(f"trainshed.cli.{cmd_name}").command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, self.list_commands(ctx), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else " `trainshed --help` lists them."
-            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Python flushes stdout once more at its end; there is nobody left to read it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(141)
-        return result
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, commands in SECTIONS.items():
-            with formatter.section(section):
-                formatter.write_dl(list(commands.items()))
-
-
-@click.group(
-    cls=Menu,
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.version_option(__version__, "--version", message="trainshed %(version)s")
-def cli() -> None:
-    """Train models on machines you own, through the API you already use."""
-
-
 def run(args: list[str]) -> int:
+    """The exit code. Where the words are plain a program is submitted without click: a person waits."""
     try:
-        result: object = cli.main(args, prog_name="trainshed", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+        if args[:1] == ["submit"] and "_TRAINSHED_COMPLETE" not in os.environ:
+            from trainshed.cli.submission import swift
+
+            if (code := swift(args[1:])) is not None:
+                if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - closed at our start
+                    sys.stdout.flush()
+                return code
+        from trainshed.cli.menu import run as choose
+
+        return choose(args)
+    except BrokenPipeError:
+        return hang_up()
+    except KeyboardInterrupt:
         return 130
-    return result if isinstance(result, int) else 0
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        sys.stderr.write(f"error: the output cannot be written: {error.strerror}\n")
+        hang_up()
+        return 1
+
+
+def hang_up() -> int:
+    """Python flushes stdout once more at its end; there is nobody left to read it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
 
 
 def main() -> None:

@@ -1,13 +1,15 @@
 """What several commands take: which server, which project; and how a server's refusal reads."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
 from trainshed.cli.complete import jobs
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.trouble import Trouble
 from trainshed.client import ApiError, Client, ClientError, Target, Unreachable, Violation, discover
 
 P = ParamSpec("P")
@@ -50,6 +52,24 @@ def connected(function: Callable[Concatenate[Client, P], R]) -> Callable[..., R]
 job_argument = click.argument("job", shell_complete=jobs)
 jobs_argument = click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=jobs)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+
+@contextmanager
+def connect(url: str, project: str, location: str) -> Generator[Client]:
+    """A client, and its errors told, for a command that reads its own options."""
+    target: Target | None = None
+    try:
+        target = discover(url=url or None, project=project or None, location=location or None)
+        with Client.of(target) as client:
+            yield client
+    except ClientError as error:
+        raise failed(error, target) from error
+
+
+def failed(error: ClientError | Trouble, target: Target | None) -> Failure:
+    if isinstance(error, Trouble):
+        return (Misuse if error.code == Misuse.exit_code else Failure)(error.message, error.details)
+    return explain(error, target) if target else Failure(str(error))
 
 
 def explain(error: ClientError, target: Target) -> Failure:

@@ -4,10 +4,12 @@ Only a terminal is painted, and not where NO_COLOR asks for none. Text for a fil
 """
 
 import os
-import re
 import sys
-from dataclasses import dataclass
-from typing import TextIO
+
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    import re
+    from typing import TextIO
 
 CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "bold": 1, "dim": 2}
 STATES = {
@@ -19,19 +21,21 @@ STATES = {
     "PENDING": "yellow",
     "QUEUED": "yellow",
 }
-_COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
-_SEQUENCE = re.compile(
+_COLOUR = r"(\x1b\[[0-9;:]*m)"
+_SEQUENCE = (
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links
     r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"  # device control and its kin
     r"|\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: cursor, erase
     r"|\x1b[ -/]*[0-~]"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL = r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]"
 
 
-@dataclass(frozen=True, slots=True)
 class Paint:
-    on: bool
+    __slots__ = ("on",)
+
+    def __init__(self, on: bool) -> None:
+        self.on = on
 
     @classmethod
     def for_stdout(cls) -> "Paint":
@@ -48,7 +52,7 @@ class Paint:
         return self(word, STATES.get(word.strip()))
 
 
-def _wanted(stream: TextIO) -> bool:
+def _wanted(stream: "TextIO") -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -59,18 +63,22 @@ def harmless(text: str) -> str:
     """
     if text.isprintable():
         return text
+    import re  # keeps what it has compiled
+
     text = next((part for part in reversed(text.split("\r")) if part), "")
-    pieces = _COLOUR.split(text)
+    pieces = re.split(_COLOUR, text)
     # Odd places hold the colours, even places what is between them.
     shown = [piece if at % 2 else _plain(piece) for at, piece in enumerate(pieces)]
     return "".join(shown) + ("\x1b[0m" if len(pieces) > 1 else "")
 
 
 def _plain(text: str) -> str:
-    return _CONTROL.sub(_visible, _SEQUENCE.sub("", text))
+    import re
+
+    return re.sub(_CONTROL, _visible, re.sub(_SEQUENCE, "", text))
 
 
-def _visible(match: re.Match[str]) -> str:
+def _visible(match: "re.Match[str]") -> str:
     code = ord(match.group())
     if code >= 0xD800:
         return "\ufffd"  # a byte that was no UTF-8

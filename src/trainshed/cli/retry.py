@@ -1,6 +1,7 @@
 """`trainshed retry`: the same job once more, as a job of its own; the old one stays for comparison."""
 
 import json
+from pathlib import Path
 
 import click
 
@@ -14,17 +15,32 @@ SAID = ("displayName", "jobSpec", "labels", "encryptionSpec")  # what a person s
 @click.command("retry", short_help="Submit a job once more, with the same spec.")
 @job_argument
 @click.option("--name", metavar="TEXT", help="The display name. [default: the same]")
+@click.option(
+    "--with-folder",
+    "folder",
+    metavar="[DIR]",
+    is_flag=False,
+    flag_value="",
+    help="With the files as they are now. [default: of the git work tree you are in, or this folder]",
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before large files are sent.")
 @click.option("-f", "--follow", is_flag=True, help="Print the logs until the job ends, and exit as it did.")
 @as_json
 @connected
-def command(client: Client, job: str, name: str | None, follow: bool, as_json: bool) -> int:
+def command(
+    client: Client, job: str, name: str | None, folder: str | None, yes: bool, follow: bool, as_json: bool
+) -> int:
     """Submit a job once more, with the same spec.
 
-    The job may have ended or not; it is left as it is. The new job's id is printed on stdout.
+    The job may have ended or not; it is left as it is. It runs the files it ran before, or with
+    --with-folder those of today. The new job's id is printed on stdout.
+
+    Exit code: with --follow the job's own, as of submit; else 0, or 1 for an error.
 
     \b
     Example:
       trainshed retry digits --follow
+      trainshed retry digits --with-folder
     """
     from trainshed.cli.find import find
 
@@ -32,7 +48,11 @@ def command(client: Client, job: str, name: str | None, follow: bool, as_json: b
     body: Json = {field: found[field] for field in SAID if field in found}
     if name:
         body["displayName"] = name
-    made = client.create(body, parent=str(found["name"]).rpartition("/customJobs/")[0])
+    parent = str(found["name"]).rpartition("/customJobs/")[0]
+    if folder is None:
+        made = client.create(body, parent=parent)
+    else:
+        made = _with_folder(client, body, parent, folder, yes=yes)
     identity = words.identity(made)
     if as_json:
         click.echo(json.dumps(made) if follow else json.dumps(made, indent=2))
@@ -44,3 +64,23 @@ def command(client: Client, job: str, name: str | None, follow: bool, as_json: b
 
         return follow_to_end(client, made, as_json=as_json)
     return 0
+
+
+def _with_folder(client: Client, body: Json, parent: str, folder: str, *, yes: bool) -> Json:
+    from trainshed.cli.failure import Failure
+    from trainshed.cli.options import failed
+    from trainshed.cli.pack import Listing, git_above
+    from trainshed.cli.submission import created, packed
+    from trainshed.cli.submit_options import Wish
+    from trainshed.cli.trouble import Trouble
+
+    here = str(Path.cwd())
+    root = str(Path(folder).absolute()) if folder else git_above(here) or here
+    if not Path(root).is_dir():
+        raise Failure(f"{folder} is not a folder")
+    try:
+        parcel = packed(root, Listing(root), Wish({"yes": yes}))
+        body = {**body, "jobSpec": {**body.get("jobSpec", {}), "code": parcel.code}}
+        return created(client.elsewhere(parent), body, parcel)
+    except Trouble as trouble:
+        raise failed(trouble, None) from trouble

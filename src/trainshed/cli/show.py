@@ -71,6 +71,10 @@ def _facts(job: Json, status: Json, paint: Paint) -> Iterator[tuple[str, str]]:
     if waiting:
         yield "Waits", f"{waiting.get('message', '')} [{waiting.get('reason', '')}]"
         yield "Remedy", str(waiting.get("remedy") or "")
+    hang = words.part(status, "hang")
+    if hang:
+        yield "Hang", f"{paint(str(hang.get('message', '')), 'yellow')} [HANG_SUSPECTED]"
+        yield "", f"where it is now: trainshed stacks {words.identity(job)}"
     failure = words.part(status, "failure")
     if failure:
         yield "Failure", f"{paint(str(failure.get('message', '')), 'red')} [{failure.get('reason', '')}]"
@@ -113,13 +117,21 @@ def _cut(cut: object) -> str:
 def _moments(times: Json) -> Iterator[tuple[str, str]]:
     """When each step was, and how long the one before it took."""
     now = datetime.now(UTC)
-    steps = (("created", ""), ("admitted", "waited"), ("started", "prepared in"), ("ended", "ran"))
+    steps = (
+        ("created", ""),
+        ("preparing", "queued"),
+        ("prepared", "prepared in"),
+        ("admitted", "queued"),
+        ("started", "started in"),
+        ("ended", "ran"),
+    )
     before: datetime | None = None
     for step, took in steps:
         at = words.moment(times.get(step))
         if at is None:
             continue
-        length = f"{took} {words.span(at - before)}" if before and took else f"{words.span(now - at)} ago"
+        passed = "after" if step == "ended" and "started" not in times else took
+        length = f"{passed} {words.span(at - before)}" if before and took else f"{words.span(now - at)} ago"
         yield step.capitalize(), f"{words.clock(times[step])} ({length})"
         before = at
 
@@ -140,7 +152,7 @@ def _parts(job: Json, status: Json, events: list[Json]) -> Iterator[str]:
         title = (
             "Events" if len(events) <= LAST_EVENTS else f"Events (the last {LAST_EVENTS} of {len(events)})"
         )
-        yield f"{title}\n{drawn(events[-LAST_EVENTS:], indent='  ')}"
+        yield f"{title}\n{drawn(events[-LAST_EVENTS:], indent='  ', brief=True)}"
 
 
 def _pool(at: int, pool: Json) -> list[str]:

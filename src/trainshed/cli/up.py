@@ -26,12 +26,27 @@ from trainshed.settings import DATABASE_VARIABLE, FITS, Settings, SettingsError
 @click.option("--memory", metavar="SIZE", help="How much memory jobs may use, such as 8GiB. [default: all]")
 @click.option("--log-quota", metavar="SIZE", help="How much a job may log. [default: 1GiB]")
 @click.option(
+    "--runtimes", metavar="FILE", help="Further runtimes, in TOML. [default: TRAINSHED_RUNTIMES, else none]"
+)
+@click.option(
+    "--keep-free",
+    metavar="SIZE",
+    help="Unused runtimes go when the disk has less than this. [default: 10GiB, or a tenth of the disk]",
+)
+@click.option(
+    "--warm",
+    metavar="NAME",
+    multiple=True,
+    help="Keep a runtime's imports done: its programs start at once. Also PYTHON=MODULE,... Repeatable.",
+)
+@click.option(
     "--allowed-host", metavar="NAME", multiple=True, help="Another host name to answer to. Repeatable."
 )
 def command(
     no_auth: bool,
     database: str | None,
     allowed_host: tuple[str, ...],
+    warm: tuple[str, ...],
     **given: str | None,
 ) -> None:
     """Run the server in the foreground.
@@ -45,6 +60,7 @@ def command(
     """
     args = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
     args += [f"--allowed-host={name}" for name in allowed_host]
+    args += [f"--warm={name}" for name in warm]
     args += ["--no-auth"] if no_auth else []
     args += [f"--database={database}"] if database else []
     try:

@@ -55,7 +55,8 @@ def _first(told: Json, paint: Paint) -> str:
     name = paint(str(told.get("displayName", "")), "bold")
     place = f"place {told.get('position')} of {told.get('queueLength')} in the queue"
     if not told.get("name"):
-        would = "would start now" if told.get("would") == "start now" else f"would wait, {place}"
+        waits = f"would wait, {place}" if told.get("position") else "would wait"
+        would = "would start now" if told.get("would") == "start now" else waits
         return f"{name} is accepted and {would}. Nothing was submitted."
     state = paint.state(words.state(told.get("state")))
     return f"{name} ({words.identity(told)}) is {state}{f', {place}' if told.get('position') else ''}."

@@ -1,21 +1,25 @@
 """The server's JSON in words for people: states, ages, durations, sizes, exits."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias, cast
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from typing import Any, TypeAlias
 
-Json: TypeAlias = dict[str, Any]
+    Json: TypeAlias = dict[str, Any]
+else:
+    Json = dict
 
 
 def part(whole: Json, name: str) -> Json:
     """The object under a name; an empty one where there is none."""
     found: object = whole.get(name)
-    return cast(Json, found) if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def parts(whole: Json, name: str) -> list[Any]:
+def parts(whole: Json, name: str) -> "list[Any]":
     """The list under a name; an empty one where there is none."""
     found: object = whole.get(name)
-    return cast(list[Any], found) if isinstance(found, list) else []
+    return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def pools(job: Json) -> list[Json]:
@@ -31,9 +35,11 @@ def identity(job: Json) -> str:
     return str(job.get("name", "")).rsplit("/", 1)[-1]
 
 
-def moment(text: object) -> datetime | None:
+def moment(text: object) -> "datetime | None":
     if not isinstance(text, str) or not text:
         return None
+    from datetime import UTC, datetime
+
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -41,12 +47,12 @@ def moment(text: object) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def age(text: object, now: datetime) -> str:
+def age(text: object, now: "datetime") -> str:
     at = moment(text)
     return span(now - at) if at else ""
 
 
-def span(length: timedelta) -> str:
+def span(length: "timedelta") -> str:
     """A length of time in its two largest units at most: `20ms`, `3.5s`, `5m 10s`, `2h 5m`, `4d 3h`."""
     seconds = max(0.0, length.total_seconds())
     if 0 < seconds < 0.9995:
@@ -110,4 +116,8 @@ def progress(told: Json) -> str:
     if told.get("fraction") is not None:
         text += f" ({told['fraction'] * 100:.0f}%)"
     left = str(told.get("timeLeft") or "").removesuffix("s")
-    return f"{text}, {span(timedelta(seconds=float(left)))} left" if left else text
+    if not left:
+        return text
+    from datetime import timedelta
+
+    return f"{text}, {span(timedelta(seconds=float(left)))} left"

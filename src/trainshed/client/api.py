@@ -3,15 +3,21 @@
 One Client is one kept-alive connection: give each thread its own. It never polls: the server pushes.
 """
 
-import json
+import os
 import time
-from collections.abc import Iterator, Mapping
-from types import TracebackType
-from urllib.parse import quote, urlencode
 
 from trainshed.client.connection import PAUSES, Connection, Json
-from trainshed.client.discovery import DEFAULT_LOCATION, DEFAULT_PROJECT, Target
-from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable
+from trainshed.client.discovery import DEFAULT_LOCATION, DEFAULT_PROJECT
+from trainshed.client.errors import ApiError, Interrupted, Unreachable
+from trainshed.client.notation import loads
+
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from types import TracebackType
+
+    from trainshed.client.discovery import Target
+    from trainshed.client.errors import ClientError
 
 FINAL = frozenset(
     {"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
@@ -20,6 +26,7 @@ FINAL = frozenset(
 PAGE = 500  # jobs asked for at a time
 WAIT = 30.0  # seconds the server holds one wait open
 PATIENCE = 60.0  # seconds a follower goes on trying to reach a server that went away
+_PLAIN = {safe: dict.fromkeys(map(ord, "-._~" + safe)) for safe in ("", "/")}
 
 
 class Client:
@@ -39,12 +46,23 @@ class Client:
         self._connection = Connection(url, token, pauses)
 
     @classmethod
-    def of(cls, target: Target, *, pauses: tuple[float, ...] = PAUSES) -> "Client":
+    def of(cls, target: "Target", *, pauses: tuple[float, ...] = PAUSES) -> "Client":
         return cls(target.url, target.token, target.project, target.location, pauses=pauses)
 
     def another(self) -> "Client":
         """A client like this one with a connection of its own, for another thread."""
         return Client(self.url, self._token, self.project, self.location)
+
+    def elsewhere(self, parent: str) -> "Client":
+        """A client like this one, over the same connection, for projects/P/locations/L."""
+        _, project, _, location = parent.split("/")
+        other = Client(self.url, self._token, project, location)
+        other._connection = self._connection
+        return other
+
+    def open(self) -> None:
+        """Connects now, so that the server gets ready while the first question is made."""
+        self._connection.open()
 
     def close(self) -> None:
         self._connection.close()
@@ -53,41 +71,37 @@ class Client:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
     ) -> None:
         self.close()
 
-    def health(self) -> Json:
+    def health(self) -> "Json":
         return self._connection.request("GET", "/healthz")
 
     def submit(
         self,
         display_name: str,
-        job_spec: Json,
-        labels: Mapping[str, str] | None = None,
+        job_spec: "Json",
+        labels: "Mapping[str, str] | None" = None,
         *,
         key: str | None = None,
-    ) -> Json:
+    ) -> "Json":
         """Creates a job and returns it. With the same `key` twice it is still one job."""
         body: Json = {"displayName": display_name, "jobSpec": job_spec}
         if labels:
             body["labels"] = dict(labels)
         return self.create(body, key=key)
 
-    def create(self, body: Json, *, key: str | None = None, parent: str = "") -> Json:
+    def create(self, body: "Json", *, key: str | None = None, parent: str = "") -> "Json":
         """As `submit`, with the whole CustomJob as the caller wrote it.
 
         `parent` (projects/P/locations/L) is where to, if not into this client's own.
         """
-        if key is None:
-            import uuid
-
-            key = str(uuid.uuid4())
-        headers = {"Idempotency-Key": key}
-        path = f"/v1/{quote(parent)}/customJobs" if parent else self._parent()
+        headers = {"Idempotency-Key": key or os.urandom(16).hex()}
+        path = f"/v1/{_quoted(parent, '/')}/customJobs" if parent else self._parent()
         return self._connection.request("POST", path, body, headers=headers, repeatable=True)
 
-    def get(self, job: str) -> Json:
+    def get(self, job: str) -> "Json":
         return self._connection.request("GET", self._path(job))
 
     def jobs(
@@ -98,7 +112,7 @@ class Client:
         limit: int | None = None,
         location: str | None = None,
         view: str = "",
-    ) -> Iterator[Json]:
+    ) -> "Iterator[Json]":
         """Jobs, newest first unless `order_by` says otherwise; pages are fetched as they are needed.
 
         With view="trainshed" each job that waits has the field `waiting`: reason, message, remedy.
@@ -122,37 +136,82 @@ class Client:
     def delete(self, job: str) -> None:
         self._connection.request("DELETE", self._path(job))
 
-    def status(self, job: str) -> Json:
+    def status(self, job: str) -> "Json":
         """Everything known of a job: why it waits, each replica, what was cut, why it failed."""
         return self._connection.request("GET", self._path(job) + ":status")
 
-    def environment(self, job: str, task: str | None = None) -> list[Json]:
+    def environment(self, job: str, task: str | None = None) -> "list[Json]":
         """The variables of each replica of an admitted job, or of one: [{task, environment}]."""
         answer = self._connection.request("GET", f"{self._path(job)}:environment{_query({'task': task})}")
         return answer.get("replicas", [])
 
-    def why(self, job: str) -> Json:
+    def why(self, job: str) -> "Json":
         """Why a job stands where it stands, what would start it now, and when it may start."""
         return self._connection.request("GET", self._path(job) + ":why")
 
-    def explain(self, body: Json) -> Json:
+    def stacks(self, job: str, task: str | None = None) -> Json:
+        """Where each replica of a running job is, or one of them; those in the same place in groups."""
+        return self._connection.request("GET", f"{self._path(job)}:stacks{_query({'task': task})}")
+
+    def explain(self, body: "Json") -> "Json":
         """As `create`, but nothing is kept: whether the job would be accepted, and would wait, and why."""
         return self._connection.request("POST", f"{self._parent()}:explain", body, repeatable=True)
 
-    def metrics(self, job: str, *, window: float = 600, step: float = 0) -> Json:
+    def missing(self, entries: "list[Json]") -> "Json":
+        """Which contents of a folder the server lacks; with none missing it keeps the folder from then on."""
+        return self._connection.request(
+            "POST", f"{self.place()}/code:missing", {"files": entries}, repeatable=True
+        )
+
+    def upload(self, length: int, frames: "Iterable[bytes]") -> "Json":
+        """Contents for a folder, as `code.Parcel.frames` makes them. Whole ones stay if it breaks off."""
+        return self._connection.send(f"{self.place()}/code:upload", frames, length)
+
+    def manifest(self, code: str, place: str = "") -> "list[Json]":
+        """The files of a folder the server keeps; `place` is the path of its project and location."""
+        found = self._connection.request("GET", f"{place or self.place()}/code/{_quoted(code)}")
+        return found.get("files", [])
+
+    def content(self, code: str, digest: str, place: str = "") -> "Iterator[bytes]":
+        """One of its files, in pieces as they come."""
+        path = f"{place or self.place()}/code/{_quoted(code)}/blobs/{_quoted(digest)}"
+        return self._connection.pieces(path)
+
+    def metrics(self, job: str, *, window: float = 600, step: float = 0) -> "Json":
         """What a job used in its last `window` seconds, a point every `step` of them; and its progress."""
         asked = {"window": f"{window:.3f}s", "step": f"{step:.3f}s"}
         return self._connection.request("GET", f"{self._path(job)}:metrics{_query(asked)}")
 
-    def usage(self, location: str | None = None) -> Json:
+    def usage(self, location: str | None = None) -> "Json":
         """Every job that runs now, with the last minute of what it used and its progress."""
         return self._connection.request("GET", f"{self._parent(location)}:usage")
 
-    def events(self, job: str) -> list[Json]:
+    def runtimes(self) -> "list[Json]":
+        """The environments jobs can run in: built, being built, and those that could be."""
+        return self._connection.request("GET", f"{self.place()}/runtimes").get("runtimes", [])
+
+    def build_runtime(self, name: str, requirements: "list[str]") -> "Json":
+        """Have one built, with those lines on top, unless it is there."""
+        body = {"name": name, "requirements": requirements}
+        return self._connection.request("POST", f"{self.place()}/runtimes:build", body, repeatable=True)
+
+    def follow_runtime(self, identity: str) -> "Iterator[Json]":
+        """What is said of a build, as it goes on; the last is how it ended."""
+        for line in self._connection.lines(f"{self.place()}/runtimes/{identity}:follow"):
+            yield loads(line)
+
+    def remove_runtime(self, identity: str) -> "Json":
+        return self._connection.request("DELETE", f"{self.place()}/runtimes/{identity}")
+
+    def prune_runtimes(self) -> "list[Json]":
+        """Remove those no job wants; which they were."""
+        return self._connection.request("POST", f"{self.place()}/runtimes:prune", {}).get("removed", [])
+
+    def events(self, job: str) -> "list[Json]":
         answer = self._connection.request("GET", self._path(job) + ":events")
         return answer.get("events", [])
 
-    def wait(self, job: str, timeout: float | None = None) -> Json:
+    def wait(self, job: str, timeout: float | None = None) -> "Json":
         """The job once it has ended, or as it is after `timeout` seconds. Outlasts a server's restart."""
         until = None if timeout is None else time.monotonic() + timeout
         patience = _Patience()
@@ -180,7 +239,7 @@ class Client:
         attempt: int | None = None,
         limit: int | None = None,
         since: str | None = None,
-    ) -> Iterator[Json]:
+    ) -> "Iterator[Json]":
         """Log lines, oldest first, or the last `limit` of them; with `follow` until the job has ended.
 
         `since` is a time, or a number of seconds back from now such as "600s". A stream that breaks off is
@@ -197,7 +256,7 @@ class Client:
                 yield entry
         yield from self._resumed(job, {"follow": "true", **chosen}, last)
 
-    def _resumed(self, job: str, asked: Mapping[str, object], after: str = "") -> Iterator[Json]:
+    def _resumed(self, job: str, asked: "Mapping[str, object]", after: str = "") -> "Iterator[Json]":
         """The stream's lines behind the given one. The order is total: one id says how far we got."""
         patience = _Patience()
         reached = False
@@ -205,7 +264,7 @@ class Client:
             path = f"{self._path(job)}:tail{_query({**asked, 'after': after})}"
             try:
                 for line in self._connection.lines(path):
-                    entry: Json = json.loads(line)
+                    entry: Json = loads(line)
                     after = entry.get("insertId", "")
                     reached = True
                     patience.restore()
@@ -224,13 +283,16 @@ class Client:
                 patience.spend(error)
 
     def _parent(self, location: str | None = None) -> str:
-        place = quote(location or self.location, safe="")
-        return f"/v1/projects/{quote(self.project, safe='')}/locations/{place}/customJobs"
+        return f"{self.place(location)}/customJobs"
+
+    def place(self, location: str | None = None) -> str:
+        """The path of the project and location all else is below."""
+        return f"/v1/projects/{_quoted(self.project)}/locations/{_quoted(location or self.location)}"
 
     def _path(self, job: str) -> str:
         if "/" in job:
-            return f"/v1/{quote(job)}"
-        return f"{self._parent()}/{quote(job, safe='')}"
+            return f"/v1/{_quoted(job, '/')}"
+        return f"{self._parent()}/{_quoted(job)}"
 
 
 class _Patience:
@@ -244,7 +306,7 @@ class _Patience:
         self._left = PATIENCE
         self._pause = 0.05
 
-    def spend(self, error: ClientError) -> None:
+    def spend(self, error: "ClientError") -> None:
         if self._left <= 0:
             raise error
         time.sleep(self._pause)
@@ -252,10 +314,29 @@ class _Patience:
         self._pause = min(2.0, self._pause * 2)
 
 
-def is_final(job: Json) -> bool:
+def is_final(job: "Json") -> bool:
     return job.get("state") in FINAL
 
 
-def _query(values: Mapping[str, object]) -> str:
+def _query(values: "Mapping[str, object]") -> str:
     given = {name: value for name, value in values.items() if value not in (None, "")}
-    return f"?{urlencode(given)}" if given else ""
+    if not given:
+        return ""
+    if all(_is_plain(str(value)) for value in given.values()):
+        return "?" + "&".join(f"{name}={value}" for name, value in given.items())
+    from urllib.parse import urlencode
+
+    return f"?{urlencode(given)}"
+
+
+def _is_plain(text: str, safe: str = "") -> bool:
+    return text.isascii() and text.translate(_PLAIN[safe]).isalnum()
+
+
+def _quoted(text: str, safe: str = "") -> str:
+    """The text as part of a path; what needs no quoting needs no import either."""
+    if _is_plain(text, safe):
+        return text
+    from urllib.parse import quote
+
+    return quote(text, safe=safe)

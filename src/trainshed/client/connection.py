@@ -4,20 +4,21 @@ It knows HTTP and JSON and nothing of jobs. Not for use by several threads at on
 only where that is safe: the request never left, or the caller says a second asking is harmless.
 """
 
-import http.client
-import json
-import random
-import select
-import ssl
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
-from urllib.parse import SplitResult, urlsplit
 
 from trainshed import __version__
 from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable
+from trainshed.client.exchange import Address, Channel
+from trainshed.client.notation import dumps, loads
 
-Json: TypeAlias = dict[str, Any]
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, TypeAlias
+
+    Json: TypeAlias = dict[str, Any]
+else:
+    Json = dict
 
 PAUSES = (
     0.05,
@@ -25,20 +26,28 @@ PAUSES = (
     0.2,
     0.4,
 )  # seconds between tries: a restarting server is back, a missing one is told soon
-CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 60.0
 IDLE_TIMEOUT = 120.0  # a stream's keep-alives come more often than this
+OK, MULTIPLE_CHOICES, SERVICE_UNAVAILABLE = 200, 300, 503
 
 
 class Connection:
     def __init__(self, url: str, token: str | None, pauses: tuple[float, ...] = PAUSES) -> None:
         self.url = url.rstrip("/")
-        self._parts = _split(self.url)
+        self._address = _address(self.url)
         self._headers = {"Accept": "application/json", "User-Agent": f"trainshed/{__version__}"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._pauses = pauses
-        self._open: http.client.HTTPConnection | None = None
+        self._open: Channel | None = None
+
+    def open(self) -> None:
+        """Connects ahead of the first question, if that can be. If not, the question itself will tell."""
+        if self._open is None:
+            try:
+                self._open = self._connect()
+            except Unreachable:
+                return
 
     def close(self) -> None:
         if self._open is not None:
@@ -49,12 +58,12 @@ class Connection:
         self,
         method: str,
         path: str,
-        body: Json | None = None,
+        body: "Json | None" = None,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: "Mapping[str, str] | None" = None,
         repeatable: bool | None = None,
         timeout: float = READ_TIMEOUT,
-    ) -> Json:
+    ) -> "Json":
         """The JSON answer. `repeatable` says a second asking does no harm; by default GET only."""
         repeatable = method == "GET" if repeatable is None else repeatable
         data, sent = self._prepare(body, headers)
@@ -65,97 +74,110 @@ class Connection:
                 if pause is None:
                     raise
             except (Interrupted, ApiError) as error:
-                busy = isinstance(error, Interrupted) or error.code == http.HTTPStatus.SERVICE_UNAVAILABLE
+                busy = isinstance(error, Interrupted) or error.code == SERVICE_UNAVAILABLE
                 if pause is None or not (repeatable and busy):
                     raise
-            time.sleep(pause * random.uniform(0.8, 1.2))
+            self._pause(pause)
         raise AssertionError("the last try either answers or raises")
 
-    def lines(self, path: str, timeout: float = IDLE_TIMEOUT) -> Iterator[bytes]:
-        """The lines of a streamed answer, each as soon as it is there, on a connection of its own.
+    def send(self, path: str, body: "Iterable[bytes]", length: int) -> "Json":
+        """The JSON answer to a body sent in pieces as they are made; asking again is up to the caller."""
+        sent = {**self._headers, "Content-Type": "application/octet-stream", "Content-Length": str(length)}
+        return self._exchange("POST", path, body, sent, IDLE_TIMEOUT)
 
-        Raises Interrupted when the stream breaks off before its end; empty lines are left out.
+    def pieces(self, path: str, timeout: float = IDLE_TIMEOUT) -> "Iterator[bytes]":
+        """The body of an answer as it comes, on a connection of its own.
+
+        Raises Interrupted when it breaks off before its end.
         """
-        connection = self._connect()
+        channel = self._connect()
         try:
             with _translated(self.url):
-                if connection.sock is not None:
-                    connection.sock.settimeout(timeout)
-                connection.request("GET", self._parts.path + path, headers=self._headers)
-                answer = connection.getresponse()
-                if answer.status != http.HTTPStatus.OK:
+                answer = channel.ask("GET", self._address.path + path, self._headers, timeout=timeout)
+                if answer.status != OK:
                     raise ApiError.read(answer.status, answer.reason, answer.read())
-            unfinished: list[bytes] = []
-            while True:
-                with _translated(self.url):
-                    piece = answer.read1(1 << 16)  # whatever has come, without waiting for more
-                if not piece:
-                    break
-                head, newline, tail = piece.rpartition(b"\n")
-                if newline:
-                    yield from filter(None, b"".join((*unfinished, head)).split(b"\n"))
-                    unfinished.clear()
-                unfinished.append(tail)
-            yield from filter(None, (b"".join(unfinished),))
+                yield from answer.pieces()
         finally:
-            connection.close()
+            channel.close()
 
-    def _prepare(self, body: Json | None, headers: Mapping[str, str] | None) -> tuple[bytes | None, Json]:
+    def lines(self, path: str, timeout: float = IDLE_TIMEOUT) -> "Iterator[bytes]":
+        """The lines of a streamed answer, each as soon as it is there; empty ones are left out."""
+        unfinished: list[bytes] = []
+        for piece in self.pieces(path, timeout):
+            head, newline, tail = piece.rpartition(b"\n")
+            if newline:
+                yield from filter(None, b"".join((*unfinished, head)).split(b"\n"))
+                unfinished.clear()
+            unfinished.append(tail)
+        yield from filter(None, (b"".join(unfinished),))
+
+    def _prepare(
+        self, body: "Json | None", headers: "Mapping[str, str] | None"
+    ) -> "tuple[bytes | None, dict[str, str]]":
         sent = {**self._headers, **(headers or {})}
         if body is None:
             return None, sent
-        return json.dumps(body, allow_nan=False).encode(), {**sent, "Content-Type": "application/json"}
+        return dumps(body).encode(), {**sent, "Content-Type": "application/json"}
 
     def _exchange(
-        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str], timeout: float
-    ) -> Json:
-        connection = self._reusable() or self._connect()
-        self._open = None  # until the answer is read whole, the connection is not fit for another question
+        self,
+        method: str,
+        path: str,
+        data: "bytes | Iterable[bytes] | None",
+        headers: "Mapping[str, str]",
+        timeout: float,
+    ) -> "Json":
+        channel = self._reusable() or self._connect()
         try:
             with _translated(self.url):
-                if connection.sock is not None:
-                    connection.sock.settimeout(timeout)
-                connection.request(method, self._parts.path + path, data, headers)
-                answer = connection.getresponse()
+                answer = channel.ask(method, self._address.path + path, headers, data, timeout)
                 content = answer.read()
         except BaseException:
-            connection.close()
+            channel.close()
             raise
-        self._open = connection
-        if not http.HTTPStatus.OK <= answer.status < http.HTTPStatus.MULTIPLE_CHOICES:
+        # Only now, the answer read whole, is the connection fit for another question.
+        if channel.is_open:
+            self._open = channel
+        else:
+            channel.close()
+        if not OK <= answer.status < MULTIPLE_CHOICES:
             raise ApiError.read(answer.status, answer.reason, content)
         try:
-            return json.loads(content) if content else {}
+            return loads(content) if content else {}
         except ValueError as error:
             raise ClientError(f"{self.url} does not answer in JSON: is it a Trainshed server?") from error
 
-    def _reusable(self) -> http.client.HTTPConnection | None:
+    def _reusable(self) -> Channel | None:
         """The kept connection, unless the server closed it meanwhile: a POST must not be risked on that."""
         kept, self._open = self._open, None
-        if kept is None or kept.sock is None:
+        if kept is None:
             return None
-        readable, _, _ = select.select([kept.sock], [], [], 0)
-        if readable:
+        import select
+
+        poll = select.poll()
+        poll.register(kept.sock.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+        if poll.poll(0):
             kept.close()
             return None
         return kept
 
-    def _connect(self) -> http.client.HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
-        secure = self._parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(host, port, timeout=CONNECT_TIMEOUT)
+    def _connect(self) -> Channel:
         try:
-            connection.connect()  # sets TCP_NODELAY
-        except ssl.SSLError as error:
-            raise ClientError(f"{self.url}: {error}") from error
+            return Channel(self._address)
         except OSError as error:
+            if type(error).__module__ == "ssl":
+                raise ClientError(f"{self.url}: {error}") from error
             raise Unreachable(self.url, error.strerror or str(error)) from error
-        return connection
+
+    @staticmethod
+    def _pause(seconds: float) -> None:
+        import random
+
+        time.sleep(seconds * random.uniform(0.8, 1.2))
 
 
 class _translated:
-    """Turns what the standard library raises in the middle of an exchange into `Interrupted`."""
+    """Turns what the socket raises in the middle of an exchange into `Interrupted`."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -164,20 +186,16 @@ class _translated:
         pass
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (OSError, http.client.HTTPException)):
+        if isinstance(error, OSError):
             raise Interrupted(
                 f"the connection to {self._url} broke off ({error or type(error).__name__})"
             ) from error
 
 
-def _split(url: str) -> SplitResult:
-    parts = urlsplit(url)
+def _address(url: str) -> Address:
     try:
-        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+        return Address(url)
     except ValueError:
-        usable = False
-    if not usable:
         raise ClientError(
             f"{url!r} is not the address of a server; it should read like http://127.0.0.1:8080"
-        )
-    return parts
+        ) from None

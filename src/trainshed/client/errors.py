@@ -5,20 +5,36 @@
     ├── Unreachable    nothing answered at the address
     └── Interrupted    an answer began and broke off
 
-Nothing here knows of any HTTP library: whatever one raises is translated in `connection.py`.
+Nothing here knows how HTTP is spoken: what goes wrong there is translated in `connection.py`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
 class Violation:
     """One thing wrong with a request: the path of the field and a sentence about it."""
 
-    field: str
-    description: str
+    __slots__ = ("description", "field")
+
+    def __init__(self, field: str, description: str) -> None:
+        self.field = field
+        self.description = description
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Violation) and self._both == other._both
+
+    def __hash__(self) -> int:
+        return hash(self._both)
+
+    def __repr__(self) -> str:
+        return f"Violation{self._both!r}"
+
+    @property
+    def _both(self) -> tuple[str, str]:
+        return self.field, self.description
 
 
 class ClientError(Exception):
@@ -41,7 +57,9 @@ class Interrupted(ClientError):
 class ApiError(ClientError):
     """The server's own error: `code` is HTTP's number, `status` the word scripts may rely on."""
 
-    def __init__(self, code: int, status: str, message: str, violations: tuple[Violation, ...] = ()) -> None:
+    def __init__(
+        self, code: int, status: str, message: str, violations: "tuple[Violation, ...]" = ()
+    ) -> None:
         self.code = code
         self.status = status
         self.message = message
@@ -51,10 +69,10 @@ class ApiError(ClientError):
     @classmethod
     def read(cls, code: int, reason: str, body: bytes) -> "ApiError":
         """The error in an answer. Whatever stands between (a proxy's HTML page, say) is shown as it is."""
-        import json
+        from trainshed.client.notation import loads
 
         try:
-            answer: object = json.loads(body)
+            answer: object = loads(body)
         except ValueError:
             answer = None
         error = _mapping(_mapping(answer).get("error"))
@@ -64,7 +82,7 @@ class ApiError(ClientError):
         return cls(code, str(error.get("status", code)), str(error.get("message", "")), _violations(error))
 
 
-def _violations(error: Mapping[str, Any]) -> tuple[Violation, ...]:
+def _violations(error: "Mapping[str, Any]") -> "tuple[Violation, ...]":
     found: list[Violation] = []
     for detail in _list(error.get("details")):
         for item in map(_mapping, _list(_mapping(detail).get("fieldViolations"))):
@@ -72,9 +90,9 @@ def _violations(error: Mapping[str, Any]) -> tuple[Violation, ...]:
     return tuple(found)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], value) if isinstance(value, dict) else {}
+def _mapping(value: object) -> "Mapping[str, Any]":
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _list(value: object) -> list[object]:
-    return cast(list[object], value) if isinstance(value, list) else []
+def _list(value: object) -> "list[object]":
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]

@@ -14,7 +14,8 @@ import click
 import pytest
 
 from tests.unit.client.scripted import Asked, Handler, Script, entry, failure
-from trainshed.cli.main import SECTIONS, cli, run
+from trainshed.cli.main import SECTIONS, run
+from trainshed.cli.menu import cli
 
 PARENT = "projects/local/locations/us-central1/customJobs"
 JOBS = {
@@ -162,6 +163,13 @@ def test_what_could_mean_two_jobs_is_refused_with_both_named(
     assert "80000" in result.err
     assert "80001" in result.err
     assert not [path for path in script.paths() if path.startswith("POST")]
+
+
+def test_who_only_looks_means_the_newest_of_several_jobs_of_one_name(trainshed: Shell) -> None:
+    result = trainshed("events", "twin")
+    assert result.code == 0
+    assert result.err == "the newest of several jobs named twin: 80000\n"  # the one the server lists first
+    assert trainshed("events", "8000").code == 1
 
 
 def test_one_bad_job_does_not_keep_the_others_from_being_cancelled(trainshed: Shell) -> None:

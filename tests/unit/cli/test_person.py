@@ -106,6 +106,11 @@ def completing(line: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("trainshed ai custom-jobs st", ["stream-logs"]),
         ("trainshed retr", ["retry"]),
         ("trainshed retry --fo", ["--follow"]),
+        ("trainshed retry --wi", ["--with-folder"]),
+        ("trainshed submit --repl", ["--replicas"]),
+        ("trainshed submit train.py --det", ["--detach"]),
+        ("trainshed code ", ["71", "72"]),
+        ("trainshed diff 71 7", ["71", "72"]),
     ],
 )
 def test_commands_options_and_jobs_are_completed(

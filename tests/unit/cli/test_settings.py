@@ -29,6 +29,8 @@ settings = st.builds(
     cpus=st.none() | st.floats(0.1, 1000),
     memory=st.none() | st.integers(1, 1 << 45),
     log_quota=st.integers(1, 1 << 45),
+    runtimes=st.none() | st.just(Path("/etc/run times.toml")),
+    keep_free=st.none() | st.integers(1, 1 << 45),
     allowed_hosts=st.lists(st.sampled_from(["a.example", "b.example"])).map(tuple),
 )
 
@@ -94,3 +96,16 @@ def test_a_wrong_setting_is_named(args: list[str]) -> None:
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match=r"--prot is not a setting.*--port"):
         Settings.from_args(["--prot", "1"], {})
+
+
+def test_what_is_kept_warm_is_a_runtime_or_an_interpreter_with_its_modules():
+    given = ["--warm", "trainshed/pytorch", "--warm=/srv/venv/bin/python=torch,torch.distributed"]
+    settings = Settings.from_args(given, {})
+    assert settings.warm == ("trainshed/pytorch", "/srv/venv/bin/python=torch,torch.distributed")
+    assert Settings.from_args(settings.to_args(), {}).warm == settings.warm
+
+
+@pytest.mark.parametrize("name", ["", "venv/bin/python=torch", "/bin/python=", "/bin/python=a-b", "/p=os;x"])
+def test_anything_else_is_not_kept_warm(name: str):
+    with pytest.raises(SettingsError, match="--warm"):
+        Settings.from_args([f"--warm={name}"], {})

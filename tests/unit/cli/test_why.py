@@ -124,3 +124,14 @@ def test_a_dry_run_tells_what_is_wrong_with_the_file_as_a_submit_would(
     code, _, err = a_dry_run(terminal, tmp_path)
     assert code == 1
     assert "digits.yaml:3: jobSpec.workerPoolSpecs[0].machineSpec is odd." in err
+
+
+def test_a_dry_run_of_a_job_that_has_to_be_prepared_has_no_place_in_the_queue(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    because = {"reason": "PREPARING", "message": "It is not built here yet."}
+    told = {"accepted": True, "displayName": "digits", "state": "JOB_STATE_QUEUED", "because": because}
+    terminal.script.answer = lambda asked, handler: (200, told)
+    _, out, _ = a_dry_run(terminal, tmp_path)
+    assert out.startswith("digits is accepted and would wait. Nothing was submitted.\n")
+    assert "It is not built here yet. [PREPARING]" in out

@@ -43,8 +43,13 @@ class Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("content-length", 0))
         content = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
+        is_json = content and headers.get("content-type") != "application/octet-stream"
         asked = Asked(
-            self.command, self.path, headers, json.loads(content) if content else None, self.client_address[1]
+            self.command,
+            self.path,
+            headers,
+            json.loads(content) if is_json else content or None,
+            self.client_address[1],
         )
         self.server.script.asked.append(asked)
         answer = self.server.script.answer(asked, self)

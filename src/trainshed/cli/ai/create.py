@@ -1,7 +1,6 @@
 """`trainshed ai custom-jobs create`: as gcloud's, and as documents print it."""
 
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -113,4 +112,4 @@ def _placed(file: Any, violation: Violation, has_pools: bool) -> Violation:
     if has_pools and "worker_pool_specs" in violation.field:
         return violation
     place = file.place(violation.field)
-    return replace(violation, description=f"{violation.description} ({place})")
+    return Violation(violation.field, f"{violation.description} ({place})")

@@ -1,0 +1,207 @@
+"""From what a person asked for to the job the server is asked for: the program, where it starts, its pools.
+
+A job starts where the person stands: its files are a copy of the folder, its working directory the same place
+in that copy. So a path that is right for `python train.py` here is right there.
+"""
+
+import os
+import stat
+
+from trainshed.cli.pack import git_above
+from trainshed.cli.submit_options import IMAGE, MACHINE
+from trainshed.cli.trouble import Trouble
+
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trainshed.cli.submit_options import Wish
+    from trainshed.client import Json
+
+SHELLS = {".sh": "sh", ".bash": "bash"}
+IN_FOLDER = ("sh", "-c", 'cd -- "$0" && exec "$@"')
+
+
+class Program:
+    """What will run: the folder to pack, the place in it to start from, and the words that start it."""
+
+    __slots__ = ("command", "name", "root", "script", "start")
+
+    def __init__(self, wish: "Wish") -> None:
+        here = _here()
+        full = os.path.abspath(wish.target) if wish.target else ""
+        is_folder = bool(full) and os.path.isdir(full)
+        if wish.folder and full and not is_folder and not os.path.exists(full):
+            full = os.path.normpath(os.path.join(here, wish.folder, wish.target))
+        if full and not os.path.exists(full):
+            raise Trouble(f"there is no {wish.target}", _near(wish.target))
+        if is_folder and wish.module:
+            self.root = _root(wish, full, here, full)
+        else:
+            self.root = _root(wish, full or here, here, "")
+        start = os.path.relpath(here, self.root)
+        self.start = "." if start.startswith("..") else start
+        self.script = ""  # the path that must be packed, whatever is ignored
+        self.name = wish.module.rpartition(".")[2]
+        if wish.module:
+            if full and not is_folder:
+                raise Trouble(
+                    "give a script or --module, not both; what is the program's goes behind --", code=2
+                )
+            self.command = ["python", "-m", wish.module]
+            return
+        if not full:
+            raise Trouble("say what to run: a script, a folder, a YAML file, or --module", code=2)
+        self._run(full, wish.target, is_folder)
+
+    def _run(self, full: str, called: str, is_folder: bool) -> None:
+        path = os.path.relpath(full, os.path.join(self.root, self.start))
+        self.name = os.path.basename(full).partition(".")[0] or "job"
+        if is_folder:
+            if not os.path.isfile(f"{full}/__main__.py"):
+                raise Trouble(
+                    f"{called} has no __main__.py, so it is not known what to run in it",
+                    ["name a script in it, or a module with --module"],
+                )
+            self.script = os.path.relpath(f"{full}/__main__.py", self.root)
+            self.command = ["python", path]
+            return
+        self.script = os.path.relpath(full, self.root)
+        self.command = _started(full, path if not path.startswith("-") else f"./{path}", called)
+
+    def body(self, wish: "Wish", code: str) -> "Json":
+        """The CustomJob. Raises Trouble for what can be seen to be wrong before anybody is asked."""
+        spec: Json = {"workerPoolSpecs": self._pools(wish)}
+        if code:
+            spec["code"] = code
+        if wish.requirements:
+            spec["requirements"] = list(_requirements(wish.requirements))
+        scheduling: Json = {}
+        if wish.timeout:
+            scheduling["timeout"] = wish.timeout
+        if wish.priority:
+            scheduling["priority"] = wish.priority
+        watch = {"after": wish.hang_after, "exitAfter": wish.exit_hang_after, "policy": wish.on_hang.upper()}
+        if any(watch.values()):
+            scheduling["hangWatch"] = {field: value for field, value in watch.items() if value}
+        if scheduling:
+            spec["scheduling"] = scheduling
+        body: Json = {"displayName": wish.name or self.name, "jobSpec": spec}
+        if wish.labels:
+            body["labels"] = dict(_pair(label, "--label") for label in wish.labels)
+        return body
+
+    def _pools(self, wish: "Wish") -> "list[Json]":
+        machine: Json = {"machineType": wish.machine or MACHINE}
+        if wish.gpu:
+            kind, _, count = wish.gpu.partition(":")
+            if not kind or (count and not (count.isdecimal() and count.isascii() and int(count))):
+                raise Trouble(f"--gpu {wish.gpu} is not TYPE or TYPE:COUNT", code=2)
+            machine["acceleratorType"] = kind.upper().replace("-", "_")
+            machine["acceleratorCount"] = int(count or 1)
+        inside = self.start != "."
+        container: Json = {
+            "imageUri": wish.image or IMAGE,
+            "command": [*IN_FOLDER, self.start, *self.command] if inside else self.command,
+        }
+        if wish.arguments:
+            container["args"] = list(wish.arguments)
+        if wish.env:
+            pairs = dict(_pair(_valued(one), "--env") for one in wish.env)
+            container["env"] = [{"name": name, "value": value} for name, value in pairs.items()]
+        counts = [1, wish.replicas - 1] if wish.replicas > 1 else [1]
+        return [
+            {"machineSpec": machine, "replicaCount": count, "containerSpec": container} for count in counts
+        ]
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise Trouble("the folder you stand in is gone; go to one that is there") from None
+
+
+def _root(wish: "Wish", full: str, here: str, default: str) -> str:
+    """The folder to pack: the one that is named, the git work tree, this folder, or the script's own."""
+    named = os.path.abspath(wish.folder) if wish.folder else ""
+    if named:
+        if not os.path.isdir(named):
+            raise Trouble(f"{wish.folder} is not a folder", code=2)
+        if full != named and not full.startswith(named.rstrip("/") + "/") and wish.target:
+            raise Trouble(f"{wish.target} is not in the folder {wish.folder}", code=2)
+        return named
+    own = full if os.path.isdir(full) else os.path.dirname(full)
+    root = git_above(own) or default
+    if not root:
+        root = here if own == here or own.startswith(here.rstrip("/") + "/") else own
+        if root in ("/", os.path.expanduser("~")) or os.stat(root).st_mode & stat.S_ISVTX:
+            raise Trouble(
+                f"all of {root} would be packed",
+                ["put the program into a folder of its own", f"or say that it is meant: --folder {root}"],
+            )
+    return root
+
+
+def _started(full: str, path: str, called: str) -> list[str]:
+    """The words that start a script. Python's need the runtime's interpreter, whatever line 1 says."""
+    ending = os.path.splitext(full)[1].lower()
+    if ending in (".py", ".pyw"):
+        return ["python", path]
+    if os.access(full, os.X_OK):
+        return [path if "/" in path else f"./{path}"]
+    if ending in SHELLS:
+        return [SHELLS[ending], path]
+    raise Trouble(
+        f"{called} is neither a Python script nor a program that may be run",
+        [f"make it one with: chmod +x {called}", "a job file ends in .yaml or .yml"],
+    )
+
+
+def _requirements(name: str, above: tuple[str, ...] = ()) -> "Iterator[str]":
+    """The lines of a requirements file, with those of the files it names by -r in their place."""
+    try:
+        with open(name, encoding="utf-8") as file:
+            lines = file.read().replace("\\\n", "").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Trouble(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
+    if name in above:
+        raise Trouble(f"{name} names itself by -r")
+    for line in lines:
+        text = line.partition(" #")[0].strip()
+        if not text or text.startswith("#"):
+            continue
+        word, _, rest = (
+            text.replace("=", " ", 1).partition(" ") if text.startswith("--r") else text.partition(" ")
+        )
+        if word in ("-r", "--requirement"):
+            yield from _requirements(os.path.join(os.path.dirname(name), rest.strip()), (*above, name))
+        else:
+            yield text
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise Trouble(f"{option} {text} is not KEY=VALUE", code=2)
+    return key, value
+
+
+def _valued(text: str) -> str:
+    if "=" in text or not text:
+        return text
+    if text not in os.environ:
+        raise Trouble(f"--env {text}: there is no such variable here; say {text}=VALUE", code=2)
+    return f"{text}={os.environ[text]}"
+
+
+def _near(target: str) -> list[str]:
+    """The file that may have been meant."""
+    folder, name = os.path.split(target)
+    try:
+        there = os.listdir(folder or ".")
+    except OSError:
+        return []
+    from difflib import get_close_matches
+
+    return [f"did you mean {os.path.join(folder, one)}?" for one in get_close_matches(name, there, 1)]

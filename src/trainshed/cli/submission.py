@@ -1,0 +1,227 @@
+"""Submitting a program: pack its folder, send what the server lacks, create the job, follow it.
+
+The job is asked for first, by the id of its folder: only if the server does not know it are files sent. Until
+the job is there next to nothing may be imported (docs/adr/0014); what is for people's eyes comes after.
+"""
+
+import sys
+
+from trainshed.cli.order import Program
+from trainshed.cli.pack import Listing, look
+from trainshed.cli.submit_options import Wish, read
+from trainshed.cli.trouble import Trouble, say
+from trainshed.client.errors import ApiError, ClientError
+
+TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
+if TYPE_CHECKING:
+    import os
+    from typing import TextIO
+
+    from trainshed.client import Client, Json, Target
+    from trainshed.client.code import Parcel
+
+LARGE = 100_000_000  # bytes of a file that is asked about
+MUCH = 1_000_000_000  # bytes in all
+MANY = 20_000  # files
+NAMED = 10
+NAMES = {
+    "machine_type": "--machine",
+    "accelerator_type": "--gpu",
+    "accelerator_count": "--gpu",
+    "image_uri": "--runtime",
+    "replica_count": "--replicas",
+    "requirements": "--requirements",
+    "env": "--env",
+    "timeout": "--timeout",
+    "priority": "--priority",
+    "labels": "--label",
+    "display_name": "--name",
+}
+
+
+def swift(args: list[str]) -> int | None:
+    """The exit code; None where the words are not plain, and click has to read them."""
+    wish = read(args)
+    if wish is None or wish.is_file or not (wish.target or wish.module) or (wish.follow and wish.detach):
+        return None
+    return submit(wish)
+
+
+def submit(wish: Wish) -> int:
+    """All of it, with what goes wrong told on stderr."""
+    target: Target | None = None
+    job: Json | None = None
+    try:
+        program = Program(wish)
+        listing = Listing(program.root)  # git lists while the rest is imported
+        from trainshed.client.api import Client
+        from trainshed.client.discovery import discover
+
+        target = discover(url=wish.url or None, project=wish.project or None, location=wish.location or None)
+        with Client.of(target) as client:
+            client.open()  # the server gets ready for us while files are read
+            parcel = packed(program.root, listing, wish, program.script)
+            if wish.dry_run:
+                return _explained(client, program.body(wish, ""), as_json=wish.as_json)
+            job = _accepted(client, program.body(wish, parcel.code), parcel)
+            from trainshed.cli.follow import finish
+
+            return finish(client, job, follow=not wish.detach, as_json=wish.as_json)
+    except KeyboardInterrupt:
+        return _interrupted(job)
+    except (Trouble, ClientError) as error:
+        from trainshed.cli.options import failed
+
+        failure = failed(error, target)
+    failure.show()
+    return failure.exit_code
+
+
+def _interrupted(job: "Json | None") -> int:
+    if job is None:
+        say("\ninterrupted before the job was submitted")
+        return 130
+    from trainshed.cli.follow import detached
+
+    return detached(job)
+
+
+def packed(root: str, listing: Listing, wish: Wish, *named: str) -> "Parcel":
+    """The files with their hashes, counted on stderr; a person is asked before much is sent."""
+    from trainshed.client.code import Parcel, Unpackable
+
+    files = look(root, listing.paths(wish.include, wish.exclude, *filter(None, named)))
+    if not files:
+        raise Trouble(
+            f"there are no files to pack in {root}", ["is everything ignored? --include brings files back"]
+        )
+    if not wish.dry_run:
+        _ask(files, wish)
+    parcel = Parcel(root)
+    unreadable: list[str] = []
+    for path, seen in files:
+        try:
+            parcel.add(path, seen)
+        except Unpackable as error:
+            unreadable.append(str(error))
+    if unreadable:
+        more = [f"and {len(unreadable) - NAMED} more"] if len(unreadable) > NAMED else []
+        fix = "make them readable, or leave them out with --exclude"
+        raise Trouble("some files cannot be read", [*unreadable[:NAMED], *more, fix])
+    say(f"packed {counted(len(files))}, {sized(parcel.size)}, of {root}")
+    return parcel
+
+
+def _ask(files: "list[tuple[str, os.stat_result]]", wish: Wish) -> None:
+    total = sum(seen.st_size for _, seen in files)
+    large = [f"{path} has {sized(seen.st_size)}" for path, seen in files if seen.st_size > LARGE]
+    doubts = large[:NAMED] + ([f"and {len(large) - NAMED} more"] if len(large) > NAMED else [])
+    if total > MUCH or len(files) > MANY:
+        doubts.append(f"all together are {counted(len(files))}, {sized(total)}")
+    if not doubts or wish.yes:
+        return
+    fix = "leave files out with --exclude or .trainshedignore, or send them with --yes"
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+        raise Trouble("that is much to send, and there is nobody to ask", [*doubts, fix])
+    say("".join(f"{doubt}\n" for doubt in doubts) + "Send this to the server? [y/N] ", end="")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Trouble("nothing was submitted", [fix])
+
+
+def _accepted(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
+    """The new job; what the server does not accept is told by the option that said it."""
+    try:
+        return created(client, body, parcel)
+    except ApiError as error:
+        if not error.violations:
+            raise
+        from trainshed.cli.options import told
+
+        details: list[str] = []
+        for one in error.violations:
+            option = NAMES.get(one.field.rpartition(".")[2].partition("[")[0])
+            line = f"{option}: {one.description}" if option else told(one)
+            if line not in details:
+                details.append(line)
+        raise Trouble("the server does not accept this job", details) from error
+
+
+def _is_terminal(stream: "TextIO | None") -> bool:
+    return stream is not None and stream.isatty()
+
+
+def created(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
+    """The new job. What the server lacks of its folder is sent, and the job asked for again."""
+    import os
+
+    key = os.urandom(16).hex()
+    try:
+        return client.create(body, key=key)
+    except ApiError as error:
+        if not any(one.field.rpartition(".")[2] == "code" for one in error.violations):
+            raise
+        if len(error.violations) > 1:  # it would be refused all the same
+            raise _without_code(error) from error
+    deliver(client, parcel)
+    return client.create(body, key=key)
+
+
+def deliver(client: "Client", parcel: "Parcel") -> None:
+    from trainshed.client.code import Unpackable, send
+
+    progress = _Progress()
+    try:
+        count, size = send(client, parcel, progress)
+    except Unpackable as error:
+        raise Trouble(f"a file changed while it was sent: {error}", ["submit once more"]) from error
+    finally:
+        progress.end()
+    if count:
+        had = "; the server had the rest" if count < len(parcel.contents) else ""
+        say(f"sent {counted(count)}, {sized(size)}{had}")
+
+
+def _without_code(error: ApiError) -> ApiError:
+    """That the folder has not been sent is no fault of the person's."""
+    rest = tuple(one for one in error.violations if one.field.rpartition(".")[2] != "code")
+    return ApiError(error.code, error.status, error.message, rest)
+
+
+class _Progress:
+    """A line on the terminal that counts what was sent, from the second second on."""
+
+    def __init__(self) -> None:
+        import time
+
+        self._now = time.monotonic
+        self._next = self._now() + 1
+        self._is_shown = False
+        self._is_wanted = _is_terminal(sys.stderr)
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._is_wanted and self._now() >= self._next:
+            self._next = self._now() + 0.2
+            self._is_shown = True
+            say(f"\r\x1b[Ksending {sized(done)} of {sized(total)}", end="")
+
+    def end(self) -> None:
+        if self._is_shown:
+            say("\r\x1b[K", end="")
+
+
+def _explained(client: "Client", body: "Json", *, as_json: bool) -> int:
+    from trainshed.cli.submit import explained
+
+    return explained(client.explain(body), as_json=as_json)
+
+
+def counted(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def sized(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
