@@ -32,6 +32,7 @@ class Home:
         self.programs = ShellPrograms()
         self.home = home
         self.code = MemoryCodeStore(Steps())
+        tools.mkdir()
         self.keeper = make_keeper(tools)
 
     async def backend(self) -> Backend:
@@ -63,6 +64,25 @@ async def test_a_run_starts_in_its_folder_and_the_next_one_finds_what_it_wrote(b
     await bench.renew()
     await run(bench, code, 1)
     assert bench.out() == "as sent;as sent;0;"
+
+
+@pytest.mark.parametrize("place", ["sub/dir", "missing/too"])
+async def test_a_run_may_start_anywhere_in_its_folder(bench: Bench, place: str):
+    files = {"sub/dir/note": (Mode.PLAIN, b"here"), "top": (Mode.PLAIN, b"up")}
+    code = await keep(bench.world.code, files)  # type: ignore[attr-defined]
+    launch = replace(bench.launch(("sh", "-c", "pwd; cat ../../top")), code=code, working_directory=place)
+    await bench.backend.launch(launch)
+    assert (await bench.ended(launch.key)).exit == Exit(code=0), bench.err()
+    assert bench.out().endswith(f"/work/{place}\nup")
+
+
+async def test_a_run_that_should_start_in_a_file_says_so(bench: Bench):
+    code = await keep(bench.world.code, FILES)  # type: ignore[attr-defined]
+    for place in ("note", "note/deeper"):
+        launch = replace(bench.launch(("true",), index=len(place)), code=code, working_directory=place)
+        await bench.backend.launch(launch)
+        assert (await bench.ended(launch.key)).exit == Exit(code=126)
+        assert f"work/{place}" in bench.err(len(place))
 
 
 async def test_replicas_do_not_see_each_other(bench: Bench):

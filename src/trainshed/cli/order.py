@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trainshed.client import Json
 
 SHELLS = {".sh": "sh", ".bash": "bash"}
-IN_FOLDER = ("sh", "-c", 'cd -- "$0" && exec "$@"')
 
 
 class Program:
@@ -74,6 +73,8 @@ class Program:
         spec: Json = {"workerPoolSpecs": self._pools(wish)}
         if code:
             spec["code"] = code
+            if self.start != ".":
+                spec["workingDirectory"] = self.start
         if wish.requirements:
             spec["requirements"] = list(_requirements(wish.requirements))
         scheduling: Json = {}
@@ -99,11 +100,7 @@ class Program:
                 raise Trouble(f"--gpu {wish.gpu} is not TYPE or TYPE:COUNT", code=2)
             machine["acceleratorType"] = kind.upper().replace("-", "_")
             machine["acceleratorCount"] = int(count or 1)
-        inside = self.start != "."
-        container: Json = {
-            "imageUri": wish.image or IMAGE,
-            "command": [*IN_FOLDER, self.start, *self.command] if inside else self.command,
-        }
+        container: Json = {"imageUri": wish.image or IMAGE, "command": self.command}
         if wish.arguments:
             container["args"] = list(wish.arguments)
         if wish.env:

@@ -59,7 +59,9 @@ class Listing:
                 continue
             if ours and any(patterns.holds(path) for patterns in ours):
                 continue
-            if path.endswith("/") or _is_folder(f"{self._root}/{path}"):
+            if path == "./":  # a submodule that is not checked out: of it git says no more
+                yield from _walked(self._root, IGNORING)
+            elif path.endswith("/") or _is_folder(f"{self._root}/{path}"):
                 inner = path.rstrip("/")
                 if not os.path.lexists(f"{self._root}/{inner}/{ENVIRONMENT}"):
                     yield from (f"{inner}/{one}" for one in Listing(f"{self._root}/{inner}").paths())

@@ -92,6 +92,7 @@ class JobSpec:
     output: str = ""  # base output directory
     web_access: bool = False
     code: str = ""  # the folder its replicas run in, by id (core.code); none where empty
+    working_directory: str = ""  # where in its code each replica starts; at the top where empty
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of each pool's runtime
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
 

@@ -17,6 +17,7 @@ class Launch:
     module: str = ""  # run as `python -m module` where given
     packages: tuple[str, ...] = ()
     code: str = ""  # the folder it finds as its working directory, by id (core.code)
+    working_directory: str = ""  # where in the code it starts; at its top where empty
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     placement: Placement

@@ -20,6 +20,7 @@ def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch
         module=pool.module,
         packages=pool.packages,
         code=job.spec.code,
+        working_directory=job.spec.working_directory,
         requirements=job.spec.requirements,
         env=cluster_env(job, replica),
         placement=admission.by_replica()[replica.pool, replica.index],

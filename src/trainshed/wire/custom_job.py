@@ -20,6 +20,7 @@ passes such fields on, so they work with the real gcloud as well):
 and inside `jobSpec`:
 
     code: "9f86d0…"                  the folder the replicas find as their working directory (wire/code.py)
+    workingDirectory: "experiments"  where in that folder each replica starts; at its top where absent
     requirements: ["numpy>=2"]       lines of a requirements file, installed on top of each pool's runtime
 
 Two shapes that documents print and Google's API would refuse are understood too: a whole job file given as
@@ -32,7 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from trainshed.core import requirements
-from trainshed.core.code import is_hash
+from trainshed.core.code import is_hash, path_fault
 from trainshed.core.event import Reason
 from trainshed.core.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
 from trainshed.core.names import task_name
@@ -99,6 +100,7 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> Draft:
             output=_output(spec.base_output_directory, faults),
             web_access=spec.enable_web_access,
             code=_code(spec.code, faults),
+            working_directory=_working_directory(spec, faults),
             requirements=_requirements(spec.requirements, faults),
             extras=base.write(spec, job_schema.SpecExtras),
         ),
@@ -145,6 +147,15 @@ def _code(code: str, faults: Faults) -> str:
     if code and not is_hash(code):
         faults.add("job_spec.code", f"must be the id of a folder, 64 hexadecimal digits, not {shown(code)}.")
     return code
+
+
+def _working_directory(spec: job_schema.CustomJobSpec, faults: Faults) -> str:
+    place = spec.working_directory
+    if place and not spec.code:
+        faults.add("job_spec.working_directory", "is a place in the job's code, and there is no code.")
+    elif place and (fault := path_fault(place)):
+        faults.add("job_spec.working_directory", fault)
+    return place
 
 
 def _requirements(lines: tuple[str, ...], faults: Faults) -> tuple[str, ...]:
@@ -222,6 +233,8 @@ def render_spec(spec: JobSpec, *, enum_ints: bool = False) -> dict[str, Any]:
         answer["enableWebAccess"] = True
     if spec.code:
         answer["code"] = spec.code
+    if spec.working_directory:
+        answer["workingDirectory"] = spec.working_directory
     if spec.requirements:
         answer["requirements"] = list(spec.requirements)
     answer.update(spec.extras)

@@ -184,6 +184,7 @@ class CustomJobSpec(SpecExtras):
     base_output_directory: GcsDestination | None = part(GcsDestination)
     enable_web_access: bool = flag()
     code: str = text()
+    working_directory: str = text()
     requirements: tuple[str, ...] = texts()
 
 

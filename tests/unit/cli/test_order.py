@@ -54,9 +54,14 @@ def test_a_program_keeps_its_place_and_starts_by_its_kind(
 def test_a_job_starts_where_the_person_stands(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project / "src")
     assert program(target="go.py").root == str(project)
-    assert container(target="go.py")["command"][3:] == ["src", "python", "go.py"]
-    assert container(target="../train.py")["command"][3:] == ["src", "python", "../train.py"]
-    assert container(module="trainer")["command"][3:] == ["src", "python", "-m", "trainer"]
+    for said, command in (
+        ({"target": "go.py"}, ["python", "go.py"]),
+        ({"target": "../train.py"}, ["python", "../train.py"]),
+        ({"module": "trainer"}, ["python", "-m", "trainer"]),
+    ):
+        spec = program(**said).body(Wish(said), "c0de")["jobSpec"]
+        assert spec["workingDirectory"] == "src"
+        assert spec["workerPoolSpecs"][0]["containerSpec"]["command"] == command
 
 
 def test_from_outside_a_job_starts_at_the_top(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,14 +47,15 @@ class Rendered:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     run: str  # the run's own directory
-    work: str  # the working directory, shared by the runs of a replica
+    work: str  # the replica's own folder, shared by its runs
+    start: str  # its working directory: that folder, or one in it
     tmp: str
 
     def plain(self, launch: Launch) -> dict[str, object]:
         return {
             "argv": list(self.argv),
             "env": dict(self.env),
-            "cwd": self.work,
+            "cwd": self.start,
             "stdin": "/dev/null",
             "stdout": launch.stdout,
             "stderr": launch.stderr,
@@ -93,7 +94,12 @@ def render(launch: Launch, frame: Frame) -> Rendered:
     folder = run_folder(frame.jobs, launch.key)
     run, work, tmp = str(folder), str(folder.parent / "work"), str(folder.parent / "tmp")
     return Rendered(
-        argv=_argv(launch, frame.python), env=_env(launch, frame, run, tmp), run=run, work=work, tmp=tmp
+        argv=_argv(launch, frame.python),
+        env=_env(launch, frame, run, tmp),
+        run=run,
+        work=work,
+        start=f"{work}/{launch.working_directory}" if launch.working_directory else work,
+        tmp=tmp,
     )
 
 

@@ -36,7 +36,7 @@ def place(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
         raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
     return Order(
         run=rendered.run,
-        work=rendered.work,
+        work=rendered.start,
         group=run.group,
         argv=rendered.argv,
         env=rendered.env,
@@ -61,8 +61,10 @@ def begin(run: Run, order: Order, keeper: Keeper, groups: Groups) -> int | None:
 def _make_folders(rendered: Rendered) -> bool:
     """Whether the run is new: then nobody can have prepared or claimed it."""
     fresh = _make(rendered.run)
-    for folder in (rendered.work, rendered.tmp):
-        _make(folder)
+    # Where it starts may be missing in its code, which knows no empty folders.
+    for folder in (rendered.work, rendered.tmp, rendered.start):
+        with contextlib.suppress(NotADirectoryError):  # a file of its code: its keeper will say so
+            _make(folder)
     return fresh
 
 
