@@ -14,7 +14,7 @@ from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
 from trainshed.backends.process.keeper import CompiledKeeper, make_keeper
 from trainshed.backends.process.stats import Families
-from trainshed.core.metrics import Usage
+from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Stats
 
@@ -43,6 +43,22 @@ if os.fork() == 0:
         while time.time() < end: pass
     os._exit(0)
 os.wait()
+time.sleep(1000)
+"""
+TALKING = """
+import os, socket, time
+door = socket.create_server(("127.0.0.1", 0))
+if os.fork() == 0:
+    line = socket.create_connection(door.getsockname())
+    line.sendall(bytes(3_000_000))
+    time.sleep(1000)
+line, _ = door.accept()
+door.close()
+left = 3_000_000
+while left:
+    left -= len(line.recv(1 << 16))
+time.sleep(0.2)
+print("ready", flush=True)
 time.sleep(1000)
 """
 SHARING = """
@@ -132,6 +148,14 @@ class _ProcessStats(_Benched):
         key = await bench.begin(python(write + "print('ready', flush=True); time.sleep(1000)"))
         usage = await self.sampled(stats, key)
         assert (usage.written_bytes or 0) >= 3_000_000
+
+    async def test_what_a_programs_children_send_and_receive_is_counted(self, bench: Bench, stats: Stats):
+        if Measure.NETWORK not in bench.backend.capabilities.measures:
+            pytest.skip("needs a kernel that tells of its connections (sock_diag)")
+        key = await bench.begin(python(TALKING))
+        usage = (await stats.sample())[key]
+        assert 3_000_000 <= (usage.received_bytes or 0) < 3_100_000
+        assert 3_000_000 <= (usage.sent_bytes or 0) < 3_100_000
 
 
 class TestWithTheCompiledKeeper(_ProcessStats):

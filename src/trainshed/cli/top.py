@@ -14,7 +14,7 @@ from trainshed.client import Client, Json
 EVERY = 2.0  # seconds between pictures: the server looks no more often
 BARS = "▁▂▃▄▅▆▇█"
 HEADERS = [
-    *("JOB", "NAME", "REPLICA", "CPU", "MEMORY", "READ/S", "WRITE/S"),
+    *("JOB", "NAME", "REPLICA", "CPU", "MEMORY", "READ/S", "WRITE/S", "IN/S", "OUT/S"),
     *("GPU", "GPU MEMORY", "PROGRESS", "VALUES", "CPU, LAST MINUTE"),
 ]
 
@@ -106,8 +106,10 @@ def _rows(job: Json, sparks: bool) -> Iterator[list[str]]:
             task,
             f"{last['cpu']:.2f}" if "cpu" in last else "",
             words.size(last["memory"]) if "memory" in last else "",
-            words.size(last["disk_read"]) if last.get("disk_read") else "",
-            words.size(last["disk_write"]) if last.get("disk_write") else "",
+            *(
+                words.size(last[name]) if last.get(name) else ""
+                for name in ("disk_read", "disk_write", "network_in", "network_out")
+            ),
             " ".join(f"{last[name] * 100:.0f}%" for name in gpus),
             " ".join(words.size(last.get(f"gpu_memory{name[3:]}")) for name in gpus),
             words.progress(told) if mine else "",

@@ -63,8 +63,10 @@ class ProcessBackend:
         runtimes: Runtimes | None = None,
     ) -> None:
         home = home.absolute()
+        self._sampler = Sampler()
+        measures = _MEASURES | ({Measure.NETWORK} if self._sampler.sees_network else set[Measure]())
         self.capabilities = Capabilities(
-            name="process", survives_server=True, kills_escapees=True, measures=_MEASURES, stacks=True
+            name="process", survives_server=True, kills_escapees=True, measures=measures, stacks=True
         )
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
         self._frame = Frame(
@@ -87,7 +89,6 @@ class ProcessBackend:
         self._ports = Ports()
         self._folders = Folders(code, self._hint_job)
         self._tender = Tender(Watch(), self._groups, self._hint)
-        self._sampler = Sampler()
         self._sampling = asyncio.Lock()
         self._dumper = Dumper()
         self._dumping = asyncio.Lock()

@@ -1,9 +1,8 @@
-"""What every run uses, in one pass: its processes, their CPU, memory and disk, its GPUs.
+"""What every run uses, in one pass: its processes, their CPU, memory, disk and network, its GPUs.
 
 The processes of a run are those in its cgroup, where it has one, else those that descend from its keeper,
-which adopts whatever double-forks away. Network cannot be told per process without a namespace for each: it
-is left out. Pages a program shares with its children by fork are counted in each until written; files and
-shared memory count once, by the process that maps most of them.
+which adopts whatever double-forks away. Pages a program shares with its children by fork are counted in each
+until written; files and shared memory count once, by the process that maps most of them.
 
 It may assume that one thread at a time calls it. A process is asked for its parent once in its life, so the
 cost does not grow with what else runs on the machine.
@@ -21,6 +20,7 @@ from trainshed.backends.process.gpu import Gpus
 from trainshed.backends.process.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
 from trainshed.backends.process.record import Identity
 from trainshed.backends.process.run import Run
+from trainshed.backends.process.traffic import Carried, Counts, Traffic, sockets_of
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
 
@@ -36,14 +36,20 @@ class _Tracked:
     cpu: Rising = field(default_factory=Rising)
     read: Rising = field(default_factory=Rising)
     written: Rising = field(default_factory=Rising)
+    carried: Carried = field(default_factory=Carried)
 
 
 class Sampler:
     def __init__(self, gpus: Gpus | None = None, proc: str = "/proc") -> None:
         self._gpus = gpus or Gpus()
+        self._traffic = Traffic()
         self._proc = proc
         self._tracked: dict[RunKey, _Tracked] = {}
         self._families = Families(proc)
+
+    @property
+    def sees_network(self) -> bool:
+        return self._traffic.works
 
     def sample(self, runs: Iterable[Run]) -> dict[RunKey, Usage]:
         chosen = list(runs)
@@ -63,14 +69,24 @@ class Sampler:
             elif tracked.keeper is not None:
                 heads.add(tracked.keeper.pid)
         families = self._families.look(heads) if heads else {}
+        counts = self._counts() if chosen else None
         found: dict[RunKey, Usage] = {}
         for run in chosen:
             tracked, group = known[run.key], run.group if run.key in grouped else None
             pids = grouped.get(run.key)
             if pids is None:
                 pids = families.get(tracked.keeper.pid, []) if tracked.keeper else []
+            if counts is not None:
+                tracked.carried.add(counts, sockets_of(pids, self._proc))
             found[run.key] = self._use(tracked, pids, group)
         return found
+
+    def _counts(self) -> Counts | None:
+        """None where the kernel does not tell, now or ever: what was carried before stays."""
+        try:
+            return self._traffic.look() if self._traffic.works else None
+        except OSError:
+            return None
 
     def close(self) -> None:
         self._gpus.close()
@@ -100,6 +116,8 @@ class Sampler:
             memory=own + shared,
             read_bytes=int(tracked.read.take(read)),
             written_bytes=int(tracked.written.take(written)),
+            received_bytes=tracked.carried.received if self._traffic.works else None,
+            sent_bytes=tracked.carried.sent if self._traffic.works else None,
             processes=len(pids),
             gpus=self._gpus.use(tracked.gpus or ()),
         )
