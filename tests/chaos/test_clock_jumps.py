@@ -77,7 +77,8 @@ def test_jumps_of_the_clock_neither_end_a_job_early_nor_late(server: JumpingServ
         server.jump(seconds)
         server.submit(python("pass"))  # something moves, so that the clock is asked
         time.sleep(1.3)  # the jump is seen within a second
-        assert server.state(limited) == "JOB_STATE_RUNNING"
+        if time.monotonic() - started < 10:  # on a busy machine its time may really be over
+            assert server.state(limited) == "JOB_STATE_RUNNING"
     server.kill()
     server.jump(-HOUR)
     server.start()

@@ -165,7 +165,7 @@ def test_accelerators_and_disks_come_back_as_they_were_sent(server: LiveServer, 
     pool = inline(
         "python",
         "-c",
-        "pass",
+        "import time; time.sleep(600)",
         machineSpec={
             "acceleratorCount": 1,
             "acceleratorType": "NVIDIA_TESLA_T4",

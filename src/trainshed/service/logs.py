@@ -110,6 +110,8 @@ class Logs:
                 yield line
             at = (lines[-1].at_ns, lines[-1].insert_id)
             query = replace(query, before=at) if query.newest_first else replace(query, after=at)
+            # Whoever asked for one has not found it: a search that reads line by line would take for ever.
+            query = replace(query, limit=min(CHUNK, query.limit * 8))
 
     async def news(self, job: Job, query: LogQuery, patience: float) -> None:
         """Wait until there may be something new to read, or patience ends."""

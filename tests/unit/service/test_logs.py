@@ -30,6 +30,7 @@ class Shelf:
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = sorted(lines, key=lambda line: (line.at_ns, line.insert_id))
         self.more = asyncio.Event()
+        self.reads = 0
 
     async def start(self) -> None: ...
 
@@ -39,6 +40,8 @@ class Shelf:
         return Sink(stdout="", stderr="")
 
     async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
+        self.reads += 1
+
         def asked(line: Line) -> bool:
             place = (line.at_ns, line.insert_id)
             return (
@@ -101,6 +104,14 @@ async def test_the_services_own_lines_can_be_asked_for_alone_and_left_out():
     logs, jobs = await a_story([a_line("1", 2, "line")], {"1": [an_event(1, "event")]})
     assert await words(logs, jobs, LogQuery(task=SERVICE_TASK)) == ["event"]
     assert await words(logs, jobs, LogQuery(task="workerpool0-0")) == ["line"]
+
+
+async def test_a_search_for_one_line_does_not_read_line_by_line():
+    shelf = Shelf([a_line("1", n, str(n)) for n in range(2000)])
+    job = await (store := MemoryStore()).insert(a_job(id="1"), ())
+    found = await words(Logs(store=store, lines=shelf, bell=Bell()), [job], LogQuery(limit=1))
+    assert found == [str(n) for n in range(2000)]
+    assert shelf.reads < 10
 
 
 async def test_bounds_hold_for_events_as_for_lines():
