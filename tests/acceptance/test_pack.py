@@ -82,6 +82,25 @@ def test_repositories_inside_are_packed_by_their_own_rules(repository: Path) -> 
     assert {"module/sub.py", "module/new.py", "nested/sub.py"} <= set(found)
     assert "nested/x.log" not in found
     assert not [path for path in found if ".git" in path.split("/")]
+    (repository / ".trainshedignore").write_text("new.py\n/nested/sub.py\n")
+    assert not {"module/new.py", "nested/sub.py"} & set(packed(repository))
+    assert "module/sub.py" in packed(repository)
+
+
+def test_a_submodule_that_was_not_checked_out_is_packed_as_the_folder_it_is(
+    repository: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    git(other, "init", "-q")
+    fill(other, "sub.py")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "first")
+    git(repository, "submodule", "add", "-q", str(other), "module")
+    git(repository, "submodule", "deinit", "-f", "module")
+    assert not [path for path in packed(repository) if path.startswith("module/")]
+    fill(repository, "module/by_hand.py")
+    assert "module/by_hand.py" in packed(repository)
 
 
 def test_what_is_named_beats_what_is_ignored_and_excluding_beats_including(repository: Path) -> None:
@@ -142,6 +161,12 @@ def test_links_are_kept_and_those_that_lead_out_are_refused_with_what_to_do(tmp_
     assert [line.split()[0] for line in told.value.details] == ["deep/out", "passwd"]
     assert "leave passwd out with --exclude" in told.value.details[1]
     assert packed(root, exclude=("out", "passwd"))
+
+
+def test_a_script_named_by_way_of_a_link_is_packed_where_it_lies(tmp_path: Path) -> None:
+    fill(tmp_path, "experiments/go.py")
+    (tmp_path / "latest").symlink_to("experiments")
+    assert packed(tmp_path, "latest/go.py") == ["experiments/go.py", "latest"]
 
 
 def test_a_name_that_is_not_utf_8_is_refused_and_shown(tmp_path: Path) -> None:

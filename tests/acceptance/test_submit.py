@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -316,6 +317,19 @@ def test_a_retry_runs_the_files_of_then_or_those_of_today(person: Person) -> Non
     assert elsewhere("retry", first, "--with-folder", "nowhere").returncode == 1
 
 
+def test_names_that_talk_to_the_terminal_are_shown_and_not_obeyed(person: Person) -> None:
+    person.write(**{"a\x1b]0;title\x07\x1b[2Jb\nc": ""})
+    identity = person("submit", "train.py", "--detach").stdout.strip()
+    listed = person.at_terminal("code", identity, "--list")
+    assert listed.end() == 0
+    assert "ab^Jc" in listed.seen
+    (person.here / "out\x1b[2J").symlink_to("/")
+    refused = person.at_terminal("submit", "train.py")
+    assert refused.end() == 1
+    assert "\x1b[2J" not in listed.seen + refused.seen
+    assert "\x1b" in person("code", identity, "--list").stdout  # into a pipe it goes as it is
+
+
 def test_a_dry_run_sends_nothing_and_says_whether_it_would_start(person: Person) -> None:
     done = person("submit", "train.py", "--dry-run", "--name", "dry")
     assert done.returncode == 0
@@ -379,6 +393,30 @@ def test_a_reader_that_goes_away_ends_the_command_and_not_the_job(person: Person
     assert follower.wait(PATIENCE) == 141, said
     assert b"Traceback" not in said
     assert person("cancel", "chatty").returncode == 0
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["submit train.py", "submit train.py --detach --json", "ls", "runtimes ls"])
+def test_streams_that_are_closed_from_the_start_change_nothing_but_what_is_read(
+    person: Person, words: str, closed: str
+) -> None:
+    line = f"{shlex.join([*START, *words.split()])} {closed}"
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=person.here,
+        env=person.environ,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_words_that_are_no_utf_8_are_answered_with_a_sentence(person: Person) -> None:
+    for words in (("show", "\udcff"), ("ls", "--filter", "\udcff"), ("runtimes", "build", "\udcff")):
+        done = person(*words)
+        assert (done.returncode, done.stderr[:6]) == (1, "error:"), done.stderr
 
 
 def test_a_submit_outlasts_a_server_that_is_killed_in_the_middle_of_it(

@@ -341,6 +341,25 @@ PROGRAMS = (
     code("a flood of output", "for i in range(20000): print(i)"),
 )
 
+# Forked, and then an interpreter of their own after all: what is imported already stands in their way.
+HIDING = (
+    Program(
+        "a module beside the program with a name the kiln has imported",
+        ("train.py",),
+        {"train.py": "import json; print(json.own)", "json.py": "own = 'mine'"},
+    ),
+    Program(
+        "a package beside the program with a name the kiln has imported",
+        ("-m", "trainer"),
+        {"trainer.py": "import socket; print(socket.own)", "socket/__init__.py": "own = 'mine'"},
+    ),
+    Program(
+        "a folder that is no package, with a name the kiln has imported",
+        ("-c", "import json; print(json.dumps(1))"),
+        {"json/data.txt": ""},
+    ),
+)
+
 # These have to be started afresh, and behave so.
 ODD = (
     Program("unbuffered", ("-u", "-c", "import sys; print(sys.flags)")),
@@ -355,4 +374,5 @@ ODD = (
     code("a path", "import sys; print(sys.path)", PYTHONPATH="/nowhere"),
     code("threads of OpenMP", "import os; print(os.environ['OMP_NUM_THREADS'])", OMP_NUM_THREADS="3"),
     code("a locale", "import locale; print(locale.getlocale())", LC_ALL="C"),
+    code("words that grow when they are handed over", "import sys; print(len(sys.argv[1]))", "é" * 25000),
 )

@@ -1,7 +1,10 @@
 """A kiln that must not be forked says why, and programs start afresh."""
 
 import asyncio
+import os
 import shutil
+import socket
+import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,7 +14,12 @@ from tests.contracts.backend_bench import until
 from tests.equivalence.programs import Program, code
 from tests.equivalence.ways import OneRuntime, launch_and_wait
 from trainshed.backends.process import ProcessBackend
-from trainshed.backends.process.keeper import Keeper, ShellKeeper, make_keeper
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper, Order, ShellKeeper, make_keeper
+from trainshed.backends.process.record import Identity
+from trainshed.backends.process.render import Frame
+from trainshed.backends.process.warm import stoker
+from trainshed.backends.process.warm.fire import Fire
+from trainshed.backends.process.warm.stoker import Stoker
 from trainshed.core.replica import Exit
 from trainshed.core.runtime import KilnState, Warmth
 
@@ -87,6 +95,99 @@ async def test_a_kiln_that_must_not_be_forked_says_why_and_is_not_used(what: str
     done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
     assert (done.exit, done.out) == (Exit(code=0), "ran\n")
     assert [k.uses for k in backend.warmth()] == [0]
+
+
+async def test_a_kiln_whose_imports_failed_is_lit_anew_once_its_environment_has_changed(
+    warm: Make, tmp_path: Path
+):
+    backend = await warm("import not_yet_installed")
+    assert (await settled(backend)).state is KilnState.UNSAFE
+    (tmp_path / "lib" / "not_yet_installed.py").touch()
+    done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
+    assert done.out == "ran\n"
+    await until(lambda: [kiln.state for kiln in backend.warmth()] == [KilnState.WARM])
+
+
+async def test_an_environment_changed_while_a_kiln_imports_has_changed(warm: Make, tmp_path: Path):
+    backend = await warm("import pathlib; pathlib.Path(__file__).with_name('installed.py').touch()")
+    first = await settled(backend)
+    assert first.state is KilnState.WARM
+    await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
+    await until(lambda: [(k.state, k.pid != first.pid) for k in backend.warmth()] == [(KilnState.WARM, True)])
+    await launch_and_wait(backend, code("another", "print('ran')"), tmp_path / "h")
+    assert [kiln.uses for kiln in backend.warmth()] == [1]
+
+
+async def test_a_kiln_that_is_gone_is_not_signalled_again(warm: Make, monkeypatch: pytest.MonkeyPatch):
+    """Its number may be another's by then."""
+    backend = await warm("raise ImportError('no such wheel')")
+    gone = (await settled(backend)).pid
+    await until(lambda: not Path(f"/proc/{gone}").exists())
+    await asyncio.sleep(0)
+    signalled: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("os.kill", lambda pid, _: signalled.append(pid))
+        await backend.close()
+    assert gone not in signalled
+
+
+@pytest.mark.parametrize("name", ["trainshed/removed", "/removed/python=json"])
+async def test_an_interpreter_that_was_removed_is_looked_for_at_one_pace(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tried: list[str] = []
+
+    def light(python: str, *_: object) -> Fire:
+        tried.append(python)
+        raise FileNotFoundError(python)
+
+    monkeypatch.setattr(stoker, "Fire", light)
+    monkeypatch.setattr(stoker, "_LONGEST_LOOK", 0.02)
+    frame = Frame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
+    one = Stoker(tmp_path, [name], OneRuntime("/removed/python", ("json",)))
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    one.open(frame, CompiledKeeper("keeper"))
+    await asyncio.sleep(0.2)
+    await one.close()
+    assert 2 <= len(tried) <= (loop.time() - begun) / 0.02 + 2
+
+
+async def test_a_kiln_that_answers_one_order_after_the_other_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ends: list[socket.socket] = []
+    sleeper = subprocess.Popen(["sleep", "99"])
+
+    def spawn(words: object, env: object, control: int, log: Path) -> int:
+        ends.append(socket.socket(fileno=os.dup(control)))
+        return sleeper.pid
+
+    async def answer_slowly() -> None:
+        for _ in range(6):
+            _, handles, *_ = await asyncio.to_thread(socket.recv_fds, ends[0], 1 << 17, 1)
+            await asyncio.sleep(0.5)
+            with socket.socket(fileno=handles[0]) as answer:
+                answer.send(b"7 8")
+
+    monkeypatch.setattr("trainshed.backends.process.warm.fire._spawn", spawn)
+    fire = Fire("python", (), {}, "keeper", tmp_path / "log", lambda _: None)
+    order = Order(run="", work="", group=None, argv=("python",), env={}, stdout="", stderr="")
+    answers, _ = await asyncio.gather(asyncio.gather(*(fire.fork(order) for _ in range(6))), answer_slowly())
+    fire.put_out()
+    await fire.gone.wait()
+    sleeper.returncode = 0
+    ends[0].close()
+    assert answers == [Identity(7, 8)] * 6
+
+
+async def test_an_interpreter_of_one_s_own_that_is_not_there_is_told_of(tmp_path: Path):
+    frame = Frame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
+    one = Stoker(tmp_path, ["/not/there/python=json"], OneRuntime("python", ()))
+    one.open(frame, CompiledKeeper("keeper"))
+    [kiln] = one.show()
+    await one.close()
+    assert kiln.state is KilnState.COLD and "there is no /not/there/python" in kiln.reason
 
 
 async def test_a_kiln_that_dies_while_it_imports_is_told_with_its_last_words(warm: Make):

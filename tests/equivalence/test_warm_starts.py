@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.equivalence.programs import ODD, PROGRAMS, Program
+from tests.equivalence.programs import HIDING, ODD, PROGRAMS, Program
 from tests.equivalence.ways import Both, OneRuntime, run_both
 from trainshed.backends.process.keeper import make_keeper
 
@@ -28,7 +28,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("e")
     keeper = make_keeper(tmp_path_factory.mktemp("tools"))
     runtime = OneRuntime(PYTHONS[request.param], IMPORTS)
-    return asyncio.run(run_both((*PROGRAMS, *ODD), folder, runtime, keeper))
+    return asyncio.run(run_both((*PROGRAMS, *HIDING, *ODD), folder, runtime, keeper))
 
 
 def told(ways: Both) -> str:
@@ -36,7 +36,7 @@ def told(ways: Both) -> str:
     return "\n".join(difflib.unified_diff(fresh, warm, "fresh", "warm", n=0, lineterm=""))
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.what)
+@pytest.mark.parametrize("program", (*PROGRAMS, *HIDING), ids=lambda program: program.what)
 def test_a_warm_start_is_a_fresh_start_to_the_program(program: Program, both: dict[str, Both]):
     ways = both[program.what]
     assert ways.was_forked

@@ -133,7 +133,9 @@ async def _body(request: Request) -> Json:
 
 
 def _json(body: Json, code: int = 200) -> Response:
-    return Response(json.dumps(body, ensure_ascii=False), code, media_type="application/json; charset=UTF-8")
+    # Half of a surrogate pair, repeated in the sentence that refuses it, is no UTF-8.
+    text = json.dumps(body, ensure_ascii=False).encode(errors="replace")
+    return Response(text, code, media_type="application/json; charset=UTF-8")
 
 
 def _error(error: TrainshedError) -> Response:

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,7 @@ import click
 from trainshed.cli import words
 from trainshed.cli.failure import Failure
 from trainshed.cli.options import as_json, connected, job_argument
+from trainshed.cli.paint import harmless
 from trainshed.client import Client, Interrupted, Json
 from trainshed.client.code import LINK, PROGRAM, identity
 
@@ -100,7 +102,8 @@ def _copy(client: Client, job: Json, entry: Json, out: BinaryIO) -> None:
 
 def _table(entries: Sequence[Json]) -> str:
     width = max((len(str(entry["size"])) for entry in entries), default=0)
-    return "\n".join(f"{entry['mode']} {entry['size']:>{width}} {entry['path']}" for entry in entries)
+    lines = [f"{entry['mode']} {entry['size']:>{width}} {entry['path']}" for entry in entries]
+    return "\n".join(map(harmless, lines) if sys.stdout.isatty() else lines)
 
 
 def _prepared(folder: Path, *, force: bool) -> Path:

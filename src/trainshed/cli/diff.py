@@ -6,6 +6,7 @@ Exit codes are those of diff(1): 0 the same, 1 different, 2 trouble. The names o
 import difflib
 import functools
 import json
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -66,7 +67,7 @@ def command(client: Client, first: str, second: str, as_json: bool) -> int:
         click.echo(_told(field, paint))
     for file in files:
         for line in _lines(client, pair, file):
-            shown = harmless(line) if paint.on else line
+            shown = harmless(line) if sys.stdout.isatty() else line
             click.echo(paint(shown, COLOURS.get(line[:1])))
     return 1 if fields or files else 0
 

@@ -95,6 +95,14 @@ def hang_up() -> int:
     return 141
 
 
+def _fill_closed() -> None:
+    """Streams that were closed at our start lead nowhere, so that no socket or file takes their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - pathlib is dear
+
+
 def main() -> None:
+    _fill_closed()
     gc.set_threshold(100_000)  # looking for garbage while importing is a tenth of a short command's time
     sys.exit(run(sys.argv[1:]))

@@ -89,6 +89,8 @@ def explain(error: ClientError, target: Target) -> Failure:
         if target.token is None:
             found = f"no token was found: there is no {target.token_from}, and TRAINSHED_TOKEN is not set"
         return Failure(error.message, [found, "the server keeps its token in the file `token` in its home"])
+    if [one.description for one in error.violations] == [error.message]:
+        return Failure(told(error.violations[0]))  # the message says the same
     return Failure(error.message, violations(error.violations))
 
 

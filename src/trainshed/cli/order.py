@@ -13,7 +13,7 @@ from trainshed.cli.trouble import Trouble
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from trainshed.cli.submit_options import Wish
     from trainshed.client import Json
@@ -68,6 +68,22 @@ class Program:
         self.script = os.path.relpath(full, self.root)
         self.command = _started(full, path if not path.startswith("-") else f"./{path}", called)
 
+    def check(self, wish: "Wish") -> None:
+        """Raises Trouble with all that can be seen to be wrong before anything is packed or anybody asked."""
+        found: list[Trouble] = []
+        checks: list[tuple[Callable[[str], object], str]] = [(_gpu, wish.gpu)] if wish.gpu else []
+        checks += [(_variable, one) for one in wish.env] + [(_label, one) for one in wish.labels]
+        checks += [(requirements, wish.requirements)] if wish.requirements else []
+        for check, text in checks:
+            try:
+                check(text)
+            except Trouble as error:
+                found.append(error)
+        if len(found) > 1:
+            raise Trouble("some options are wrong", [error.message for error in found], code=found[0].code)
+        if found:
+            raise found[0]
+
     def body(self, wish: "Wish", code: str) -> "Json":
         """The CustomJob. Raises Trouble for what can be seen to be wrong before anybody is asked."""
         spec: Json = {"workerPoolSpecs": self._pools(wish)}
@@ -76,7 +92,7 @@ class Program:
             if self.start != ".":
                 spec["workingDirectory"] = self.start
         if wish.requirements:
-            spec["requirements"] = list(_requirements(wish.requirements))
+            spec["requirements"] = requirements(wish.requirements)
         scheduling: Json = {}
         if wish.timeout:
             scheduling["timeout"] = wish.timeout
@@ -89,22 +105,18 @@ class Program:
             spec["scheduling"] = scheduling
         body: Json = {"displayName": wish.name or self.name, "jobSpec": spec}
         if wish.labels:
-            body["labels"] = dict(_pair(label, "--label") for label in wish.labels)
+            body["labels"] = dict(map(_label, wish.labels))
         return body
 
     def _pools(self, wish: "Wish") -> "list[Json]":
         machine: Json = {"machineType": wish.machine or MACHINE}
         if wish.gpu:
-            kind, _, count = wish.gpu.partition(":")
-            if not kind or (count and not (count.isdecimal() and count.isascii() and int(count))):
-                raise Trouble(f"--gpu {wish.gpu} is not TYPE or TYPE:COUNT", code=2)
-            machine["acceleratorType"] = kind.upper().replace("-", "_")
-            machine["acceleratorCount"] = int(count or 1)
+            machine["acceleratorType"], machine["acceleratorCount"] = _gpu(wish.gpu)
         container: Json = {"imageUri": wish.image or IMAGE, "command": self.command}
         if wish.arguments:
             container["args"] = list(wish.arguments)
         if wish.env:
-            pairs = dict(_pair(_valued(one), "--env") for one in wish.env)
+            pairs = dict(map(_variable, wish.env))
             container["env"] = [{"name": name, "value": value} for name, value in pairs.items()]
         counts = [1, wish.replicas - 1] if wish.replicas > 1 else [1]
         return [
@@ -155,6 +167,10 @@ def _started(full: str, path: str, called: str) -> list[str]:
     )
 
 
+def requirements(name: str) -> list[str]:
+    return list(_requirements(name))
+
+
 def _requirements(name: str, above: tuple[str, ...] = ()) -> "Iterator[str]":
     """The lines of a requirements file, with those of the files it names by -r in their place."""
     try:
@@ -175,6 +191,21 @@ def _requirements(name: str, above: tuple[str, ...] = ()) -> "Iterator[str]":
             yield from _requirements(os.path.join(os.path.dirname(name), rest.strip()), (*above, name))
         else:
             yield text
+
+
+def _gpu(text: str) -> tuple[str, int]:
+    kind, _, count = text.partition(":")
+    if not kind or (count and not (count.isdecimal() and count.isascii() and int(count))):
+        raise Trouble(f"--gpu {text} is not TYPE or TYPE:COUNT", code=2)
+    return kind.upper().replace("-", "_"), int(count or 1)
+
+
+def _label(text: str) -> tuple[str, str]:
+    return _pair(text, "--label")
+
+
+def _variable(text: str) -> tuple[str, str]:
+    return _pair(_valued(text), "--env")
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

@@ -45,7 +45,7 @@ class Listing:
         if exclude:
             unwanted = _patterns(exclude)
             found = {path for path in found if not unwanted.holds(path)}
-        found.update(named)
+        found.update(_direct(self._root, path) if "/" in path else path for path in named)
         return sorted(found)  # which is the order of their bytes, in UTF-8
 
     def _kept(self, listed: list[str]) -> "Iterable[str]":
@@ -64,7 +64,8 @@ class Listing:
             elif path.endswith("/") or _is_folder(f"{self._root}/{path}"):
                 inner = path.rstrip("/")
                 if not os.path.lexists(f"{self._root}/{inner}/{ENVIRONMENT}"):
-                    yield from (f"{inner}/{one}" for one in Listing(f"{self._root}/{inner}").paths())
+                    within = (f"{inner}/{one}" for one in Listing(f"{self._root}/{inner}").paths())
+                    yield from (one for one in within if not any(patterns.holds(one) for patterns in ours))
             else:
                 yield path
 
@@ -187,6 +188,13 @@ def _astray(root: str, path: str) -> str:
     if not os.path.isabs(target) and inner != ".." and not inner.startswith("../"):
         return ""
     return f"{path} is a link that leads out of the folder, to {target}: {_fix(path)}, or copy what it means"
+
+
+def _direct(root: str, path: str) -> str:
+    """A file's path without links on the way to it: below a link nothing can be kept."""
+    folder = os.path.realpath(f"{root}/{os.path.dirname(path)}")
+    direct = os.path.relpath(f"{folder}/{os.path.basename(path)}", os.path.realpath(root))
+    return path if direct.startswith("../") else direct
 
 
 def _is_folder(path: str) -> bool:

@@ -1,6 +1,7 @@
 """`trainshed retry`: the same job once more, as a job of its own; the old one stays for comparison."""
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -75,7 +76,7 @@ def _with_folder(client: Client, body: Json, parent: str, folder: str, *, yes: b
     from trainshed.cli.trouble import Trouble
 
     here = str(Path.cwd())
-    root = str(Path(folder).absolute()) if folder else git_above(here) or here
+    root = os.path.abspath(folder) if folder else git_above(here) or here  # noqa: PTH100 - without any ..
     if not Path(root).is_dir():
         raise Failure(f"{folder} is not a folder")
     try:

@@ -2,12 +2,11 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import cast
 
 import click
 
-from trainshed.cli import words
+from trainshed.cli import order, words
 from trainshed.cli.failure import Failure, Misuse
 from trainshed.cli.options import as_json, connected
 from trainshed.client import Client, Json
@@ -53,12 +52,13 @@ def build(client: Client, name: str, requirements: str | None, as_json: bool) ->
     Example:
       trainshed runtimes build trainshed/pytorch --requirements requirements.txt
     """
-    begun = client.build_runtime(name, _lines(requirements) if requirements else [])
-    last: Json = begun
+    last: Json = {}
+    said = ""
     try:
-        for last in client.follow_runtime(str(begun["id"])) if begun.get("id") else ():
-            if last.get("message") and last.get("state") == "BUILDING":
-                click.echo(last["message"], err=True)
+        for last in client.built_runtime(name, order.requirements(requirements) if requirements else []):
+            if last.get("message") and last.get("state") == "BUILDING" and last["message"] != said:
+                said = str(last["message"])
+                click.echo(said, err=True)
     except KeyboardInterrupt:
         click.echo("it goes on being built; see: trainshed runtimes ls", err=True)
         return 130
@@ -162,10 +162,3 @@ def _is_called(one: Json, name: str) -> bool:
     full = str(one.get("name"))
     return name in (full, full.partition(":")[0]) or (len(name) >= 4 and str(one["id"]).startswith(name))
 
-
-def _lines(name: str) -> list[str]:
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{name} cannot be read: {error}") from error
-    return text.replace("\\\n", " ").splitlines()

@@ -39,6 +39,10 @@ NAMES = {
 }
 
 
+class Unsure(KeyboardInterrupt):
+    """Ctrl-C while the server was asked for the job: it may have made it, and its answer was not read."""
+
+
 def swift(args: list[str]) -> int | None:
     """The exit code; None where the words are not plain, and click has to read them."""
     wish = read(args)
@@ -53,6 +57,7 @@ def submit(wish: Wish) -> int:
     job: Json | None = None
     try:
         program = Program(wish)
+        program.check(wish)
         listing = Listing(program.root)  # git lists while the rest is imported
         from trainshed.client.api import Client
         from trainshed.client.discovery import discover
@@ -67,6 +72,9 @@ def submit(wish: Wish) -> int:
             from trainshed.cli.follow import finish
 
             return finish(client, job, follow=not wish.detach, as_json=wish.as_json)
+    except Unsure:
+        say("\ninterrupted while the job was submitted; whether it was, says: trainshed ls")
+        return 130
     except KeyboardInterrupt:
         return _interrupted(job)
     except (Trouble, ClientError) as error:
@@ -133,17 +141,21 @@ def _accepted(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
     try:
         return created(client, body, parcel)
     except ApiError as error:
-        if not error.violations:
-            raise
-        from trainshed.cli.options import told
+        raise _by_option(error) from error
 
-        details: list[str] = []
-        for one in error.violations:
-            option = NAMES.get(one.field.rpartition(".")[2].partition("[")[0])
-            line = f"{option}: {one.description}" if option else told(one)
-            if line not in details:
-                details.append(line)
-        raise Trouble("the server does not accept this job", details) from error
+
+def _by_option(error: ApiError) -> "ApiError | Trouble":
+    if not error.violations:
+        return error
+    from trainshed.cli.options import told
+
+    details: list[str] = []
+    for one in error.violations:
+        option = NAMES.get(one.field.rpartition(".")[2].partition("[")[0])
+        line = f"{option}: {one.description}" if option else told(one)
+        if line not in details:
+            details.append(line)
+    return Trouble("the server does not accept this job", details)
 
 
 def _is_terminal(stream: "TextIO | None") -> bool:
@@ -156,14 +168,21 @@ def created(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
 
     key = os.urandom(16).hex()
     try:
-        return client.create(body, key=key)
+        return _created(client, body, key)
     except ApiError as error:
         if not any(one.field.rpartition(".")[2] == "code" for one in error.violations):
             raise
         if len(error.violations) > 1:  # it would be refused all the same
             raise _without_code(error) from error
     deliver(client, parcel)
-    return client.create(body, key=key)
+    return _created(client, body, key)
+
+
+def _created(client: "Client", body: "Json", key: str) -> "Json":
+    try:
+        return client.create(body, key=key)
+    except KeyboardInterrupt:
+        raise Unsure from None
 
 
 def deliver(client: "Client", parcel: "Parcel") -> None:
@@ -174,6 +193,12 @@ def deliver(client: "Client", parcel: "Parcel") -> None:
         count, size = send(client, parcel, progress)
     except Unpackable as error:
         raise Trouble(f"a file changed while it was sent: {error}", ["submit once more"]) from error
+    except ApiError as error:
+        told = " ".join(one.description for one in error.violations if one.field.startswith("frames"))
+        changed = next((entry["path"] for entry in parcel.entries if entry["sha256"] in told), None)
+        if changed is None:
+            raise
+        raise Trouble(f"a file changed while it was sent: {changed}", ["submit once more"]) from error
     finally:
         progress.end()
     if count:
@@ -212,7 +237,11 @@ class _Progress:
 def _explained(client: "Client", body: "Json", *, as_json: bool) -> int:
     from trainshed.cli.submit import explained
 
-    return explained(client.explain(body), as_json=as_json)
+    try:
+        told = client.explain(body)
+    except ApiError as error:
+        raise _by_option(error) from error
+    return explained(told, as_json=as_json)
 
 
 def counted(count: int) -> str:

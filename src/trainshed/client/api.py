@@ -200,6 +200,23 @@ class Client:
         for line in self._connection.lines(f"{self.place()}/runtimes/{identity}:follow"):
             yield loads(line)
 
+    def built_runtime(self, name: str, requirements: "list[str]") -> "Iterator[Json]":
+        """Have one built and follow it to its end. A server's restart ends a build: then it is asked anew."""
+        patience = _Patience()
+        begun: Json = {}
+        while True:
+            try:
+                begun = self.build_runtime(name, requirements)
+                yield begun
+                for told in self.follow_runtime(str(begun["id"])) if begun.get("id") else ():
+                    patience.restore()
+                    yield told
+                return
+            except (Interrupted, Unreachable) as error:
+                if not begun:
+                    raise
+                patience.spend(error)
+
     def remove_runtime(self, identity: str) -> "Json":
         return self._connection.request("DELETE", f"{self.place()}/runtimes/{identity}")
 
@@ -326,7 +343,7 @@ def _query(values: "Mapping[str, object]") -> str:
         return "?" + "&".join(f"{name}={value}" for name, value in given.items())
     from urllib.parse import urlencode
 
-    return f"?{urlencode(given)}"
+    return f"?{urlencode(given, errors='surrogateescape')}"
 
 
 def _is_plain(text: str, safe: str = "") -> bool:
@@ -339,4 +356,4 @@ def _quoted(text: str, safe: str = "") -> str:
         return text
     from urllib.parse import quote
 
-    return quote(text, safe=safe)
+    return quote(text, safe=safe, errors="surrogateescape")

@@ -28,7 +28,7 @@ PAUSES = (
 )  # seconds between tries: a restarting server is back, a missing one is told soon
 READ_TIMEOUT = 60.0
 IDLE_TIMEOUT = 120.0  # a stream's keep-alives come more often than this
-OK, MULTIPLE_CHOICES, SERVICE_UNAVAILABLE = 200, 300, 503
+OK, MULTIPLE_CHOICES, BAD_REQUEST, SERVICE_UNAVAILABLE = 200, 300, 400, 503
 
 
 class Connection:
@@ -36,6 +36,8 @@ class Connection:
         self.url = url.rstrip("/")
         self._address = _address(self.url)
         self._headers = {"Accept": "application/json", "User-Agent": f"trainshed/{__version__}"}
+        if token and not (token.isascii() and token.isprintable()):
+            raise ClientError("the token holds characters that no token has: is it from the right file?")
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._pauses = pauses
@@ -140,12 +142,18 @@ class Connection:
             self._open = channel
         else:
             channel.close()
+        if MULTIPLE_CHOICES <= answer.status < BAD_REQUEST:  # not followed: who asks has a token to lose
+            elsewhere = answer.headers.get("location", "another address")
+            raise ClientError(f"{self.url} leads on to {elsewhere}: is it a Trainshed server?")
         if not OK <= answer.status < MULTIPLE_CHOICES:
             raise ApiError.read(answer.status, answer.reason, content)
         try:
-            return loads(content) if content else {}
+            said: object = loads(content) if content else {}
         except ValueError as error:
             raise ClientError(f"{self.url} does not answer in JSON: is it a Trainshed server?") from error
+        if not isinstance(said, dict):
+            raise ClientError(f"{self.url} does not answer with a JSON object: is it a Trainshed server?")
+        return said  # pyright: ignore[reportUnknownVariableType] - whatever the server says
 
     def _reusable(self) -> Channel | None:
         """The kept connection, unless the server closed it meanwhile: a POST must not be risked on that."""

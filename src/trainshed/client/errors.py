@@ -78,7 +78,9 @@ class ApiError(ClientError):
         error = _mapping(_mapping(answer).get("error"))
         if not error:
             text = " ".join(body[:300].decode("utf-8", "replace").split())
-            return cls(code, reason.upper().replace(" ", "_") or str(code), text or f"HTTP {code} {reason}")
+            told = f"the answer is not in Trainshed's form: HTTP {code} {reason}".rstrip()
+            status = reason.upper().replace(" ", "_") or str(code)
+            return cls(code, status, f"{told}: {text}" if text else told)
         return cls(code, str(error.get("status", code)), str(error.get("message", "")), _violations(error))
 
 

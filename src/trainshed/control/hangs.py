@@ -98,6 +98,8 @@ class HangWatch:
                 await self._write(job, *over(job, now))
             return
         stall = judge(job.spec.scheduling.hang, seen, now) if seen is not None else None
+        if stall is None or stall.kind is not StallKind.BUSY:
+            watched.same = 0  # looks at another stall do not count for the next one
         if stall is None or (stall.kind is StallKind.BUSY and not await self._stuck(job, watched, now)):
             return
         await self._suspect(job, stall, watched)

@@ -9,7 +9,10 @@ MOST_LINES = 200  # of pip's newest, kept for the case that it fails
 _COLLECTING = re.compile(r"\s*Collecting ([A-Za-z0-9._-]+)")
 _BUILDING = re.compile(r"\s*Building wheel for ([A-Za-z0-9._-]+)")
 _INSTALLING = re.compile(r"\s*Installing collected packages: (.*)")
-_NOISE = re.compile(r"WARNING: Location .* is ignored|\[notice\]|DEPRECATION:|WARNING: Running pip as")
+_NOISE = re.compile(
+    r"WARNING: Location .* is ignored|\[notice\]|DEPRECATION:|WARNING: Running pip as"
+    r"|^\s*(?:note: This (?:error originates|is an issue)|hint: See above|╰─> See above|│ exit code)"
+)
 _NOBODY = re.compile(r"Retrying \(Retry|NewConnectionError|NameResolutionError|ProxyError|ReadTimeoutError")
 _NOTHING_FOUND = re.compile(
     r"No matching distribution found|Could not find a version that satisfies .*\(from versions: none\)"

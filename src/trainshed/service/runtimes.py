@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from trainshed.core import requirements
-from trainshed.core.errors import Conflict, Invalid, Violation
+from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
 from trainshed.core.ports import RuntimeShelf, Store
 from trainshed.core.runtime import Phase, Runtime, Warmth, with_below
 
@@ -44,7 +44,14 @@ class RuntimeDesk:
         """The runtime, again whenever there is something new to say of it, until its build is over."""
         last: Runtime | None = None
         while True:
-            now = self.shelf.get(identity)
+            try:
+                now = self.shelf.get(identity)
+            except NotFound:
+                if last is None:
+                    raise
+                now = replace(
+                    last, phase=Phase.ABSENT, message=f"{last.name} was removed while it was built."
+                )
             if now != last:
                 yield now
             if now.phase is not Phase.BUILDING:

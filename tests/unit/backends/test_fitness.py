@@ -20,7 +20,7 @@ PLATFORM = {
     "AIP_MODEL_DIR": "gs://b/model/",
     "NCCL_DEBUG": "INFO",
 }
-HEAT = Heat(python=PYTHON, env=SHARED, asked=frozenset({"MY_IMPORT_FLAG", "HOME"}))
+HEAT = Heat(python=PYTHON, env=SHARED, asked=frozenset({"MY_IMPORT_FLAG"}))
 
 
 def order(*words: str, **env: str) -> Order:

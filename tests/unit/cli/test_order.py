@@ -188,3 +188,11 @@ def test_requirements_are_sent_line_by_line_with_the_files_they_name(project: Pa
         program(**said).body(Wish(said), "")
     with pytest.raises(Trouble, match=r"cannot read none\.txt"):
         program(**said).body(Wish({**said, "requirements": "none.txt"}), "")
+
+
+def test_all_that_is_wrong_with_the_options_is_told_at_once(project: Path) -> None:
+    said: Any = {"target": "train.py", "gpu": ":", "env": ("NO_SUCH_VARIABLE",), "labels": ("z",)}
+    with pytest.raises(Trouble) as told:
+        Program(Wish(said)).check(Wish(said))
+    assert told.value.code == 2
+    assert [line.partition(" ")[0] for line in told.value.details] == ["--gpu", "--env", "--label"]

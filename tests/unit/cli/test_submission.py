@@ -80,6 +80,44 @@ def test_a_job_that_would_be_refused_anyway_has_nothing_sent_for_it(terminal: Te
     assert steps(terminal) == ["customJobs"]
 
 
+def test_a_dry_run_tells_what_is_refused_by_the_option_that_said_it(terminal: Terminal, here: Path) -> None:
+    wrong = {"job_spec.worker_pool_specs[0].machine_spec.machine_type": '"x" is none.'}
+    server(terminal, lacks=[], **wrong)
+    done = terminal("submit", "train.py", "--machine", "x", "--dry-run")
+    assert done.code == 1
+    assert done.err.splitlines()[-1] == '  --machine: "x" is none.'
+
+
+def test_a_file_that_the_server_finds_changed_is_named(terminal: Terminal, here: Path) -> None:
+    digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"  # of "x"
+    server(terminal, lacks=[digest])
+    plain = terminal.script.answer
+
+    def answer(asked: Asked, handler: Handler) -> tuple[int, Any] | None:
+        if asked.path.endswith("/code:upload"):
+            told = {"frames[0]": f"The bytes sent as {digest} have another hash."}
+            return failure(400, "INVALID_ARGUMENT", "no", **told)
+        return plain(asked, handler)
+
+    terminal.script.answer = answer
+    done = terminal("submit", "train.py")
+    assert done.code == 1
+    assert "a file changed while it was sent: data" in done.err
+
+
+def test_ctrl_c_while_the_job_is_asked_for_does_not_say_that_nothing_was_submitted(
+    terminal: Terminal, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked_and_interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trainshed.client.api.Client.create", asked_and_interrupted)
+    done = terminal("submit", "train.py")
+    assert done.code == 130
+    assert "before the job was submitted" not in done.err
+    assert "trainshed ls" in done.err
+
+
 def test_files_that_cannot_be_read_are_all_named(
     terminal: Terminal, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,13 +120,22 @@ def test_an_error_that_is_not_googles_is_still_an_error(script: Script, client: 
     with pytest.raises(ApiError) as caught:
         client.get("7")
     assert caught.value.code == 502
-    assert caught.value.message
+    assert "HTTP 502 Bad Gateway" in caught.value.message
 
 
-def test_something_that_is_no_trainshed_server_is_called_so(script: Script, client: Client) -> None:
-    script.answer = lambda asked, handler: (200, b"<html>hello</html>")
+@pytest.mark.parametrize("answer", [(200, b"<html>hello</html>"), (200, b"[1, 2]"), (302, b"")])
+def test_something_that_is_no_trainshed_server_is_called_so(
+    script: Script, client: Client, answer: tuple[int, bytes]
+) -> None:
+    script.answer = lambda asked, handler: answer
     with pytest.raises(ClientError, match="is it a Trainshed server"):
         client.get("7")
+
+
+@pytest.mark.parametrize("token", ["t\u00f6ken", "\u20ac", "one\r\nX-Other: two", "a\0b"])
+def test_a_token_that_no_header_can_carry_is_refused_before_anything_is_sent(token: str) -> None:
+    with pytest.raises(ClientError, match="the token"):
+        Client("http://127.0.0.1:1", token)
 
 
 def test_where_nothing_listens_the_address_is_named() -> None:
@@ -195,3 +204,21 @@ def test_the_environment_is_asked_for_all_replicas_or_for_one(script: Script, cl
 def test_a_job_may_be_created_beside_another_wherever_that_is(script: Script, client: Client) -> None:
     client.create({"displayName": "x"}, parent="projects/p2/locations/l2")
     assert script.paths() == ["POST /v1/projects/p2/locations/l2/customJobs"]
+
+
+def test_a_build_that_a_restart_of_the_server_ended_is_asked_for_anew(script: Script, client: Client) -> None:
+    def answer(asked: Asked, handler: Handler) -> tuple[int, object] | None:
+        if asked.path.endswith(":build"):
+            return 200, {"id": "7", "state": "BUILDING"}
+        if len(script.asked) == 2:
+            handler.begin_stream()
+            return handler.hang_up()
+        return 200, {"id": "7", "state": "READY"}
+
+    script.answer = answer
+    assert [told["state"] for told in client.built_runtime("r", [])] == ["BUILDING", "BUILDING", "READY"]
+
+
+def test_a_build_on_a_server_that_was_never_there_is_told_at_once() -> None:
+    with pytest.raises(Unreachable):
+        list(Client("http://127.0.0.1:1", pauses=()).built_runtime("r", []))

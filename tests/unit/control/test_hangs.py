@@ -259,6 +259,13 @@ async def test_a_busy_job_whose_steps_stopped_hangs_only_if_its_stacks_stand_sti
     assert "it computes, but no stack moved" in event.message
 
 
+async def test_looks_at_a_long_step_do_not_count_for_the_next_one(bench: Bench):
+    for step in range(5):  # each a little longer than the time set, in one and the same place
+        bench.steps[bench.keys[0]] = step
+        await bench.passes(68, busy=bench.keys)
+    assert await bench.events(Reason.HANG_SUSPECTED) == []
+
+
 async def test_a_busy_job_that_never_spoke_of_steps_is_believed(bench: Bench):
     await bench.passes(400, busy=bench.keys)
     assert await bench.events(Reason.HANG_SUSPECTED) == []

@@ -152,6 +152,9 @@ EXAMPLES = [
     (Cause.NETWORK_ERROR, unbuilt("WARNING: Retrying (Retry(total=0)) after NewConnectionError")),
     (Cause.DISK_FULL, unbuilt("ERROR: Could not install: [Errno 28] No space left on device: 'x'")),
     (Cause.BUILD_FAILED, unbuilt("error: subprocess-exited-with-error\nERROR: Failed building wheel for x")),
+    (Cause.BUILD_FAILED, unbuilt("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE FILE.\n  Got 946d")),
+    (Cause.NETWORK_ERROR, unbuilt("fatal: Could not resolve host: x\nerror: subprocess-exited-with-error")),
+    (Cause.NO_SUCH_PACKAGE, unbuilt(traceback("pip.InvalidMarker: Invalid marker: 'x', parse error"))),
     (Cause.UNKNOWN, judge(Evidence(reason=Reason.REPLICA_KILLED, exit=Exit(signal=40)), load_rules())),
 ]
 

@@ -47,6 +47,17 @@ def test_noise_is_not_among_the_last_words():
     assert not any("ignored" in line for line in heard(PIP).last_words())
 
 
+def test_the_last_words_of_a_failed_step_are_its_own_and_not_pips_remarks_on_it():
+    told = heard(
+        "error: subprocess-exited-with-error\n\u00d7 git clone did not run successfully.\n"
+        "\u2502 exit code: 128\n"
+        "\u2570\u2500> See above for output.\n"
+        "note: This error originates from a subprocess, and is likely not a problem with pip.\n"
+        "hint: See above for details.\n"
+    )
+    assert told.last_words()[-1].endswith("git clone did not run successfully.")
+
+
 def test_no_such_version_is_left_out_where_nobody_could_be_asked():
     nothing = [
         "ERROR: Could not find a version that satisfies the requirement x (from versions: none)",

@@ -28,8 +28,9 @@ _log = logging.getLogger(__name__)
 _KILN = Path(__file__).with_name("kiln.py")
 _CUSTOMIZE = str(CUSTOMIZE / "sitecustomize.py")
 _CONTROL = 3  # as in kiln.py
-_PATIENCE = 2.0  # seconds for a fork: one that takes longer is overtaken by a fresh start
+_PATIENCE = 2.0  # seconds without any answer: a kiln silent for longer is overtaken by fresh starts
 _MOST = 1 << 16
+_LONGEST = 1 << 17  # bytes of an order, as in kiln.py: more would be cut off
 _SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 # The outermost frame of a kiln, and of a program that is a module. Its globals, as found, are those of a
@@ -39,7 +40,7 @@ fresh = dict(globals())
 import sys
 if not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
-kiln = {"__name__": "trainshed_kiln"}
+kiln = {"__name__": "trainshed_kiln", "modules": frozenset(sys.modules)}
 with open(sys.argv[1], "rb") as file:
     exec(compile(file.read(), sys.argv[1], "exec"), kiln)
 with kiln["main"](fresh) as run:
@@ -65,6 +66,7 @@ class Fire:
         self._python, self._log, self._ended = python, log, ended
         self._folders: tuple[str, ...] = ()
         self._marks: tuple[tuple[int, int], ...] = ()
+        self._limits: set[asyncio.Timeout] = set()  # of those who wait for an answer
         self._watch = Watch()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -81,14 +83,16 @@ class Fire:
 
     async def fork(self, order: Order) -> Identity | str:
         """The keeper-to-be of the order's program; or why there is none."""
+        message = _message(order)
+        if len(message) > _LONGEST:  # what is not ASCII grows on its way
+            return "its arguments and variables are too long to be handed over"
         mine, theirs = socket.socketpair()
         with mine:
             mine.setblocking(False)
             try:
                 with theirs:
-                    socket.send_fds(self._control, [_message(order)], [theirs.fileno()])
-                async with asyncio.timeout(_PATIENCE):
-                    said = await _read(mine)
+                    socket.send_fds(self._control, [message], [theirs.fileno()])
+                said = await self._answer(mine)
             except TimeoutError:
                 # Whatever holds it up. What it forked meanwhile competes for the run, and may win it.
                 self.put_out()
@@ -104,18 +108,33 @@ class Fire:
             case _:
                 return "the warm interpreter ended"
 
+    async def _answer(self, answers: socket.socket) -> bytes:
+        """As long as others are answered it is only busy: so many fresh starts would make it busier."""
+        async with asyncio.timeout(_PATIENCE) as limit:
+            self._limits.add(limit)
+            try:
+                said = await _read(answers)
+            finally:
+                self._limits.discard(limit)
+        later = asyncio.get_running_loop().time() + _PATIENCE
+        for other in self._limits:
+            if not other.expired():
+                other.reschedule(later)
+        return said
+
     def is_stale(self) -> bool:
         """Whether a folder its modules come from is not what it was."""
         return _marks(self._folders) != self._marks
 
     def memory(self) -> int:
-        fields = slurp(f"/proc/{self.pid}/statm").split()
-        return int(fields[1]) * PAGE if len(fields) > 1 and self.state is not KilnState.COLD else 0
+        fields = [] if self.gone.is_set() else slurp(f"/proc/{self.pid}/statm").split()
+        return int(fields[1]) * PAGE if len(fields) > 1 else 0
 
     def put_out(self) -> None:
         self._deafen()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)  # a child that is not reaped: the pid is still its own
+        if not self.gone.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)  # a child that is not reaped: the pid is still its own
 
     def _hear(self) -> None:
         """Its one message, or the end of the line."""
@@ -129,15 +148,18 @@ class Fire:
             self._deafen()
             return
         told: dict[str, Any] = json.loads(said)
+        self._folders = tuple(told["folders"])
+        self._marks = tuple((node, changed) for node, changed in told["folders"].values())
         if "unsafe" in told:
             self.state, self.reason = KilnState.UNSAFE, str(told["unsafe"])
             _log.warning("%s is not kept warm: %s", self._python, self.reason)
             return
-        self.asked, self._folders = frozenset(told["asked"]), tuple(told["folders"])
-        self._marks = _marks(self._folders)
+        self.asked = frozenset(told["asked"])
         self.state, self.reason = KilnState.WARM, ""
 
     def _gone(self) -> None:
+        if self._control.fileno() >= 0:
+            self._hear()  # its last word, where the end was seen first
         self._deafen()
         if self.state is not KilnState.UNSAFE:
             last = _last_line(self._log) if self.state is KilnState.HEATING else ""

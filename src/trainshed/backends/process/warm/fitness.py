@@ -13,9 +13,10 @@ from trainshed.backends.process.keeper import Order
 
 MOST = 100_000  # bytes of an order: it travels as one message
 
-# Read by the interpreter, the loader, the C library and numeric libraries, most of them when they are loaded.
+# Read by the interpreter (by HOME it finds a user's own packages), the loader, the C library and numeric
+# libraries, most of them when they are loaded.
 _READ_EARLY = (
-    *("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "GCONV_", "LOCPATH"),
+    *("PYTHON", "HOME", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "GCONV_", "LOCPATH"),
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "VECLIB_", "NUMEXPR_", "TBB_"),
     *("DNNL_", "ONEDNN_", "ATEN_", "KINETO_", "TORCH", "PYTORCH", "NPY_", "NUMPY_", "NUMBA_"),
     *("TF_", "XLA_", "JAX_", "TPU_", "KERAS_", "TRITON_"),

@@ -42,17 +42,17 @@ def main(fresh: dict[str, object]) -> Any:
     program = _load(os.path.join(os.path.dirname(file), "program.py"))
     program.die_with(int(server))
     program.listen_to_all()
-    asked, found = set[str](), dict(os.environ)
+    asked, found, folders = set[str](), dict(os.environ), _folders()
     try:
         asked = _warm_up(imports)
         _try_out(program, {0, 1, 2, control.fileno()})
     except Unsafe as error:
-        control.send(json.dumps({"unsafe": str(error)}).encode())
+        control.send(json.dumps({"unsafe": str(error), "folders": _marks(folders)}).encode())
         os.killpg(0, signal.SIGKILL)  # what the imports have started, too
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are the server's to watch: nobody waits for them
+    program.found = frozenset(globals()["modules"])
     program.left = _changes(found, dict(os.environ))
-    folders = [path for path in sys.path if os.path.isdir(path)]
-    control.send(json.dumps({"asked": sorted(asked), "folders": folders}).encode())
+    control.send(json.dumps({"asked": sorted(asked), "folders": _marks(folders)}).encode())
     while True:
         message, handles, *_ = socket.recv_fds(control, _MOST, 1)
         if not message:
@@ -197,6 +197,27 @@ def _changes(before: dict[str, str], after: dict[str, str]) -> dict[str, str | N
     """The variables that were set, or, where None, taken away."""
     names = before.keys() | after.keys()
     return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
+
+
+def _folders() -> dict[str, tuple[tuple[int, int], set[tuple[str, int]]]]:
+    """The folders modules come from: the mark by which the server sees a change, and what is in them."""
+    found: dict[str, tuple[tuple[int, int], set[tuple[str, int]]]] = {}
+    for path in sys.path:
+        with contextlib.suppress(OSError):  # an archive, or not there
+            seen = os.stat(path)
+            with os.scandir(path) as entries:
+                names = {(entry.name, entry.inode()) for entry in entries if entry.name != "__pycache__"}
+            found[path] = (seen.st_ino, seen.st_mtime_ns), names
+    return found
+
+
+def _marks(before: dict[str, tuple[tuple[int, int], set[tuple[str, int]]]]) -> dict[str, tuple[int, int]]:
+    """The marks from before the imports: what changed meanwhile counts as changed, compiled files do not."""
+    marks: dict[str, tuple[int, int]] = {}
+    for path, (mark, names) in _folders().items():
+        old, known = before.get(path, (mark, names))
+        marks[path] = mark if names == known else old
+    return marks
 
 
 def _threads() -> str:

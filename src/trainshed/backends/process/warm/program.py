@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import functools
+import importlib.machinery
 import mmap
 import os
 import signal
@@ -28,8 +29,10 @@ _PR_SET_MM_MAP = 14
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _IGNORE_COOKIE = 0x0800  # PyCF_IGNORE_COOKIE: code on a command line is UTF-8, whatever it says of itself
 _KEPT_SOURCE = (3, 13)  # since then `-c` keeps its source for tracebacks, by ways not open to us
+_SUFFIXES = frozenset(importlib.machinery.all_suffixes())
 _CUTTABLE = (3, 11)  # since then a traceback changed on the way out stays changed
 
+found: frozenset[str] = frozenset()  # the modules of an interpreter just started: set by the kiln
 left: dict[str, str | None] = {}  # what the imports did to the environment: set by the kiln, done again
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -171,7 +174,7 @@ def prepare(order: Order, template: dict[str, object]) -> Module | None:
             first = None if safe else os.path.dirname(os.path.realpath(path))
         elif sys.version_info >= _CUTTABLE:  # a folder or an archive with a __main__.py
             module, first = Module("__main__", alter=False), path
-    if hook is None and module is None:
+    if (hook is None and module is None) or (first is not None and _hides(first)):
         start_afresh(order)
     if first is not None:
         sys.path.insert(0, first)
@@ -251,6 +254,21 @@ def _refresh() -> None:
     if "torch" in loaded:
         loaded["torch"].default_generator.seed()
     time.tzset()
+
+
+def _hides(folder: str) -> bool:
+    """Whether the program's own folder has a module of a name that the kiln has imported from elsewhere."""
+    try:
+        with os.scandir(folder or ".") as entries:
+            for entry in entries:
+                name, dot, rest = entry.name.partition(".")
+                if name not in sys.modules or name in found:
+                    continue
+                if dot + rest in _SUFFIXES or os.path.exists(f"{entry.path}/__init__.py"):
+                    return True
+    except OSError:
+        pass  # an archive, or nothing that can be read
+    return False
 
 
 def _load(path: str) -> None:

@@ -71,14 +71,14 @@ class Stoker:
         if kiln.fire is None:
             return kiln.reason
         fire = kiln.fire
+        if fire.state is KilnState.UNSAFE and fire.is_stale():
+            return self._anew(python, kiln)
         if fire.state is not KilnState.WARM:
             return fire.reason
         if reason := unfit(order, Heat(python=python, env=kiln.env, asked=fire.asked)):
             return reason
         if fire.is_stale():
-            self._put_out(kiln)
-            self._light(python, kiln)
-            return "its runtime has changed since the warm interpreter was started"
+            return self._anew(python, kiln)
         answer = await fire.fork(order)
         if isinstance(answer, Identity):
             kiln.pause = _FIRST_PAUSE
@@ -86,6 +86,11 @@ class Stoker:
             self._put_out(kiln)
             self._light(python, kiln)
         return answer
+
+    def _anew(self, python: str, kiln: _Kiln) -> str:
+        self._put_out(kiln)
+        self._light(python, kiln)
+        return "its runtime has changed since the warm interpreter was started"
 
     def show(self) -> tuple[Warmth, ...]:
         return tuple(_show(python, kiln) for python, kiln in self._kilns.items())
@@ -120,7 +125,7 @@ class Stoker:
             if python not in self._kilns:
                 self._kilns[python] = kiln = _Kiln(name, imports, shared_env(frame))
                 self._light(python, kiln)
-        if self._awaited:
+        if self._awaited and self._looking is None:  # lighting one that is gone looks again by itself
             again = min(pause * 2, _LONGEST_LOOK)
             self._looking = asyncio.get_running_loop().call_later(pause, self._look, again)
 
@@ -131,15 +136,21 @@ class Stoker:
         try:
             kiln.fire = Fire(python, kiln.imports, kiln.env, self._keeper, log, ended)
         except FileNotFoundError:  # somebody has removed the runtime: it may be built again
-            del self._kilns[python]
-            self._awaited.append(kiln.name)
-            if self._looking is None:
-                self._looking = asyncio.get_running_loop().call_later(
-                    _LONGEST_LOOK, self._look, _LONGEST_LOOK
-                )
+            self._miss(python, kiln)
         except OSError as error:
             kiln.fire, kiln.reason = None, f"the warm interpreter cannot be started: {error}"
             self._later(python, kiln)
+
+    def _miss(self, python: str, kiln: _Kiln) -> None:
+        loop = asyncio.get_running_loop()
+        if "=" in kiln.name:  # nobody else would tell that it is not there
+            kiln.fire, kiln.reason = None, f"there is no {python}"
+            kiln.relight = loop.call_later(_LONGEST_LOOK, self._light, python, kiln)
+            return
+        del self._kilns[python]
+        self._awaited.append(kiln.name)
+        if self._looking is None:
+            self._looking = loop.call_later(_LONGEST_LOOK, self._look, _LONGEST_LOOK)
 
     def _ended(self, python: str, kiln: _Kiln, fire: Fire) -> None:
         if kiln.fire is not fire or fire.state is KilnState.UNSAFE:
