@@ -62,7 +62,7 @@ def connect(url: str, project: str, location: str) -> Generator[Client]:
         target = discover(url=url or None, project=project or None, location=location or None)
         with Client.of(target) as client:
             yield client
-    except ClientError as error:
+    except (ClientError, Trouble) as error:
         raise failed(error, target) from error
 
 

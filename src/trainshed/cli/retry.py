@@ -69,19 +69,14 @@ def command(
 
 def _with_folder(client: Client, body: Json, parent: str, folder: str, *, yes: bool) -> Json:
     from trainshed.cli.failure import Failure
-    from trainshed.cli.options import failed
     from trainshed.cli.pack import Listing, git_above
     from trainshed.cli.submission import created, packed
     from trainshed.cli.submit_options import Wish
-    from trainshed.cli.trouble import Trouble
 
     here = str(Path.cwd())
     root = os.path.abspath(folder) if folder else git_above(here) or here  # noqa: PTH100 - without any ..
     if not Path(root).is_dir():
         raise Failure(f"{folder} is not a folder")
-    try:
-        parcel = packed(root, Listing(root), Wish({"yes": yes}))
-        body = {**body, "jobSpec": {**body.get("jobSpec", {}), "code": parcel.code}}
-        return created(client.elsewhere(parent), body, parcel)
-    except Trouble as trouble:
-        raise failed(trouble, None) from trouble
+    parcel = packed(root, Listing(root), Wish({"yes": yes}))
+    body = {**body, "jobSpec": {**body.get("jobSpec", {}), "code": parcel.code}}
+    return created(client.elsewhere(parent), body, parcel)

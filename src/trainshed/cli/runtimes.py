@@ -161,4 +161,3 @@ def _removed(client: Client, names: tuple[str, ...]) -> list[Json]:
 def _is_called(one: Json, name: str) -> bool:
     full = str(one.get("name"))
     return name in (full, full.partition(":")[0]) or (len(name) >= 4 and str(one["id"]).startswith(name))
-
