@@ -68,6 +68,7 @@ from trainshed.wire.pool import Offer
 
 log = logging.getLogger("trainshed")
 
+SOON = 0.02  # seconds until a job that comes to a queue is looked at
 TICK = 10.0  # seconds between looks at everything that is not over: hints may be lost, ticks are not
 
 
@@ -152,6 +153,9 @@ def assemble(settings: Settings) -> Shed:
     def hint_scheduler() -> None:
         schedule_queue.hint("cycle")
 
+    def hint_submitted() -> None:
+        schedule_queue.within("cycle", SOON) if scheduler.is_full else hint_scheduler()
+
     job_loop = JobLoop(
         store=store,
         backend=backend,
@@ -161,6 +165,7 @@ def assemble(settings: Settings) -> Shed:
         hint_scheduler=hint_scheduler,
         rules=load_rules,
         collector=measuring.collector,
+        freeing=lambda job: scheduler.freeing(job),  # noqa: PLW0108 - made below
     )
     scheduler = schedule(settings, store, backend, clock, bell, hint_scheduler, job_queue)
     job_queue.serve(job_loop.turn)
@@ -173,7 +178,7 @@ def assemble(settings: Settings) -> Shed:
         clock=clock,
         bell=bell,
         hint_job=job_queue.hint,
-        hint_scheduler=hint_scheduler,
+        hint_scheduler=hint_submitted,
         waiting_reason=scheduler.reason,
         code=Code(code),
     )

@@ -111,8 +111,14 @@ async def _call(request: Request, path: dict[str, str], *, streams: bool) -> Cal
         query=request.query_params,
         body=await _body(request) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
-        base_url=str(request.base_url).rstrip("/"),
+        base_url=_base_url(request),
     )
+
+
+def _base_url(request: Request) -> str:
+    """As the caller knows us. Starlette tells it as well, for the price of parsing it three times."""
+    host = request.headers.get("host")
+    return f"{request.scope['scheme']}://{host}" if host else str(request.base_url).rstrip("/")
 
 
 async def _body(request: Request) -> Json:

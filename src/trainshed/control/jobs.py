@@ -1,7 +1,9 @@
 """One turn of one job: load what is, decide, apply, write once; again until there is nothing to do."""
 
+import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -36,6 +38,7 @@ class JobLoop:
     hint_scheduler: Callable[[], None]
     rules: Callable[[], Rules] = Rules  # by which failures are judged
     collector: Collector | None = None  # looks at what replicas use
+    freeing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()  # what an ended job held
     settle: timedelta = SETTLE
 
     async def turn(self, job_id: str) -> datetime | None:
@@ -56,6 +59,10 @@ class JobLoop:
             refused = await self._apply(job, plan.actions)
             if refused is not None:
                 return await self._note_refusal(job, refused, now)
+            settled_at = (job.status.admitted_at or now) + self.settle
+            plain = _is_plain_to_see(plan)
+            if plain and settled_at > now and any(isinstance(a, Start) for a in plan.actions):
+                return settled_at  # just started: there is nothing to write down yet
             if plan.status == job.status:
                 if job.is_final and not plan.actions:
                     await self._clean_up(job, finished)
@@ -68,21 +75,21 @@ class JobLoop:
                     return now + LATE
                 started = plan.actions
                 continue
-            flush = not _is_plain_to_see(plan)
-            if not flush and (later := (job.status.admitted_at or now) + self.settle) > now:
-                return min(later, plan.again_at or later)
-            if plan.status.state.is_final:
-                # First: who hears of the end finds all of the output, even if this server dies in between.
-                finished = await self._finish(job)
-            plan = await Reporter(self.logs, self.rules).explain(job, plan, seen)
-            try:
-                status = replace(plan.status, updated_at=now)
-                written = await self.store.write(job, status, plan.events, flush=flush)
-            except Conflict:
-                continue
-            self.ring(written)
-            if written.is_final:
-                self.hint_scheduler()
+            if plain and settled_at > now:
+                return min(settled_at, plan.again_at or settled_at)
+            ending = plan.status.state.is_final
+            with self.freeing(job.id) if ending else nullcontext():
+                if ending:
+                    for _ in ("cycle", "turn"):  # of who comes next: it waits for the machine, nobody for us
+                        await asyncio.sleep(0)
+                    # Before the write: who hears of the end finds all output, even if this server dies then.
+                    finished = await self._finish(job)
+                plan = await Reporter(self.logs, self.rules).explain(job, plan, seen)
+                try:
+                    status = replace(plan.status, updated_at=now)
+                    self.ring(await self.store.write(job, status, plan.events, flush=not plain))
+                except Conflict:
+                    continue
         return self.clock.now()
 
     def _readiness(self, job: Job) -> Readiness:

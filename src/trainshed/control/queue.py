@@ -27,6 +27,7 @@ class WorkQueue:
         self._dirty: dict[str, None] = {}  # waiting for a flight, oldest first
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._due: dict[str, float] = {}  # when each timer rings: not every loop's timers can tell
         self._failures: dict[str, int] = {}
         self._closed = False
 
@@ -46,6 +47,15 @@ class WorkQueue:
         # Long timers are cut: the clock may be steadier than the event loop's idea of a week.
         self._ring_in(key, min(delay, 3600.0))
 
+    def within(self, key: str, delay: float) -> None:
+        """Look at it by then; what comes sooner stays, so that many who say this make one look."""
+        if key in self._flying:
+            self.hint(key)  # a flight sets its own timer at its end
+        elif not self._closed and key not in self._dirty:
+            due = asyncio.get_running_loop().time() + delay
+            if key not in self._timers or self._due[key] > due:
+                self._ring_in(key, delay)
+
     async def close(self) -> None:
         """Take no more hints and wait for the flights in the air."""
         self._closed = True
@@ -55,13 +65,19 @@ class WorkQueue:
         await asyncio.gather(*self._flying.values(), return_exceptions=True)
 
     def _ring_in(self, key: str, delay: float) -> None:
-        if timer := self._timers.pop(key, None):
-            timer.cancel()
-        self._timers[key] = asyncio.get_running_loop().call_later(delay, self._ring, key)
+        self._forget_timer(key)
+        loop = asyncio.get_running_loop()
+        self._due[key] = due = loop.time() + delay
+        self._timers[key] = loop.call_at(due, self._ring, key)
 
     def _ring(self, key: str) -> None:
-        self._timers.pop(key, None)
+        self._forget_timer(key)
         self.hint(key)
+
+    def _forget_timer(self, key: str) -> None:
+        self._due.pop(key, None)
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
 
     def _take_off(self) -> None:
         for key in list(self._dirty):
@@ -76,8 +92,7 @@ class WorkQueue:
         try:
             again_at = await self._work(key)
             self._failures.pop(key, None)
-            if timer := self._timers.pop(key, None):
-                timer.cancel()
+            self._forget_timer(key)
             if again_at is not None and not self._closed:
                 self.at(key, again_at)
         except Exception:

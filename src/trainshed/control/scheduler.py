@@ -1,11 +1,13 @@
 """The scheduling cycle: a snapshot of the fleet and the queue, `admit`, and the answers made durable."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import assert_never
 
-from trainshed.core.admit import Verdict, admit, is_waiting, snapshot_of
+from trainshed.core.admit import Verdict, answers, is_waiting, snapshot_of
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit
@@ -27,9 +29,25 @@ class Scheduler:
     hint_job: Callable[[str], None]
     noted: timedelta = NOTED
     waiting: dict[str, Waiting] = field(default_factory=dict[str, Waiting])
+    freed: set[str] = field(default_factory=set[str])  # all of them is gone, which is being written down
+
+    @property
+    def is_full(self) -> bool:
+        """Whether jobs wait already: one more then changes little, and may be looked at a moment later."""
+        return bool(self.waiting)
 
     def reason(self, job: str) -> Waiting | None:
         return self.waiting.get(job)
+
+    @contextmanager
+    def freeing(self, job: str) -> Generator[None]:
+        """Nothing of the job is left: what it held is given out while its end is still being written down."""
+        self.freed.add(job)
+        self.hint()
+        try:
+            yield
+        finally:
+            self.freed.discard(job)
 
     async def cycle(self, _key: str = "") -> datetime | None:
         """Flown by a work queue of its own, which gives it its back-off and its one flight at a time."""
@@ -44,12 +62,14 @@ class Scheduler:
         for job in active:
             if job.status.admission:
                 ports |= job.status.admission.ports
-        snapshot = snapshot_of(active, await self.backend.nodes(), self.fit, now)
-        verdicts = (*admit(snapshot, queue, now), *unready)
-        self.waiting = {v.job.id: v.waiting for v in verdicts if v.waiting is not None}
+        holders = [job for job in active if job.id not in self.freed]
+        snapshot = snapshot_of(holders, await self.backend.nodes(), self.fit, now)
         notes = {job.id: readiness.notes for job, readiness in ready if readiness.notes}
         again_at: datetime | None = None
-        for verdict in verdicts:
+        waiting: dict[str, Waiting] = {}
+        for verdict in chain(answers(snapshot, queue, now), unready):
+            if verdict.waiting is not None:
+                waiting[verdict.job.id] = verdict.waiting
             if verdict.admission is not None:
                 admitted = _admission_events(verdict.admission, notes.get(verdict.job.id, ()), now)
                 await self._admit(verdict.job, verdict.admission, ports, admitted, now)
@@ -57,6 +77,7 @@ class Scheduler:
                 await self._note(verdict, now)
             else:
                 again_at = min(due, again_at or due)
+        self.waiting = waiting
         return again_at
 
     def _by_readiness(self, active: Iterable[Job]) -> tuple[list[tuple[Job, Readiness]], list[Verdict]]:

@@ -5,7 +5,7 @@ the head: with it in place, the head could still start no later than without it,
 use its whole timeout.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -79,8 +79,13 @@ def snapshot_of(active: Iterable[Job], nodes: tuple[Node, ...], fit: Fit, now: d
 
 
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[Verdict, ...]:
+    return tuple(answers(snapshot, waiting, now))
+
+
+def answers(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> Iterator[Verdict]:
+    """The same one by one, so that those who may start need not wait for what the others are told."""
     cycle = _Cycle(snapshot, now)
-    return tuple(cycle.answer(job) for job in sorted(waiting, key=order))
+    return (cycle.answer(job) for job in sorted(waiting, key=order))
 
 
 def queue_behind(snapshot: Snapshot, ahead: Sequence[Job], now: datetime) -> Callable[[Job], Verdict]:

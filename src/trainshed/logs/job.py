@@ -42,7 +42,7 @@ class JobLog:
     def load(cls, folder: Path) -> "JobLog | None":
         """What an earlier server (or this one) left of that job; None where nothing."""
         try:
-            mode = folder.stat().st_mode
+            mode = os.stat(folder).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return None
         if not stat.S_ISDIR(mode):

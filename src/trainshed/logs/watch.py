@@ -15,6 +15,7 @@ from trainshed.logs.job import JobLog
 
 HURRY = 0.002
 PACE = 0.025
+FIRST = 0.1  # to a new file
 UNTOLD = 0.05  # where the kernel tells nothing
 STALLED = 1.0  # where the disk is full
 
@@ -39,7 +40,7 @@ class Watch:
             # What was written before is seen by the first look, and the kernel is asked then.
             self._active.add(file.path)
             # Nobody waits for it yet: a program that is short is over by then, and needs no watching at all.
-            self._tick_within(0 if job.followers else PACE)
+            self._tick_within(0 if job.followers else FIRST)
 
     def discard(self, job: JobLog) -> None:
         for path in job.files:

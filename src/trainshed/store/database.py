@@ -28,6 +28,10 @@ class Database(Protocol):
 
     def connect(self, *, writing: bool) -> Connection: ...
 
+    def connect_without_waiting(self) -> Connection | None:
+        """One that never waits, for small writes that need no flush; None where there is no such thing."""
+        ...
+
     def begin(self, connection: Connection, *, flush: bool = True) -> None:
         """Begin a transaction that will write; without `flush`, one that a power cut may take back."""
         ...

@@ -79,6 +79,7 @@ class Engine:
             ring=self.bell.ring,
             hint_scheduler=self._hint_scheduler,
             settle=patience,
+            freeing=lambda job: self.scheduler.freeing(job),  # noqa: PLW0108 - made below
         )
         self.scheduler = Scheduler(
             store=self.store,

@@ -2,6 +2,8 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
 
 from tests.builders import a_job, a_node, a_pool, admitted, at, cancelled, key, seconds
 from tests.unit.control.engine import Engine
@@ -84,6 +86,26 @@ def test_that_a_job_runs_is_written_down_a_moment_after_its_admission():
         await asyncio.sleep(0.04)
         await engine.loop.turn(job.id)
         assert (await now(engine, job)).status.state is JobState.RUNNING
+
+    simulate(play)
+
+
+def test_what_a_job_held_is_given_to_the_next_while_its_end_is_written_down():
+    async def play() -> None:
+        engine = an_engine()
+        engine.schedule_queue.serve(engine.scheduler.cycle)
+        job = await kept(engine, admitted(a_job(a_program("exit", "0"))))
+        seen: list[frozenset[str]] = []
+        write = engine.store.write
+
+        async def noting(*given: Any, **more: Any) -> Job:
+            seen.append(frozenset(engine.scheduler.freed))
+            return await write(*given, **more)
+
+        with patch.object(engine.store, "write", noting):
+            await engine.loop.turn(job.id)
+        assert seen[-1] == {job.id}
+        assert engine.scheduler.freed == set()
 
     simulate(play)
 
@@ -257,7 +279,7 @@ def test_the_bell_is_rung_at_every_write_and_the_scheduler_told_of_the_end():
         rung: list[JobState] = []
         told: list[str] = []
         engine.loop.ring = lambda job: rung.append(job.status.state)
-        engine.loop.hint_scheduler = lambda: told.append("look")
+        engine.scheduler.hint = lambda: told.append("look")
         job = await kept(engine, admitted(a_job(a_program("exit", "0"))))
         await engine.loop.turn(job.id)
         assert rung[-1] is JobState.SUCCEEDED

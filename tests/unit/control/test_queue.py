@@ -112,6 +112,43 @@ def test_a_time_asked_for_replaces_the_one_before():
     simulate(play)
 
 
+def test_many_who_ask_for_a_look_within_a_time_get_one():
+    async def play() -> None:
+        flights = Flights()
+        for _ in range(5):
+            flights.queue.within("a", 2)
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(10)
+        assert flights.times() == [2]
+
+    simulate(play)
+
+
+def test_a_look_within_a_time_comes_before_a_later_one_and_after_an_earlier():
+    async def play() -> None:
+        flights = Flights()
+        flights.queue.at("a", at(5))
+        flights.queue.within("a", 2)
+        flights.queue.at("b", at(1))
+        flights.queue.within("b", 2)
+        await asyncio.sleep(10)
+        assert (flights.times("a"), flights.times("b")) == ([2], [1])
+
+    simulate(play)
+
+
+def test_a_look_asked_for_while_one_goes_on_is_not_lost():
+    async def play() -> None:
+        flights = Flights(takes=1)
+        flights.queue.hint("a")
+        await asyncio.sleep(0.5)
+        flights.queue.within("a", 2)
+        await asyncio.sleep(10)
+        assert flights.times() == [0, 1]
+
+    simulate(play)
+
+
 def test_a_time_in_the_past_is_now():
     async def play() -> None:
         flights = Flights()

@@ -118,6 +118,7 @@ class Tender:
         memory = "" if exit.ok else oom.told(self.kills.before(run.oom_kills), run.group)
         run.show(Sight.ENDED, started_at, exit=exit, ended_at=ended_at, out_of_memory=memory)
         self._groups.discard([run.group])
+        run.group = None
         self._hint(run)
 
     def _lose(self, run: Run, record: Record | None) -> None:
