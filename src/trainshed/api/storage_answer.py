@@ -1,0 +1,77 @@
+"""Answers of the storage API: JSON cut to the fields that were asked for, and errors in its own words."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from trainshed.api.call import Call, Handler, Json, Raw, Reply
+from trainshed.core.bucket import OutOfRange, check_bucket_name, check_object_name
+from trainshed.core.errors import Forbidden, NotFound, TrainshedError
+from trainshed.wire.partial import partial
+from trainshed.wire.storage import render_error
+
+PATIENCE = 256 << 20  # bytes
+JSON = {"content-type": "application/json; charset=UTF-8"}
+
+
+def told(call: Call, answer: Json, **headers: str) -> Raw:
+    body = partial(answer, call.query.get("fields", ""))
+    return Raw(_encoded(body), headers=JSON | headers)
+
+
+def nothing() -> Raw:
+    return Raw(status=204)
+
+
+def bucket_of(call: Call, key: str = "bucket") -> str:
+    return check_bucket_name(call.path[key])
+
+
+def object_of(call: Call, key: str = "object") -> str:
+    return check_object_name(call.path[key])
+
+
+async def not_offered(call: Call) -> Reply:
+    """For every path of the storage API that no other method has."""
+    path = call.path["rest"][:200]
+    hint = " A slash in an object's name is written as %2F." if "/o/" in path else ""
+    sentence = f"This part of the storage API is not offered here: {path}.{hint}"
+    # A job has a right to objects by their own paths and to nothing else, be it there or not.
+    raise NotFound(sentence) if call.right is None else Forbidden(sentence)
+
+
+async def drained(call: Call) -> None:
+    """Read on what is being sent: a client that is cut off in the middle would never hear why."""
+    size = 0
+    async for chunk in call.chunks:
+        size += len(chunk)
+        if size > PATIENCE:
+            return
+
+
+def _encoded(body: object) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _refused(error: TrainshedError, reads: bool) -> Raw:
+    code, body = render_error(error, reads=reads)
+    return Raw(status=code) if code == 304 else Raw(_encoded(body), code, JSON)
+
+
+def in_storage_words(
+    handler: Handler, *, reads: bool = False, render: Callable[[TrainshedError, bool], Raw] = _refused
+) -> Handler:
+    """The handler, with what it refuses told as the storage API tells it; `render`: in which of its forms."""
+
+    async def answered(call: Call) -> Reply:
+        try:
+            return await handler(call)
+        except TrainshedError as error:
+            await drained(call)
+            answer = render(error, reads)
+            if isinstance(error, OutOfRange):
+                ranged = {"content-range": f"bytes */{error.size}"}
+                return replace(answer, headers={**answer.headers, **ranged})
+            return answer
+
+    return answered

@@ -1,0 +1,96 @@
+"""batch/storage/v1: many small requests in one, each answered as if it had come alone.
+
+No uploads and no downloads, as with Google. The right to come in is the whole request's; one inside brings
+none.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.parser import BytesHeaderParser
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import parse_qsl, urlsplit
+
+from trainshed.api.call import Call, Json, Method, Raw, Reply
+from trainshed.api.door import way
+from trainshed.api.route import Route
+from trainshed.api.storage_uploads import whole
+from trainshed.wire.multipart import boundary_of
+from trainshed.wire.storage import fault
+
+MOST_REQUESTS = 1000
+MOST_BODY = 16 << 20
+_MARK = "batch_trainshed"
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    identity: str
+    verb: str
+    target: str
+    body: Json
+
+
+class StorageBatch:
+    def __init__(self, methods: Sequence[Method]) -> None:
+        self._routes = [Route(method) for method in methods if not method.streams]
+
+    async def answer(self, call: Call) -> Reply:
+        body = await whole(call.chunks, MOST_BODY)
+        mark = b"--" + boundary_of(call.headers.get("content-type", ""))
+        parts = [part for part in body.split(mark)[1:] if part.strip() and not part.startswith(b"--")]
+        if len(parts) > MOST_REQUESTS:
+            raise fault("", f"A batch has at most {MOST_REQUESTS} requests; this one has {len(parts)}.")
+        # All are read before the first is done: a batch that is not understood changes nothing.
+        answers = [await self._one(call, inner) for inner in [_parsed(part) for part in parts]]
+        told = b"".join([*answers, f"--{_MARK}--\r\n".encode()])
+        return Raw(told, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
+
+    async def _one(self, call: Call, inner: Inner) -> bytes:
+        split = urlsplit(inner.target)
+        found = way({"path": split.path})
+        reply: Reply = Raw(b'{"error": {"code": 404, "message": "There is no such method."}}', 404)
+        for route in self._routes:
+            if route.method.verb == inner.verb and (path := route.match(found)) is not None:
+                query = dict(parse_qsl(split.query, keep_blank_values=True))
+                asked = Call(
+                    path=path,
+                    query=query,
+                    body=inner.body,
+                    headers={},
+                    base_url=call.base_url,
+                    right=call.right,
+                )
+                reply = await route.method.handler(asked)
+                break
+        return _told(inner.identity, reply)
+
+
+def _parsed(part: bytes) -> Inner:
+    # Lines end in either way, and so do those of the request inside.
+    outer, _, rest = part.replace(b"\r\n", b"\n").lstrip(b"\n").partition(b"\n\n")
+    line, _, rest = rest.lstrip(b"\n").partition(b"\n")
+    _, _, data = rest.partition(b"\n\n")
+    words = line.decode("utf-8", "replace").split()
+    if len(words) != 3:
+        raise fault("", "A part of the batch does not begin with a request.")
+    try:
+        body: object = json.loads(data) if data.strip() else {}
+    except ValueError as error:
+        raise fault("", f"The body of a request in the batch is not JSON: {error}.") from error
+    if not isinstance(body, dict):
+        raise fault("", "The body of a request in the batch must be a JSON object.")
+    identity = BytesHeaderParser().parsebytes(outer + b"\n\n").get("content-id", "")
+    return Inner(identity.strip().strip("<>"), words[0], words[1], cast("Json", body))
+
+
+def _told(identity: str, reply: Reply) -> bytes:
+    raw = reply if isinstance(reply, Raw) else Raw()
+    content = raw.content if isinstance(raw.content, bytes) else b""
+    head = (
+        f"--{_MARK}\r\nContent-Type: application/http\r\nContent-ID: <response-{identity}>\r\n\r\n"
+        f"HTTP/1.1 {raw.status} {HTTPStatus(raw.status).phrase}\r\n"
+        f"Content-Type: application/json; charset=UTF-8\r\nContent-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content + b"\r\n"

@@ -1,0 +1,123 @@
+"""b, b/BUCKET: buckets made, listed, told, labelled and removed, and the little that gcloud asks besides."""
+
+from dataclasses import dataclass
+from typing import Protocol, cast, runtime_checkable
+
+from trainshed.api.call import Call, Json, Reply
+from trainshed.api.storage_answer import bucket_of, nothing, told
+from trainshed.core.bucket import PAGE
+from trainshed.service.storage import Storage
+from trainshed.wire.storage import fault, number, render_bucket, text
+from trainshed.wire.storage_bucket import check_bucket
+
+_OF_A_JOB = frozenset(
+    (
+        "storage.buckets.get",
+        "storage.buckets.list",
+        "storage.objects.create",
+        "storage.objects.delete",
+        "storage.objects.get",
+        "storage.objects.list",
+        "storage.objects.update",
+    )
+)
+
+
+@runtime_checkable
+class _Many(Protocol):
+    """A query that knows every value of a name, not only the last."""
+
+    def getlist(self, key: str) -> list[str]: ...
+
+
+@dataclass(slots=True)
+class StorageBuckets:
+    storage: Storage
+
+    async def create(self, call: Call) -> Reply:
+        check_bucket(call.body)
+        if call.flag("enableObjectRetention"):
+            check_bucket({"objectRetention": True})
+        made = await self.storage.create(
+            text(call.body, "name"),
+            call.query.get("project", ""),
+            text(call.body, "location"),
+            _labels({}, call.body),
+        )
+        return told(call, render_bucket(made, call.base_url))
+
+    async def find(self, call: Call) -> Reply:
+        found = await self.storage.of_project(call.query.get("project", ""), call.query.get("prefix", ""))
+        size = min(number(call.query, "maxResults") or PAGE, PAGE)
+        rest = [one for one in found if one.name > call.query.get("pageToken", "")]
+        answer: Json = {"kind": "storage#buckets"}
+        if rest:
+            answer["items"] = [render_bucket(one, call.base_url) for one in rest[:size]]
+        if len(rest) > size:
+            answer["nextPageToken"] = rest[size - 1].name
+        return told(call, answer)
+
+    async def get(self, call: Call) -> Reply:
+        return told(call, render_bucket(await self.storage.buckets.get(bucket_of(call)), call.base_url))
+
+    async def update(self, call: Call) -> Reply:
+        """PATCH and PUT: of a bucket only the labels can be changed."""
+        check_bucket(call.body)
+        found = await self.storage.buckets.get(bucket_of(call))
+        new = await self.storage.buckets.relabel(
+            found.name,
+            _labels(dict(found.labels), call.body),
+            number(call.query, "ifMetagenerationMatch"),
+        )
+        return told(call, render_bucket(new, call.base_url))
+
+    async def delete(self, call: Call) -> Reply:
+        await self.storage.buckets.remove(bucket_of(call), number(call.query, "ifMetagenerationMatch"))
+        return nothing()
+
+    async def layout(self, call: Call) -> Reply:
+        found = await self.storage.buckets.get(bucket_of(call))
+        return told(
+            call,
+            {
+                "kind": "storage#storageLayout",
+                "bucket": found.name,
+                "location": found.location,
+                "locationType": "region",
+                "hierarchicalNamespace": {"enabled": False},
+            },
+        )
+
+    async def permissions(self, call: Call) -> Reply:
+        """Those of the permissions asked for that the caller has: all, or a job's, which are few."""
+        await self.storage.buckets.get(bucket_of(call))
+        query = call.query
+        asked = query.getlist("permissions") if isinstance(query, _Many) else [query.get("permissions", "")]
+        if call.right is not None:
+            asked = [one for one in asked if one in _OF_A_JOB]
+        return told(call, {"kind": "storage#testIamPermissionsResponse", "permissions": asked})
+
+    async def no_folders(self, call: Call) -> Reply:
+        """Managed folders, folders: there are none, and gcloud takes anything but an empty list for a
+        failure.
+        """
+        await self.storage.buckets.get(bucket_of(call))
+        return told(call, {"kind": "storage#folders"})
+
+
+def _labels(old: dict[str, str], body: Json) -> dict[str, str]:
+    given = body.get("labels")
+    if "labels" in body and given is None:
+        return {}
+    if given is None:
+        return old
+    if not isinstance(given, dict) or len(cast("Json", given)) > 64:
+        raise fault("labels", "labels must be an object of at most 64 texts.")
+    for key, value in cast("Json", given).items():
+        if value is None:
+            old.pop(key, None)
+        elif isinstance(value, str) and len(key) <= 63 and len(value) <= 63:
+            old[key] = value
+        else:
+            raise fault("labels", "A label's key and value must be texts of at most 63 characters.")
+    return old

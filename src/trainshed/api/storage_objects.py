@@ -1,0 +1,212 @@
+"""b/BUCKET/o: objects listed, told, read, changed, copied, composed and deleted."""
+
+import base64
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from trainshed.api.call import Call, Json, Raw, Reply
+from trainshed.api.storage_answer import JSON, bucket_of, nothing, object_of, told
+from trainshed.core.bucket import PAGE, PLAIN, WHOLE, Draft, ObjectInfo, ObjectQuery, Span, check_object_name
+from trainshed.core.bucket_port import Reading
+from trainshed.service.storage import Source, Storage
+from trainshed.wire.storage import (
+    fault,
+    number,
+    object_headers,
+    overlay,
+    precondition,
+    render_object,
+    render_objects,
+)
+
+AT_ONCE = 1 << 20  # bytes of an answer that is not worth a stream
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+@dataclass(slots=True)
+class StorageObjects:
+    storage: Storage
+
+    async def find(self, call: Call) -> Reply:
+        query = call.query
+        if query.get("matchGlob"):
+            raise fault("matchGlob", "matchGlob is not supported here: list by prefix, and match what comes.")
+        listing = await self.storage.open(bucket_of(call)).find(
+            ObjectQuery(
+                prefix=query.get("prefix", ""),
+                delimiter=query.get("delimiter", ""),
+                start=query.get("startOffset", ""),
+                end=query.get("endOffset", ""),
+                trailing=call.flag("includeTrailingDelimiter"),
+                size=min(number(query, "maxResults") or PAGE, PAGE),
+                after=cursor(query.get("pageToken", "")),
+            )
+        )
+        answer: Json = {"kind": "storage#objects"}
+        if listing.next_after:
+            answer["nextPageToken"] = base64.urlsafe_b64encode(listing.next_after.encode()).decode()
+        if listing.prefixes:
+            answer["prefixes"] = list(listing.prefixes)
+        if not listing.items or call.flag("softDeleted"):
+            return told(call, answer)
+        if query.get("fields"):
+            answer["items"] = [render_object(one, call.base_url) for one in listing.items]
+            return told(call, answer)
+        head = json.dumps(answer, ensure_ascii=False)[:-1]
+        text = f'{head}, "items": {render_objects(listing.items, call.base_url)}}}'
+        return Raw(text.encode("utf-8", "replace"), headers=JSON)
+
+    async def get(self, call: Call) -> Reply:
+        if call.query.get("alt") == "media":
+            return await self.media(call)
+        found = await self.storage.open(bucket_of(call)).get(
+            object_of(call), number(call.query, "generation")
+        )
+        precondition(call.query).check(found)
+        return told(call, render_object(found, call.base_url))
+
+    async def media(self, call: Call) -> Reply:
+        reading = await self.storage.open(bucket_of(call)).read(
+            object_of(call),
+            span(call.headers.get("range", "")),
+            number(call.query, "generation"),
+            precondition(call.query),
+        )
+        return await sent(reading)
+
+    async def head(self, call: Call) -> Reply:
+        """What `get` says, without its body; of an object's bytes none is read."""
+        return await (self.head_media(call) if call.query.get("alt") == "media" else self.get(call))
+
+    async def head_media(self, call: Call) -> Reply:
+        found = await self.storage.open(bucket_of(call)).get(
+            object_of(call), number(call.query, "generation")
+        )
+        precondition(call.query).check(found)
+        first, length = span(call.headers.get("range", "")).within(found.size)
+        return Raw(b"", *_head(found, first, length))
+
+    async def patch(self, call: Call) -> Reply:
+        found = await self.storage.open(bucket_of(call)).change(
+            object_of(call),
+            lambda old: overlay(old, call.body),
+            number(call.query, "generation"),
+            precondition(call.query),
+        )
+        return told(call, render_object(found, call.base_url))
+
+    async def update(self, call: Call) -> Reply:
+        new = overlay(PLAIN, call.body)
+        found = await self.storage.open(bucket_of(call)).change(
+            object_of(call), lambda _: new, number(call.query, "generation"), precondition(call.query)
+        )
+        return told(call, render_object(found, call.base_url))
+
+    async def delete(self, call: Call) -> Reply:
+        generation = number(call.query, "generation")
+        await self.storage.open(bucket_of(call)).delete(object_of(call), generation, precondition(call.query))
+        return nothing()
+
+    async def compose(self, call: Call) -> Reply:
+        bucket = bucket_of(call)
+        given = call.body.get("sourceObjects")
+        if not isinstance(given, list):
+            raise fault("sourceObjects", "sourceObjects must be a list of objects.")
+        sources = [_source(bucket, one) for one in cast("list[object]", given)]
+        about = call.body.get("destination")
+        about = cast("Json", about) if isinstance(about, dict) else {}
+        draft = Draft(
+            name=object_of(call), attributes=overlay(PLAIN, about), precondition=precondition(call.query)
+        )
+        return told(call, render_object(await self.storage.compose(bucket, draft, sources), call.base_url))
+
+    async def copy(self, call: Call) -> Reply:
+        return told(call, await self._copied(call))
+
+    async def rewrite(self, call: Call) -> Reply:
+        made = await self._copied(call)
+        size = made["size"]
+        answer = {
+            "kind": "storage#rewriteResponse",
+            "totalBytesRewritten": size,
+            "objectSize": size,
+            "done": True,
+            "resource": made,
+        }
+        return told(call, answer)
+
+    async def move(self, call: Call) -> Reply:
+        """A copy, then the original is deleted, unless it has become another one meanwhile."""
+        source = await self.storage.open(bucket_of(call)).get(object_of(call))
+        made = await self._copied(call, source.generation)
+        await self.storage.open(bucket_of(call)).delete(source.name, source.generation)
+        return told(call, made)
+
+    async def _copied(self, call: Call, generation: int | None = None) -> Json:
+        bucket = bucket_of(call)
+        target = bucket_of(call, "target") if "target" in call.path else bucket
+        draft = Draft(name=object_of(call, "name"), precondition=precondition(call.query))
+        source = Source(
+            bucket=bucket,
+            name=object_of(call),
+            generation=generation or number(call.query, "sourceGeneration"),
+            precondition=precondition(call.query, "ifSource"),
+        )
+        made = await self.storage.copy(target, draft, source, lambda old: overlay(old, call.body))
+        return render_object(made, call.base_url)
+
+
+def _source(bucket: str, given: object) -> Source:
+    told = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    name, wanted = told.get("name"), cast("object", told.get("objectPreconditions") or {})
+    if not isinstance(name, str):
+        raise fault("sourceObjects", "Each of sourceObjects must have a name.")
+    if not isinstance(wanted, dict):
+        raise fault("sourceObjects.objectPreconditions", "objectPreconditions must be an object.")
+    numbers = {
+        key: "" if value is None else str(value)
+        for key, value in (
+            ("generation", told.get("generation")),
+            ("ifGenerationMatch", cast("dict[str, Any]", wanted).get("ifGenerationMatch")),
+        )
+    }
+    return Source(
+        bucket=bucket,
+        name=check_object_name(name),
+        generation=number(numbers, "generation"),
+        precondition=precondition(numbers),
+    )
+
+
+def span(header: str) -> Span:
+    """The piece a Range header asks for; the whole where it asks for several, or for something else."""
+    found = _RANGE.fullmatch(header.replace(" ", ""))
+    if found is None or not (found[1] or found[2]):
+        return WHOLE
+    return Span(first=int(found[1]) if found[1] else None, last=int(found[2]) if found[2] else None)
+
+
+async def sent(reading: Reading) -> Raw:
+    """The bytes with their headers: at once where they are few, so that damage is told instead of begun."""
+    content: bytes | AsyncIterator[bytes] = reading.chunks
+    if reading.length <= AT_ONCE:
+        content = b"".join([chunk async for chunk in reading.chunks])
+    return Raw(content, *_head(reading.info, reading.first, reading.length))
+
+
+def _head(info: ObjectInfo, first: int, length: int) -> tuple[int, dict[str, str]]:
+    """Status and headers of an answer with these bytes of the object."""
+    headers = object_headers(info) | {"content-length": str(length)}
+    if length == info.size:
+        return 200, headers
+    return 206, headers | {"content-range": f"bytes {first}-{first + length - 1}/{info.size}"}
+
+
+def cursor(token: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(token.encode()).decode()
+    except ValueError as error:
+        raise fault("pageToken", "The page token is not one of this server.") from error

@@ -1,0 +1,177 @@
+"""upload/…/o: an object's bytes in one request, with its metadata in front, or in pieces that can be resumed.
+
+A piece says which bytes it brings (`Content-Range: bytes 0-99/*`) and is answered 308 with how many are
+safe; `*/*` only asks. The request that names the last byte, or the total when all is there, gets the object.
+One that says nothing brings the whole. All of it survives both sides.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from trainshed.api.call import Call, Raw, Reply
+from trainshed.api.storage_answer import bucket_of, told
+from trainshed.core.bucket import PLAIN, Draft, Upload, check_object_name
+from trainshed.core.bucket_port import Bucket
+from trainshed.core.errors import Invalid
+from trainshed.service.storage import Storage
+from trainshed.wire.multipart import MOST_HEAD, Related, parse, related
+from trainshed.wire.storage import fault, number, overlay, precondition, render_object, text
+
+# They compare the MD5 in the answer with their own, and delete the object where there is none.
+_WANT_MD5 = ("gcloud", "apitools", "gsutil")
+_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a Content-Range says: the bytes that come, if any, and the size of the whole, if it is known."""
+
+    first: int | None
+    last: int | None
+    total: int | None
+
+    def check(self, draft: Draft) -> None:
+        """Before a byte is taken: bytes once kept cannot be taken back."""
+        if self.total is not None:
+            draft.check_size(self.total)
+        elif self.last is not None and draft.size is not None and self.last >= draft.size:
+            draft.check_size(self.last + 1)
+
+
+@dataclass(slots=True)
+class StorageUploads:
+    storage: Storage
+
+    async def begin(self, call: Call) -> Reply:
+        """POST: by `uploadType`, or a piece of an upload that is under way."""
+        if call.query.get("upload_id"):
+            return await self.resume(call)
+        kind = call.query.get("uploadType", "media")
+        bucket = self.storage.open(bucket_of(call))
+        if kind == "resumable":
+            return await self._begun(call, bucket)
+        if kind == "multipart":
+            found = await related(call.headers.get("content-type", ""), call.chunks)
+        elif kind == "media":
+            found = Related({}, call.headers.get("content-type", ""), call.chunks)
+        else:
+            raise fault("uploadType", f"uploadType must be media, multipart or resumable, not '{kind[:40]}'.")
+        made = await bucket.put(_draft(call, found.told, found.content_type), found.chunks)
+        return told(call, render_object(made, call.base_url))
+
+    async def _begun(self, call: Call, bucket: Bucket) -> Reply:
+        about = parse(await whole(call.chunks, MOST_HEAD))
+        draft = _draft(call, about, call.headers.get("x-upload-content-type", ""))
+        draft = replace(draft, size=number(call.headers, "X-Upload-Content-Length"))
+        upload = await bucket.begin(draft)
+        name = quote(draft.name, safe="")
+        location = (
+            f"{call.base_url}/upload/storage/v1/b/{bucket.name}/o?uploadType=resumable&name={name}"
+            f"&upload_id={upload.id}"
+        )
+        return Raw(headers={"location": location, "x-guploader-uploadid": upload.id})
+
+    async def resume(self, call: Call) -> Reply:
+        """PUT, or POST as gcsfs does: a piece, the last piece, or a question."""
+        bucket, upload = self.storage.open(bucket_of(call)), call.query.get("upload_id", "")
+        piece, found = _piece(call.headers.get("content-range", "")), await bucket.upload(upload)
+        if found.done is not None:
+            return await self._made(call, bucket, found)
+        if piece is None:
+            if (size := number(call.headers, "Content-Length")) is not None:
+                found.draft.check_size(size)
+            found = await bucket.append(upload, 0, _again(bucket, found, call.chunks))
+            return await self._made(call, bucket, found)
+        piece.check(found.draft)
+        if piece.first is not None:
+            found = await bucket.append(upload, piece.first, call.chunks)
+        if found.done is not None or found.received == piece.total:
+            return await self._made(call, bucket, found)
+        if piece.total is not None and found.received > piece.total:
+            raise fault("Content-Range", f"The upload has {found.received} bytes, more than {piece.total}.")
+        safe = {"range": f"bytes=0-{found.received - 1}"} if found.received else {}
+        return Raw(status=308, headers=safe | {"x-guploader-uploadid": upload})
+
+    async def abandon(self, call: Call) -> Reply:
+        await self.storage.open(bucket_of(call)).abandon(call.query.get("upload_id", ""))
+        return Raw(status=499)
+
+    async def _made(self, call: Call, bucket: Bucket, found: Upload) -> Reply:
+        crc32c, md5 = hashes(call.headers.get("x-goog-hash", ""))
+        if found.done is None:
+            found.draft.check_size(found.received)
+        made = found.done or await bucket.finish(found.id, crc32c=crc32c, md5=md5)
+        return told(call, render_object(made, call.base_url))
+
+
+def _draft(call: Call, about: dict[str, object], content_type: str) -> Draft:
+    attributes = overlay(PLAIN, about)
+    if not attributes.content_type:
+        attributes = replace(attributes, content_type=content_type[:4096])
+    crc32c, md5 = hashes(call.headers.get("x-goog-hash", ""))
+    if encoding := call.query.get("contentEncoding", ""):
+        attributes = overlay(attributes, {"contentEncoding": encoding})
+    return Draft(
+        name=check_object_name(call.query.get("name") or text(about, "name")),
+        attributes=attributes,
+        precondition=precondition(call.query),
+        crc32c=text(about, "crc32c") or crc32c,
+        md5=text(about, "md5Hash") or md5 or call.headers.get("content-md5", ""),
+        md5_at_once=any(client in call.user_agent.lower() for client in _WANT_MD5),
+    )
+
+
+def hashes(header: str) -> tuple[str, str]:
+    """CRC32C and MD5 from `x-goog-hash: crc32c=…,md5=…`; empty where not told."""
+    told = dict(one.strip().split("=", 1) for one in header.split(",") if "=" in one)
+    return told.get("crc32c", ""), told.get("md5", "")
+
+
+def _piece(header: str) -> Piece | None:
+    if not header:
+        return None
+    found = _RANGE.fullmatch(header.strip())
+    if found is None:
+        raise fault("Content-Range", f"Content-Range is not understood: '{header[:60]}'.")
+    first, last = (int(found[1]), int(found[2])) if found[1] else (None, None)
+    total = None if found[3] == "*" else int(found[3])
+    if first is not None and last is not None and (first > last or (total is not None and last >= total)):
+        raise fault("Content-Range", f"Content-Range names bytes that cannot be: '{header[:60]}'.")
+    return Piece(first, last, total)
+
+
+async def _again(bucket: Bucket, found: Upload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The whole once more, as long as it begins with the bytes that are kept already."""
+    kept, known, seen = bucket.received(found.id), b"", 0
+    left = found.received  # bytes that are still to be compared
+    async for chunk in chunks:
+        at = 0
+        while left and at < len(chunk):
+            if seen == len(known):
+                known, seen = await anext(kept), 0
+            size = min(len(known) - seen, len(chunk) - at, left)
+            if chunk[at : at + size] != known[seen : seen + size]:
+                raise _other(found)
+            at, seen, left = at + size, seen + size, left - size
+        yield chunk
+    if left:
+        raise _other(found)
+
+
+def _other(found: Upload) -> Invalid:
+    return fault(
+        "Content-Range",
+        f"The upload has {found.received} bytes already, and a request without a Content-Range brings the "
+        "whole from its first byte on; this one does not begin with them. Say which bytes come.",
+    )
+
+
+async def whole(chunks: AsyncIterator[bytes], most: int) -> bytes:
+    data = bytearray()
+    async for chunk in chunks:
+        data += chunk
+        if len(data) > most:
+            raise fault("", f"The request body is larger than {most} bytes.")
+    return bytes(data)

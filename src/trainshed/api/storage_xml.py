@@ -1,0 +1,213 @@
+"""BUCKET/OBJECT: the storage XML API, as far as obstore and uploads in parallel parts need it.
+
+A part is an upload of its own, and its ETag is that upload's id: what has come, and in which order it
+belongs, the client tells at the end. Only addresses that carry a token reach it, since its paths could be
+anything.
+"""
+
+import base64
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from trainshed.api.call import Call, Handler, Method, Raw, Reply
+from trainshed.api.storage_answer import bucket_of, in_storage_words, nothing, object_of
+from trainshed.api.storage_guard import guarded
+from trainshed.api.storage_objects import cursor, sent, span
+from trainshed.api.storage_uploads import hashes, whole
+from trainshed.core.bucket import (
+    ALWAYS,
+    PAGE,
+    PLAIN,
+    Attributes,
+    Draft,
+    NotModified,
+    ObjectInfo,
+    ObjectQuery,
+    Precondition,
+    PreconditionFailed,
+    check_object_name,
+)
+from trainshed.core.errors import TrainshedError
+from trainshed.service.storage import Source, Storage
+from trainshed.wire.storage import etag, fault, number, object_headers
+from trainshed.wire.storage_xml import document, element, parse_parts, render_error, render_listing
+
+MOST_LIST = 4 << 20  # bytes of the XML that names the parts of an upload
+_XML = {"content-type": "application/xml; charset=UTF-8"}
+
+
+@dataclass(slots=True)
+class StorageXml:
+    storage: Storage
+
+    async def find(self, call: Call) -> Reply:
+        query, bucket = call.query, bucket_of(call)
+        token = query.get("continuation-token", "")
+        listing = await self.storage.open(bucket).find(
+            ObjectQuery(
+                prefix=query.get("prefix", ""),
+                delimiter=query.get("delimiter", ""),
+                size=min(number(query, "max-keys") or PAGE, PAGE),
+                after=cursor(token) if token else query.get("start-after", ""),
+            )
+        )
+        more = base64.urlsafe_b64encode(listing.next_after.encode()).decode()
+        return Raw(render_listing(bucket, query.get("prefix", ""), listing, more), headers=_XML)
+
+    async def get(self, call: Call) -> Reply:
+        bucket, generation = self.storage.open(bucket_of(call)), number(call.query, "generation")
+        if "if-match" in call.headers or "if-none-match" in call.headers:
+            found = await bucket.get(object_of(call), generation)
+            _check_tags(call, found)
+            generation = found.generation
+        asked = span(call.headers.get("range", ""))
+        return await sent(await bucket.read(object_of(call), asked, generation, _condition(call)))
+
+    async def head(self, call: Call) -> Reply:
+        found = await self.storage.open(bucket_of(call)).get(
+            object_of(call), number(call.query, "generation")
+        )
+        _condition(call).check(found)
+        _check_tags(call, found)
+        return Raw(headers=object_headers(found) | {"content-length": str(found.size)})
+
+    async def put(self, call: Call) -> Reply:
+        bucket, name = self.storage.open(bucket_of(call)), object_of(call)
+        if main := call.query.get("uploadId"):
+            name = (await bucket.upload(main)).draft.name
+            part = await bucket.begin(Draft(name=name))
+            came = await bucket.append(part.id, 0, call.chunks)
+            Draft(name=name, crc32c=hashes(call.headers.get("x-goog-hash", ""))[0]).check_hashes(
+                came.crc32c, ""
+            )
+            return Raw(headers={"etag": f'"{part.id}"', "x-goog-hash": f"crc32c={came.crc32c}"})
+        if source := call.headers.get("x-goog-copy-source", ""):
+            return await self._copied(call, Draft(name=name, precondition=_condition(call)), source)
+        made = await bucket.put(_draft(call, name), call.chunks)
+        return Raw(headers=_made(made))
+
+    async def _copied(self, call: Call, draft: Draft, source: str) -> Reply:
+        bucket, _, name = unquote(source).lstrip("/").partition("/")
+        found = Source(bucket=bucket, name=check_object_name(name))
+        made = await self.storage.copy(bucket_of(call), draft, found, lambda old: old)
+        told = element("CopyObjectResult", element("ETag", text=f'"{etag(made)}"'))
+        return Raw(document(told), headers=_XML | _made(made))
+
+    async def post(self, call: Call) -> Reply:
+        """Begin an upload in parts, or put them together."""
+        bucket, name = self.storage.open(bucket_of(call)), object_of(call)
+        upload = call.query.get("uploadId", "")
+        if not upload:
+            if "uploads" not in call.query:
+                raise fault("", "POST wants `uploads` or an `uploadId`.")
+            begun = await bucket.begin(_draft(call, name))
+            told = element(
+                "InitiateMultipartUploadResult",
+                element("Bucket", text=bucket.name),
+                element("Key", text=name),
+                element("UploadId", text=begun.id),
+            )
+            return Raw(document(told), headers=_XML)
+        parts, offset = parse_parts(await whole(call.chunks, MOST_LIST)), 0
+        for part in parts:
+            # Asked a second time, it passes over what is there already.
+            size = (await bucket.upload(part)).received
+            await bucket.append(upload, offset, bucket.received(part))
+            offset += size
+        made = await bucket.finish(upload)
+        for part in parts:
+            await bucket.abandon(part)
+        told = element(
+            "CompleteMultipartUploadResult",
+            element("Bucket", text=bucket.name),
+            element("Key", text=made.name),
+            element("ETag", text=f'"{etag(made)}"'),
+        )
+        return Raw(document(told), headers=_XML | _made(made))
+
+    async def delete(self, call: Call) -> Reply:
+        bucket = self.storage.open(bucket_of(call))
+        if upload := call.query.get("uploadId"):
+            await bucket.abandon(upload)
+        else:
+            await bucket.delete(object_of(call), number(call.query, "generation"), _condition(call))
+        return nothing()
+
+
+def xml_methods(storage: Storage) -> tuple[Method, ...]:
+    xml, one = StorageXml(storage), "/{bucket}/{object...}"
+    rows: tuple[tuple[str, str, Handler], ...] = (
+        ("GET", "/{bucket}", xml.find),
+        ("GET", one, xml.get),
+        ("HEAD", one, xml.head),
+        ("PUT", one, xml.put),
+        ("POST", one, xml.post),
+        ("DELETE", one, xml.delete),
+    )
+    return tuple(
+        Method(
+            verb=verb,
+            path=path,
+            handler=in_storage_words(guarded(handler), reads=verb in ("GET", "HEAD"), render=_refused),
+            streams=True,
+            storage=True,
+            keyed=True,
+        )
+        for verb, path, handler in rows
+    )
+
+
+def _refused(error: TrainshedError, reads: bool) -> Raw:
+    code, body = render_error(error, reads=reads)
+    return Raw(b"" if code == 304 else body, code, _XML)
+
+
+def _condition(call: Call) -> Precondition:
+    headers = call.headers
+    if "x-goog-if-generation-match" not in headers and "x-goog-if-metageneration-match" not in headers:
+        return ALWAYS
+    return Precondition(
+        generation=number(headers, "x-goog-if-generation-match"),
+        metageneration=number(headers, "x-goog-if-metageneration-match"),
+    )
+
+
+def _check_tags(call: Call, found: ObjectInfo) -> None:
+    wanted, known = call.headers.get("if-match", ""), call.headers.get("if-none-match", "")
+    if wanted and not _names(wanted, found):
+        raise PreconditionFailed("The object has another ETag.")
+    if known and _names(known, found):
+        raise NotModified("The object still has the ETag.")
+
+
+def _names(tags: str, found: ObjectInfo) -> bool:
+    return any(tag.strip().strip('"') in ("*", etag(found)) for tag in tags.split(","))
+
+
+def _draft(call: Call, name: str) -> Draft:
+    headers = call.headers
+    attributes = Attributes(
+        content_type=headers.get("content-type", ""),
+        content_encoding=headers.get("content-encoding", ""),
+        content_disposition=headers.get("content-disposition", ""),
+        content_language=headers.get("content-language", ""),
+        cache_control=headers.get("cache-control", ""),
+        storage_class=headers.get("x-goog-storage-class", "") or PLAIN.storage_class,
+    )
+    own = {
+        key.removeprefix("x-goog-meta-"): value
+        for key, value in headers.items()
+        if key.startswith("x-goog-meta-")
+    }
+    crc32c, md5 = hashes(headers.get("x-goog-hash", ""))
+    return Draft(
+        name=name,
+        attributes=replace(attributes, metadata=own),
+        precondition=_condition(call),
+        crc32c=crc32c,
+        md5=md5 or headers.get("content-md5", ""),
+    )
+
+
+def _made(info: ObjectInfo) -> dict[str, str]:
+    return {"etag": f'"{etag(info)}"', "x-goog-generation": str(info.generation)}

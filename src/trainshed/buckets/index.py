@@ -1,0 +1,350 @@
+"""The index: what every object is, which file holds its bytes, and which uploads are under way. One SQLite
+file.
+
+The only place of this package that knows SQL. All writes are made by one thread (ledger.py) with the
+connection it owns; readers have connections of their own and see the last commit. An object's `file` is its
+file's name while it is held, and `place` the path below its bucket's folder it is then renamed to, NULL
+where it stays held.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, Draft, ObjectInfo, Precondition, Upload
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS buckets(name TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS objects(
+  bucket TEXT NOT NULL, name BLOB NOT NULL, generation INTEGER NOT NULL, metageneration INTEGER NOT NULL,
+  size INTEGER NOT NULL, crc32c TEXT NOT NULL, md5 TEXT NOT NULL,
+  created INTEGER NOT NULL, updated INTEGER NOT NULL,
+  attributes TEXT NOT NULL, components INTEGER NOT NULL, file TEXT NOT NULL, place TEXT,
+  PRIMARY KEY(bucket, name)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS objects_file ON objects(file);
+CREATE INDEX IF NOT EXISTS objects_late ON objects(file) WHERE md5='';
+CREATE TABLE IF NOT EXISTS sums(file TEXT PRIMARY KEY, crcs BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS uploads(
+  id TEXT PRIMARY KEY, bucket TEXT NOT NULL, draft TEXT NOT NULL,
+  received INTEGER NOT NULL, begun INTEGER NOT NULL, done TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS drops(
+  bucket TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY(bucket, place)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS last(generation INTEGER NOT NULL);
+"""
+_TOLD = (
+    "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
+)
+_COLUMNS = f"{_TOLD}, file, place"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An object and where its bytes are."""
+
+    info: ObjectInfo
+    file: str
+    place: str | None
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection in which nothing begins or ends a transaction by itself."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")
+    db.execute("PRAGMA cache_size=-8192")
+    return db
+
+
+def make(db: sqlite3.Connection) -> None:
+    db.executescript(_SCHEMA)
+    if db.execute("SELECT 1 FROM last").fetchone() is None:
+        db.execute("INSERT INTO last VALUES(0)")
+
+
+# ---- times and values as columns
+
+
+def micros(at: datetime) -> int:
+    since = at - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def moment(us: int) -> datetime:
+    return datetime.fromtimestamp(us / 1e6, UTC)  # a float is exact to a quarter of a microsecond here
+
+
+@lru_cache(4096)  # thousands of objects say the same: a list is twice as fast
+def _attributes(text: str) -> Attributes:
+    return Attributes(**json.loads(text)) if text else PLAIN
+
+
+def _written(attributes: Attributes) -> str:
+    """Only what differs from the plain: most objects say nothing but their type."""
+    told = {
+        key: dict(value) if key == "metadata" else value
+        for key in Attributes.__dataclass_fields__
+        if (value := getattr(attributes, key)) != getattr(PLAIN, key)
+    }
+    # Escaped: JSON may bring letters that no text of SQLite's can hold.
+    return json.dumps(told) if told else ""
+
+
+def _kept(row: tuple[Any, ...]) -> Kept:
+    return Kept(_info(row), row[11], row[12])
+
+
+def _info(row: tuple[Any, ...]) -> ObjectInfo:
+    """As ObjectInfo(...) would make it, in a third of the time: a list makes thousands. Its `__init__` sets
+    each field through the check that makes it frozen; the slots themselves have none.
+    """
+    created_at = moment(row[7])
+    made = _new(ObjectInfo)
+    _set_bucket(made, row[0])
+    _set_name(made, row[1].decode())
+    _set_generation(made, row[2])
+    _set_metageneration(made, row[3])
+    _set_size(made, row[4])
+    _set_crc32c(made, row[5])
+    _set_md5(made, row[6])
+    _set_created_at(made, created_at)
+    _set_updated_at(made, created_at if row[8] == row[7] else moment(row[8]))
+    _set_attributes(made, _attributes(row[9]))
+    _set_components(made, row[10])
+    return made
+
+
+_new = object.__new__
+(
+    _set_bucket,
+    _set_name,
+    _set_generation,
+    _set_metageneration,
+    _set_size,
+    _set_crc32c,
+    _set_md5,
+    _set_created_at,
+    _set_updated_at,
+    _set_attributes,
+    _set_components,
+) = (getattr(ObjectInfo, field).__set__ for field in ObjectInfo.__dataclass_fields__)
+
+
+def _row(kept: Kept) -> tuple[Any, ...]:
+    info = kept.info
+    return (
+        info.bucket,
+        info.name.encode(),
+        info.generation,
+        info.metageneration,
+        info.size,
+        info.crc32c,
+        info.md5,
+        micros(info.created_at),
+        micros(info.updated_at),
+        _written(info.attributes),
+        info.components,
+        kept.file,
+        kept.place,
+    )
+
+
+# ---- buckets
+
+
+def bucket(db: sqlite3.Connection, name: str) -> BucketInfo | None:
+    row = db.execute("SELECT told FROM buckets WHERE name=?", (name,)).fetchone()
+    return _bucket(row[0]) if row else None
+
+
+def has_bucket(db: sqlite3.Connection, name: str) -> bool:
+    return db.execute("SELECT 1 FROM buckets WHERE name=?", (name,)).fetchone() is not None
+
+
+def buckets(db: sqlite3.Connection) -> tuple[BucketInfo, ...]:
+    return tuple(_bucket(row[0]) for row in db.execute("SELECT told FROM buckets ORDER BY name"))
+
+
+def keep_bucket(db: sqlite3.Connection, info: BucketInfo) -> None:
+    times = {"created_at": micros(info.created_at), "updated_at": micros(info.updated_at)}
+    fields = {key: getattr(info, key) for key in BucketInfo.__dataclass_fields__}
+    told = json.dumps(fields | times | {"labels": dict(info.labels)})
+    db.execute("INSERT OR REPLACE INTO buckets VALUES(?,?)", (info.name, told))
+
+
+def forget_bucket(db: sqlite3.Connection, name: str) -> None:
+    db.execute("DELETE FROM buckets WHERE name=?", (name,))
+    db.execute("DELETE FROM uploads WHERE bucket=?", (name,))
+
+
+def _bucket(text: str) -> BucketInfo:
+    told = json.loads(text)
+    told |= {key: moment(told[key]) for key in ("created_at", "updated_at")}
+    return BucketInfo(**told)
+
+
+# ---- objects
+
+
+def get(db: sqlite3.Connection, bucket: str, name: str) -> Kept | None:
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM objects WHERE bucket=? AND name=?", (bucket, name.encode())
+    ).fetchone()
+    return _kept(row) if row else None
+
+
+def walk(
+    db: sqlite3.Connection, bucket: str, first: bytes, end: bytes | None, limit: int
+) -> Iterator[ObjectInfo]:
+    """Objects from the first name on, up to the end, in order."""
+    rows = db.execute(
+        f"SELECT {_TOLD} FROM objects WHERE bucket=? AND name>=? AND (? IS NULL OR name<?) "
+        "ORDER BY name LIMIT ?",
+        (bucket, first, end, end, limit),
+    )
+    return map(_info, rows)
+
+
+def files(
+    db: sqlite3.Connection, bucket: str, first: bytes = b"", end: bytes | None = None
+) -> Iterator[tuple[bytes, str, str | None]]:
+    """Name, file and place of the objects from the first name on, up to the end, in order."""
+    return db.execute(
+        "SELECT name, file, place FROM objects WHERE bucket=? AND name>=? AND (? IS NULL OR name<?) "
+        "ORDER BY name",
+        (bucket, first, end, end),
+    )
+
+
+def count(db: sqlite3.Connection, bucket: str, most: int) -> int:
+    """How many objects there are; no further than `most`."""
+    query = "SELECT COUNT(*) FROM (SELECT 1 FROM objects WHERE bucket=? LIMIT ?)"
+    return db.execute(query, (bucket, most)).fetchone()[0]
+
+
+def first_name(db: sqlite3.Connection, bucket: str, first: bytes = b"") -> bytes | None:
+    row = db.execute(
+        "SELECT name FROM objects WHERE bucket=? AND name>=? ORDER BY name LIMIT 1", (bucket, first)
+    ).fetchone()
+    return row[0] if row else None
+
+
+def keep(db: sqlite3.Connection, kept: Kept, sums: bytes) -> None:
+    db.execute(f"INSERT OR REPLACE INTO objects({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", _row(kept))
+    if sums:
+        db.execute("INSERT OR REPLACE INTO sums VALUES(?,?)", (kept.file, sums))
+
+
+def forget(db: sqlite3.Connection, kept: Kept) -> None:
+    db.execute("DELETE FROM objects WHERE bucket=? AND name=?", (kept.info.bucket, kept.info.name.encode()))
+    db.execute("DELETE FROM sums WHERE file=?", (kept.file,))
+
+
+def sums(db: sqlite3.Connection, file: str) -> bytes:
+    row = db.execute("SELECT crcs FROM sums WHERE file=?", (file,)).fetchone()
+    return row[0] if row else b""
+
+
+def by_file(db: sqlite3.Connection, file: str) -> Kept | None:
+    row = db.execute(f"SELECT {_COLUMNS} FROM objects WHERE file=?", (file,)).fetchone()
+    return _kept(row) if row else None
+
+
+def set_md5(db: sqlite3.Connection, file: str, md5: str) -> None:
+    db.execute("UPDATE objects SET md5=? WHERE file=? AND md5=''", (md5, file))
+
+
+def without_md5(db: sqlite3.Connection) -> list[Kept]:
+    return [_kept(row) for row in db.execute(f"SELECT {_COLUMNS} FROM objects WHERE md5=''")]
+
+
+def is_placed(db: sqlite3.Connection, bucket: str, name: str) -> bool:
+    row = db.execute(
+        "SELECT place FROM objects WHERE bucket=? AND name=?", (bucket, name.encode())
+    ).fetchone()
+    return row is not None and row[0] is not None
+
+
+def next_generation(db: sqlite3.Connection, now: datetime) -> int:
+    """Never twice, and never lower than one before, whatever the clock does."""
+    generation = max(micros(now), db.execute("SELECT generation FROM last").fetchone()[0] + 1)
+    db.execute("UPDATE last SET generation=?", (generation,))
+    return generation
+
+
+# ---- files that are to go once a deletion is for good
+
+
+def drop(db: sqlite3.Connection, bucket: str, place: str) -> None:
+    db.execute("INSERT OR REPLACE INTO drops VALUES(?,?)", (bucket, place))
+
+
+def undrop(db: sqlite3.Connection, bucket: str, place: str) -> None:
+    db.execute("DELETE FROM drops WHERE bucket=? AND place=?", (bucket, place))
+
+
+def drops(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    return db.execute("SELECT bucket, place FROM drops").fetchall()
+
+
+# ---- uploads in pieces
+
+
+def keep_upload(db: sqlite3.Connection, bucket: str, upload: Upload, begun: datetime) -> None:
+    draft, condition = upload.draft, upload.draft.precondition
+    told = {
+        "name": draft.name,
+        "attributes": _written(draft.attributes),
+        "precondition": {key: getattr(condition, key) for key in Precondition.__dataclass_fields__},
+        "crc32c": draft.crc32c,
+        "md5": draft.md5,
+        "size": draft.size,
+        "md5_at_once": draft.md5_at_once,
+    }
+    db.execute(
+        "INSERT INTO uploads VALUES(?,?,?,?,?,NULL)",
+        (upload.id, bucket, json.dumps(told), upload.received, micros(begun)),
+    )
+
+
+def upload(db: sqlite3.Connection, bucket: str, identity: str) -> Upload | None:
+    row = db.execute(
+        "SELECT draft, received, done FROM uploads WHERE id=? AND bucket=?", (identity, bucket)
+    ).fetchone()
+    if row is None:
+        return None
+    told = json.loads(row[0])
+    told["attributes"] = _attributes(told["attributes"])
+    told["precondition"] = Precondition(**told["precondition"])
+    done = None
+    if row[2]:
+        columns = json.loads(row[2])
+        done = _kept((columns[0], columns[1].encode(), *columns[2:])).info
+    return Upload(id=identity, draft=Draft(**told), received=row[1], done=done)
+
+
+def advance_upload(db: sqlite3.Connection, identity: str, received: int) -> None:
+    db.execute("UPDATE uploads SET received=? WHERE id=?", (received, identity))
+
+
+def end_upload(db: sqlite3.Connection, identity: str, kept: Kept) -> None:
+    row = _row(kept)
+    told = json.dumps([row[0], kept.info.name, *row[2:]])
+    db.execute("UPDATE uploads SET done=? WHERE id=?", (told, identity))
+
+
+def forget_upload(db: sqlite3.Connection, identity: str) -> None:
+    db.execute("DELETE FROM uploads WHERE id=?", (identity,))
+
+
+def forget_uploads(db: sqlite3.Connection, before: datetime) -> None:
+    db.execute("DELETE FROM uploads WHERE begun<?", (micros(before),))
+
+
+def has_upload(db: sqlite3.Connection, identity: str) -> bool:
+    return db.execute("SELECT 1 FROM uploads WHERE id=? AND done IS NULL", (identity,)).fetchone() is not None

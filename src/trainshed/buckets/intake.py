@@ -1,0 +1,105 @@
+"""Bytes on their way in: written to a held file and summed in threads, a few MiB at a time.
+
+While one batch is written and summed the next is received, and never more than these two are in memory.
+Nothing is known to anybody else before `sync` has returned and the index speaks of the file.
+"""
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Executor
+
+from trainshed.buckets.sums import Sums
+from trainshed.buckets.trouble import translated
+
+BATCH = 2 << 20
+MARK = 64 << 20  # bytes after which an upload in pieces is made safe, also within one piece
+
+_NOT_KEPT = "The object cannot be kept"
+
+
+class Intake:
+    """One file being written. Its own lock, because a cancelled caller does not stop a thread."""
+
+    def __init__(self, path: str, sums: Sums, executor: Executor) -> None:
+        self._path = path
+        self.sums = sums
+        self._executor = executor
+        self._lock = threading.Lock()
+        self._file = -1
+        self._is_closed = False
+
+    async def take(
+        self, chunks: AsyncIterator[bytes], mark: Callable[[int], Awaitable[None]] | None = None
+    ) -> None:
+        """All chunks, on the disk. Where they break off, those that came are on the disk too."""
+        loop, running = asyncio.get_running_loop(), None
+        some: list[bytes] = []
+        size, marked = 0, self.sums.size
+        try:
+            async for chunk in chunks:
+                some.append(chunk)
+                size += len(chunk)
+                if size < BATCH:
+                    continue
+                if running is not None:
+                    await running
+                if mark is not None and self.sums.size - marked >= MARK:
+                    await loop.run_in_executor(self._executor, self._sync)
+                    marked = self.sums.size
+                    await mark(marked)
+                running = asyncio.gather(
+                    loop.run_in_executor(self._executor, self._write, some),
+                    loop.run_in_executor(self._executor, self.sums.feed_md5, some),
+                )
+                some, size = [], 0
+        finally:
+            # Also when the stream breaks off: an upload in pieces keeps what came.
+            if running is not None:
+                await asyncio.shield(running)
+            await asyncio.shield(loop.run_in_executor(self._executor, self._end, some))
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+
+    def _end(self, some: list[bytes]) -> None:
+        self._write(some)
+        self.sums.feed_md5(some)
+        self._sync()
+        self.close()
+
+    def _write(self, some: list[bytes]) -> None:
+        with self._lock, translated(_NOT_KEPT):
+            if self._is_closed:
+                return
+            if self._file < 0:
+                # What lies behind the known end was never acknowledged.
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o400)
+                os.ftruncate(self._file, self.sums.size)
+                os.lseek(self._file, self.sums.size, os.SEEK_SET)
+            for chunk in some:
+                left = memoryview(chunk)
+                while left:
+                    left = left[os.write(self._file, left) :]
+        self.sums.feed(some)
+
+    def _sync(self) -> None:
+        with self._lock, translated(_NOT_KEPT):
+            if self._file >= 0:
+                os.fsync(self._file)
+
+
+def summed(path: str, size: int, *, with_md5: bool) -> Sums:
+    """The sums of a file's first bytes: of an upload begun by an earlier process."""
+    sums = Sums(with_md5=with_md5)
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        while sums.size < size and (chunk := file.read(min(BATCH, size - sums.size))):
+            sums.feed((chunk,))
+            sums.feed_md5((chunk,))
+    return sums

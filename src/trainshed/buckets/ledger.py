@@ -1,0 +1,220 @@
+"""The one writer: takes changes from everywhere, commits them in groups, then does what they imply on the
+disk.
+
+A change is a function that looks at the index, raises where it must not be, writes, and returns its result
+with the effects that follow: a file renamed to its place, a file removed. Effects come after the commit and
+in order; should the process die between the two, `mend` does them at the next start. A change that raises
+must not have written.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from trainshed.buckets import index
+from trainshed.buckets.index import Kept
+from trainshed.buckets.places import parents
+from trainshed.buckets.trouble import told
+from trainshed.core.errors import TrainshedError, Unavailable
+
+log = logging.getLogger(__name__)
+
+MOST = 256  # changes of one commit
+_ENDED = "The buckets take no changes any more; try again when the server was started anew."
+_T = TypeVar("_T")
+
+Effect = Callable[[], None]
+Change = Callable[[sqlite3.Connection], tuple[Any, tuple[Effect, ...]]]
+
+
+@dataclass(slots=True)
+class _Asked:
+    change: Change
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[Any]
+
+
+class Ledger:
+    """`held` is the folder of files without a place; `root` the one above the buckets' folders."""
+
+    def __init__(self, path: Path, held: Path, root: Path) -> None:
+        self._path = path
+        self._held = held
+        self._root = root
+        self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._gone: list[tuple[str, str]] = []  # places whose files are removed: no drop need be remembered
+
+    def start(self) -> None:
+        """Finish what an earlier process could not, then take changes."""
+        db = index.connect(self._path)
+        self._thread = threading.Thread(target=self._run, args=(db,), name="buckets-ledger", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._asked.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def mend(self, oldest: datetime) -> None:
+        """Do the effects of what was committed before the process died; remove what belongs to nothing."""
+        db = index.connect(self._path)
+        try:
+            index.make(db)
+            index.forget_uploads(db, oldest)
+            for bucket, place in index.drops(db):
+                self.discard(bucket, place)
+            for file in os.listdir(self._held):
+                if (kept := index.by_file(db, file)) is not None:
+                    self.settle(kept)
+                elif not index.has_upload(db, file):
+                    self.let_go(file)
+        finally:
+            db.close()
+
+    async def write(self, change: Callable[[sqlite3.Connection], tuple[_T, tuple[Effect, ...]]]) -> _T:
+        """The change's result, once it is on the disk for good."""
+        if self._thread is None:
+            raise Unavailable(_ENDED)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[_T] = loop.create_future()
+        self._asked.put(_Asked(change, loop, answer))
+        return await answer
+
+    # ---- effects
+
+    def settle(self, kept: Kept) -> None:
+        """Give a held file the place that the index says it has."""
+        if kept.place is None:
+            return
+        held, place = self.held(kept.file), self.placed(kept.info.bucket, kept.place)
+        try:
+            os.rename(held, place)
+        except FileNotFoundError:
+            try:
+                os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+                os.rename(held, place)
+            except OSError as error:
+                self._left(kept, error)
+        except OSError as error:
+            self._left(kept, error)
+
+    def _left(self, kept: Kept, error: OSError) -> None:
+        # It can be read where it is held, and the next start tries again.
+        log.warning("gs://%s/%s stays without its place: %s", kept.info.bucket, kept.info.name, error)
+
+    def discard(self, bucket: str, place: str) -> None:
+        """Remove a file from its place, and the folders that become empty by it."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.placed(bucket, place))
+        for parent in parents(place):
+            try:
+                os.rmdir(self.placed(bucket, parent))
+            except OSError:
+                break
+        self._gone.append((bucket, place))
+
+    def let_go(self, file: str) -> None:
+        """Remove a held file."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.held(file))
+
+    def held(self, file: str) -> str:
+        return os.path.join(self._held, file)
+
+    def placed(self, bucket: str, place: str) -> str:
+        return os.path.join(self._root, bucket, place)
+
+    # ---- the thread
+
+    def _run(self, db: sqlite3.Connection) -> None:
+        folder = os.open(self._held, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            while (first := self._asked.get()) is not None:
+                batch, ends = [first], False
+                while len(batch) < MOST and not ends:
+                    try:
+                        more = self._asked.get_nowait()
+                    except queue.Empty:
+                        break
+                    if more is None:
+                        ends = True
+                    else:
+                        batch.append(more)
+                try:
+                    self._commit(db, folder, batch)
+                except BaseException:
+                    # A fault of ours. Nobody may wait for an answer that will never come.
+                    self._thread = None
+                    _answer([(asked, None, Unavailable(_ENDED)) for asked in [*batch, *self._left_over()]])
+                    raise
+                if ends:
+                    return
+        finally:
+            os.close(folder)
+            db.close()
+
+    def _left_over(self) -> list[_Asked]:
+        left: list[_Asked] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                if (asked := self._asked.get_nowait()) is not None:
+                    left.append(asked)
+        return left
+
+    def _commit(self, db: sqlite3.Connection, folder: int, batch: list[_Asked]) -> None:
+        results: list[tuple[_Asked, Any, BaseException | None]] = []
+        effects: list[Effect] = []
+        try:
+            os.fsync(folder)  # the names of the files the index is about to speak of
+            db.execute("BEGIN IMMEDIATE")
+            for bucket, place in self._gone:
+                index.undrop(db, bucket, place)
+            for asked in batch:
+                try:
+                    result, implied = asked.change(db)
+                except TrainshedError as error:
+                    results.append((asked, None, error))
+                else:
+                    results.append((asked, result, None))
+                    effects.extend(implied)
+            db.execute("COMMIT")
+            self._gone.clear()
+        except (sqlite3.Error, OSError) as error:
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            log.warning("The buckets' index cannot be written: %s", error)
+            results = [(asked, None, told("The buckets cannot be written to", error)) for asked in batch]
+            effects = []
+        for effect in effects:
+            effect()
+        _answer(results)
+
+
+def _answer(results: list[tuple[_Asked, Any, BaseException | None]]) -> None:
+    """To each loop once, however many wait there."""
+    loops = {id(asked.loop): asked.loop for asked, _, _ in results}
+    for loop in loops.values():
+        own = [entry for entry in results if entry[0].loop is loop]
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+            loop.call_soon_threadsafe(_resolve, own)
+
+
+def _resolve(results: list[tuple[_Asked, Any, BaseException | None]]) -> None:
+    for asked, result, error in results:
+        if asked.answer.done():
+            continue  # whoever asked has gone
+        if error is None:
+            asked.answer.set_result(result)
+        else:
+            asked.answer.set_exception(error)

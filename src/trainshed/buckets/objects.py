@@ -1,0 +1,252 @@
+"""One bucket on the disk: implements `core.bucket_port.Bucket`.
+
+A put is: bytes to a held file, synced; one row of the index, committed together with others; the file
+renamed to its place. The commit alone decides: before it the old object stands, after it the new one does,
+wherever its file is.
+"""
+
+import errno
+import os
+import secrets
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+
+from trainshed.buckets import index
+from trainshed.buckets.disk import Disk, no_bucket
+from trainshed.buckets.index import Kept
+from trainshed.buckets.intake import Intake
+from trainshed.buckets.ledger import Effect
+from trainshed.buckets.listing import find
+from trainshed.buckets.outlet import Outlet
+from trainshed.buckets.places import place_of
+from trainshed.buckets.sums import Sums
+from trainshed.buckets.trouble import translated
+from trainshed.core.bucket import (
+    ALWAYS,
+    WHOLE,
+    Attributes,
+    Draft,
+    Listing,
+    ObjectInfo,
+    ObjectQuery,
+    Precondition,
+    Span,
+    check_object_name,
+)
+from trainshed.core.bucket_port import Abilities, Reading
+from trainshed.core.errors import TrainshedError
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of an object that is to be: the held file, and what they sum up to."""
+
+    file: str
+    size: int
+    crc32c: str
+    md5: str
+    blocks: bytes
+
+    @classmethod
+    def of(cls, file: str, sums: Sums) -> "Content":
+        return cls(file, sums.size, sums.crc32c, sums.md5, sums.blocks)
+
+
+class DiskObjects:
+    """The objects; uploads in pieces come on top (uploads.py)."""
+
+    abilities = Abilities()
+
+    def __init__(self, name: str, disk: Disk) -> None:
+        self.name = name
+        self._disk = disk
+
+    async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
+        return await self._disk.look(lambda db: self._found(db, name, generation).info)
+
+    async def find(self, query: ObjectQuery) -> Listing:
+        def look(db: sqlite3.Connection) -> Listing:
+            listing = find(db, self.name, query)
+            if not listing.items and not index.has_bucket(db, self.name):
+                raise no_bucket(self.name)
+            return listing
+
+        return await self._disk.look(look)
+
+    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+        check_object_name(draft.name)
+        file = secrets.token_hex(12)
+        sums = Sums(with_md5=draft.wants_md5)
+        intake = Intake(self._disk.ledger.held(file), sums, self._disk.executor)
+        is_kept = False
+        try:
+            await intake.take(chunks)
+            draft.check_hashes(intake.sums.crc32c, intake.sums.md5)
+            kept = await self.keep(draft, Content.of(file, intake.sums))
+            is_kept = True
+            return kept.info
+        finally:
+            intake.close()
+            if not is_kept:
+                await self._disk.run(self._let_go_unless_kept, file)
+
+    async def copy(self, draft: Draft, source: ObjectInfo) -> ObjectInfo:
+        check_object_name(draft.name)
+        file = secrets.token_hex(12)
+
+        def share() -> Content:
+            with translated("The object cannot be copied"):
+                kept, opened, sums = self._disk.opened(source.bucket, source.name, source.generation)
+                try:
+                    _share(opened, self._disk.ledger.held(file))
+                finally:
+                    os.close(opened)
+            info = kept.info
+            return Content(file, info.size, info.crc32c, info.md5, sums)
+
+        try:
+            return (await self.keep(draft, await self._disk.run(share))).info
+        except TrainshedError:
+            await self._disk.run(self._disk.ledger.let_go, file)
+            raise
+
+    async def read(
+        self,
+        name: str,
+        span: Span = WHOLE,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+    ) -> Reading:
+        def begin() -> tuple[ObjectInfo, Outlet, tuple[int, int, bytes]]:
+            kept, file, sums = self._disk.opened(self.name, name, generation, precondition)
+            outlet = Outlet(file, kept.info, sums)
+            return kept.info, outlet, outlet.open(span)
+
+        info, outlet, (first, length, block) = await self._disk.run(begin)
+        return Reading(info, first, length, outlet.stream(first, length, block, self._disk.executor))
+
+    async def change(
+        self,
+        name: str,
+        to: Callable[[Attributes], Attributes],
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+    ) -> ObjectInfo:
+        def change(db: sqlite3.Connection) -> tuple[ObjectInfo, tuple[Effect, ...]]:
+            old = self._found(db, name, generation)
+            precondition.check(old.info)
+            info = replace(
+                old.info,
+                attributes=to(old.info.attributes),
+                metageneration=old.info.metageneration + 1,
+                updated_at=self._disk.clock.now(),
+            )
+            index.keep(db, Kept(info, old.file, old.place), b"")
+            return info, ()
+
+        return await self._disk.ledger.write(change)
+
+    async def delete(
+        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+    ) -> None:
+        def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:
+            old = self._found(db, name, generation)
+            precondition.check(old.info)
+            index.forget(db, old)
+            return None, self._dropped(db, old)
+
+        await self._disk.ledger.write(change)
+
+    async def keep(self, draft: Draft, content: Content, upload: str = "") -> Kept:
+        """Make the held file the object, for good; with the end of the upload it came by."""
+
+        def change(db: sqlite3.Connection) -> tuple[Kept, tuple[Effect, ...]]:
+            if not index.has_bucket(db, self.name):
+                raise no_bucket(self.name)
+            old = index.get(db, self.name, draft.name)
+            draft.precondition.check(old.info if old else None)
+            now = self._disk.clock.now()
+            generation = index.next_generation(db, now)
+            info = ObjectInfo(
+                bucket=self.name,
+                name=draft.name,
+                generation=generation,
+                metageneration=1,
+                size=content.size,
+                crc32c=content.crc32c,
+                md5=content.md5,
+                created_at=now,
+                updated_at=now,
+                attributes=draft.attributes,
+                components=draft.components,
+            )
+            kept = Kept(info, content.file, self._place(db, draft.name, old))
+            effects: tuple[Effect, ...] = ()
+            if old is not None:
+                index.forget(db, old)
+                effects = self._dropped(db, old, replaced_at=kept.place)
+            if kept.place is not None:
+                index.undrop(db, self.name, kept.place)
+            index.keep(db, kept, content.blocks)
+            if upload:
+                index.end_upload(db, upload, kept)
+            return kept, (*effects, lambda: self._disk.ledger.settle(kept))
+
+        kept = await self._disk.ledger.write(change)
+        if not kept.info.md5:
+            self._disk.late.add(kept)
+        return kept
+
+    def _found(self, db: sqlite3.Connection, name: str, generation: int | None) -> Kept:
+        return self._disk.found(db, self.name, name, generation)
+
+    def _dropped(
+        self, db: sqlite3.Connection, old: Kept, replaced_at: str | None = None
+    ) -> tuple[Effect, ...]:
+        """What becomes of the files of an object that is no more."""
+        ledger, effects = self._disk.ledger, [lambda: self._disk.ledger.let_go(old.file)]
+        if (place := old.place) is not None and place != replaced_at:
+            index.drop(db, self.name, place)
+            effects.append(lambda: ledger.discard(self.name, place))
+        return tuple(effects)
+
+    def _place(self, db: sqlite3.Connection, name: str, old: Kept | None) -> str | None:
+        """Where a person would look for it, if nothing else is or must be there."""
+        if old is not None and old.place is not None:
+            return old.place
+        place = place_of(name)
+        if place is None:
+            return None
+        above = name
+        while "/" in above:
+            above = above.rpartition("/")[0]
+            if above and index.is_placed(db, self.name, above):
+                return None  # a file is where a folder would have to be
+        path = self._disk.ledger.placed(self.name, place)
+        try:
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            return None if os.path.isdir(path) else place
+        except OSError:
+            return None
+
+    def _let_go_unless_kept(self, file: str) -> None:
+        """A caller that went away may have left a change behind that was made all the same."""
+        if self._disk.by_file(file) is None:
+            self._disk.ledger.let_go(file)
+
+
+def _share(opened: int, path: str) -> None:
+    """The same bytes under another name, or a copy where the file system will have no more names for them."""
+    try:
+        # Given a folder, the system's call that follows this link to the open file is used.
+        os.link(f"/proc/self/fd/{opened}", path, src_dir_fd=opened, follow_symlinks=True)
+        return
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+    with open(opened, "rb", closefd=False) as source, open(path, "xb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+        target.flush()
+        os.fsync(target.fileno())

@@ -1,0 +1,74 @@
+"""Bytes on their way out: read block by block, each compared with its checksum before any of it is given
+away.
+
+The file is open from the first moment, so the object is read whole even if it is replaced or deleted
+meanwhile.
+"""
+
+import asyncio
+import base64
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from concurrent.futures import Executor
+
+from trainshed.buckets.sums import BLOCK, crc_of
+from trainshed.buckets.trouble import translated
+from trainshed.core.bucket import Damaged, ObjectInfo, Span
+
+
+class Outlet:
+    def __init__(self, file: int, info: ObjectInfo, sums: bytes) -> None:
+        self._file = file
+        self._info = info
+        self._sums = sums or base64.b64decode(info.crc32c)
+
+    def __del__(self) -> None:
+        # Here and not in the stream's end: a stream that was never begun has none.
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+
+    def open(self, span: Span) -> tuple[int, int, bytes]:
+        """First byte, length, and the first of the bytes: what is damaged there is told before any answer."""
+        first, length = span.within(self._info.size)
+        with translated("The object cannot be read"):
+            if os.fstat(self._file).st_size != self._info.size:
+                raise self._damaged("has another size than was stored")
+        return first, length, self.block(first // BLOCK)
+
+    async def stream(self, first: int, length: int, block: bytes, executor: Executor) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        number, end = first // BLOCK, first + length
+        while length > 0:
+            start = number * BLOCK
+            number += 1
+            more = number * BLOCK < end
+            ahead = loop.run_in_executor(executor, self.block, number) if more else None
+            piece = (
+                block
+                if first <= start and end >= start + len(block)
+                else block[max(0, first - start) : end - start]
+            )
+            try:
+                yield piece
+            finally:
+                if ahead is not None:
+                    await asyncio.wait((ahead,))
+            if ahead is None:
+                return
+            block = ahead.result()
+
+    def block(self, number: int) -> bytes:
+        if self._info.size == 0:
+            return b""
+        with translated("The object cannot be read"):
+            block = os.pread(self._file, BLOCK, number * BLOCK)
+        if crc_of(block) != self._sums[4 * number : 4 * number + 4]:
+            raise self._damaged("does not have the checksum it was stored with")
+        return block
+
+    def _damaged(self, what: str) -> Damaged:
+        return Damaged(
+            f"gs://{self._info.bucket}/{self._info.name} is damaged on the server's disk: a part of it "
+            f"{what}. Upload it again, or delete it."
+        )

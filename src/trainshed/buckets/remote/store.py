@@ -1,0 +1,73 @@
+"""All remote buckets: implements `core.bucket_port.Buckets` for those of the settings. None is made or
+removed through here: that is between their owner and their store.
+"""
+
+from pathlib import Path
+
+from trainshed.buckets.disk import no_bucket
+from trainshed.buckets.remote.home import Home
+from trainshed.buckets.remote.rows import Kind, Remote
+from trainshed.buckets.remote.uploads import RemoteBucket
+from trainshed.core.bucket import BucketInfo
+from trainshed.core.errors import Conflict
+from trainshed.core.ports import Clock
+
+
+class RemoteBuckets:
+    def __init__(self, remotes: tuple[Remote, ...], spool: Path, clock: Clock) -> None:
+        self._remotes = {remote.name: remote for remote in sorted(remotes, key=lambda one: one.name)}
+        self.spool = spool
+        self._home = Home(str(spool), clock, self.open)
+        self._started_at = clock.now()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._remotes)
+
+    async def start(self) -> None:
+        await self._home.run(self._home.spool.start)
+
+    async def close(self) -> None:
+        await self._home.close()
+
+    async def create(self, info: BucketInfo) -> BucketInfo:
+        raise Conflict(f"Buckets kept elsewhere are those of the settings; {info.name} cannot be made here.")
+
+    async def all(self) -> tuple[BucketInfo, ...]:
+        return tuple(self._told(remote) for remote in self._remotes.values())
+
+    async def get(self, bucket: str) -> BucketInfo:
+        return self._told(self._found(bucket))
+
+    async def relabel(
+        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
+    ) -> BucketInfo:
+        self._found(bucket)
+        raise Conflict(f"The bucket {bucket} is kept elsewhere: it has no labels here.")
+
+    async def remove(self, bucket: str, metageneration: int | None = None) -> None:
+        self._found(bucket)
+        raise Conflict(f"The bucket {bucket} is kept elsewhere: take it out of the settings instead.")
+
+    def open(self, bucket: str) -> RemoteBucket:
+        # One that is not there is told when something is done with it, as everywhere.
+        remote = self._remotes.get(bucket) or Remote(name=bucket, kind=Kind.S3, bucket="")
+        return RemoteBucket(remote, self._home)
+
+    def together(self, one: str, other: str) -> bool:
+        return True
+
+    def _found(self, bucket: str) -> Remote:
+        if (found := self._remotes.get(bucket)) is None:
+            raise no_bucket(bucket)
+        return found
+
+    def _told(self, remote: Remote) -> BucketInfo:
+        return BucketInfo(
+            name=remote.name,
+            project=remote.project,
+            location=(remote.region or "US").upper(),
+            created_at=self._started_at,
+            updated_at=self._started_at,
+            scheme=remote.kind.value,
+        )

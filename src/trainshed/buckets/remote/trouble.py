@@ -1,0 +1,75 @@
+"""What a remote store answers, in the words of the core. Of its own text only S3's code and message are told:
+the rest may hold signed addresses.
+"""
+
+import contextlib
+import re
+from collections.abc import Generator
+
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    NotModifiedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from trainshed.core.bucket import NotModified, PreconditionFailed
+from trainshed.core.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TrainshedError,
+    Unavailable,
+    Violation,
+)
+
+_CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>(?:\s*<Message>([^<]{1,200})</Message>)?")
+_STATUS = re.compile(r"status code: (\d{3})")
+
+
+@contextlib.contextmanager
+def translated(place: str) -> Generator[None]:
+    """`place`: the bucket or object as people write it."""
+    try:
+        yield
+    except (BaseError, OSError, ValueError) as error:
+        raise _told(place, error) from None  # its text may hold more than may be told
+
+
+def _told(place: str, error: Exception) -> TrainshedError:
+    text = str(error)
+    found = _CODE.search(text)
+    reason = f"{found[1]}{': ' + found[2].rstrip('.') if found[2] else ''}" if found else ""
+    code = found[1] if found else ""
+    status = int(match[1]) if (match := _STATUS.search(text)) else 0
+    match error:
+        case FileNotFoundError() if code == "NoSuchBucket":
+            return NotFound(f"The store of {place} has no such bucket.")
+        case FileNotFoundError():
+            return NotFound(f"No such object: {place}")
+        case AlreadyExistsError() | PreconditionError():
+            return PreconditionFailed(f"{place} has changed meanwhile.")
+        case NotModifiedError():
+            return NotModified(f"{place} is still the same.")
+        case PermissionDeniedError() | UnauthenticatedError():
+            return Forbidden(f"The store refused the keys this server has for {place}{_behind(reason)}.")
+        case InvalidPathError() | ValueError():
+            return Conflict(f"{place} holds an object whose name cannot be used from here.")
+        case _ if status in (401, 403):
+            return Forbidden(f"The store refused the keys this server has for {place}{_behind(reason)}.")
+        case _ if 400 <= status < 500 and status not in (408, 429):
+            return Invalid((Violation("", f"The store refused what was asked of {place}{_behind(reason)}."),))
+        case _:
+            return Unavailable(f"The store of {place} cannot be used now{_behind(reason or _brief(text))}.")
+
+
+def _brief(text: str) -> str:
+    return "it cannot be reached" if "error sending request" in text else ""
+
+
+def _behind(reason: str) -> str:
+    return f": {reason}" if reason else ""

@@ -1,0 +1,143 @@
+"""What a SeaweedFS of ours is told: keys made once and kept for nobody else's eyes, ports kept over restarts.
+
+Two identities: the server's own, which may do everything, and that of jobs, which may use the objects of the
+buckets and nothing else. Beside the files it writes nothing and starts nothing.
+"""
+
+import json
+import os
+import secrets
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from trainshed.buckets.trouble import translated
+
+REGION = "us-east-1"
+_PORTS = range(21_000, 22_000)  # below the kernel's own range, also with the 10,000 SeaweedFS adds for itself
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    access: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    own: Pair
+    jobs: Pair
+    inner: str  # what the parts of SeaweedFS sign their own requests with
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    s3: int
+    filer: int
+    volume: int
+    master: int
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.s3}"
+
+
+def keys_of(folder: Path) -> Keys:
+    """Those of the folder; made at the first start."""
+    path = folder / "keys.json"
+    found = _read(path)
+    if not found:
+        pairs: dict[str, Any] = {
+            who: [secrets.token_hex(10).upper(), secrets.token_hex(20)] for who in ("own", "jobs")
+        }
+        found = {**pairs, "inner": secrets.token_hex(32)}
+        write(path, found)
+    return Keys(Pair(*found["own"]), Pair(*found["jobs"]), found["inner"])
+
+
+def ports_of(folder: Path) -> Ports:
+    """Those of last time, so that running programs still find it, unless somebody else has one now."""
+    found = _read(folder / "ports.json")
+    if found and all(_is_free(port) for port in _with_grpc(found.values())):
+        return Ports(**found)
+    free = (port for port in _PORTS if all(_is_free(one) for one in _with_grpc((port,))))
+    ports = Ports(next(free), next(free), next(free), next(free))
+    write(folder / "ports.json", {name: getattr(ports, name) for name in Ports.__slots__})
+    return ports
+
+
+def identities(keys: Keys, buckets: Iterable[str]) -> dict[str, object]:
+    """SeaweedFS's own file of who may do what."""
+    granted = [f"{action}:{bucket}" for bucket in buckets for action in ("Read", "Write", "List", "Tagging")]
+    return {
+        "identities": [
+            _identity("trainshed", keys.own, ["Admin", "Read", "Write", "List", "Tagging"]),
+            _identity("jobs", keys.jobs, granted),
+        ]
+    }
+
+
+def variables(pair: Pair, endpoint: str) -> dict[str, str]:
+    """What boto3, the aws command and obstore look for."""
+    return {
+        "AWS_ACCESS_KEY_ID": pair.access,
+        "AWS_SECRET_ACCESS_KEY": pair.secret,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ALLOW_HTTP": "true",
+    }
+
+
+def job_variables(pair: Pair, endpoint: str, buckets: Iterable[str]) -> dict[str, str]:
+    """The same, and the names that guides to training from S3 print."""
+    return {
+        **variables(pair, endpoint),
+        "endpoint_url": endpoint,
+        "aws_access_key_id": pair.access,
+        "aws_secret_access_key": pair.secret,
+        "signature_version": "s3v4",
+        "region_name": REGION,
+        **{f"{bucket}bucket": bucket for bucket in buckets if bucket.isidentifier()},
+    }
+
+
+def write(path: Path, told: Mapping[str, object]) -> None:
+    """Whole or not at all, and for its owner only."""
+    with translated(f"{path} cannot be written"):
+        draft = f"{path}.new"
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(told, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+
+
+def _identity(name: str, pair: Pair, actions: list[str]) -> dict[str, object]:
+    credentials = [{"accessKey": pair.access, "secretKey": pair.secret}]
+    return {"name": name, "credentials": credentials, "actions": actions}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", json.loads(path.read_text()))
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        return {}  # cut off by a full disk: as if there were none
+
+
+def _with_grpc(ports: Iterable[int]) -> tuple[int, ...]:
+    return tuple(one for port in ports for one in (port, port + 10_000))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,129 @@
+"""What an `rsync` has to do: what is missing or differs at the target is copied, what is only there may go.
+
+Two things are the same when their sizes and MD5 or CRC32C are. A local file is read for that: times say less.
+It changes nothing itself, and never takes a source without a thing in it for a wish to remove everything.
+"""
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.transfer import Job, Object, files_below, is_in_bucket, parse, placed, told_skipped
+from trainshed.client import ApiError
+from trainshed.client.storage import Storage
+
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A file or an object; `told` is what the API says of the latter."""
+
+    place: str | Object
+    size: int
+    told: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    copies: tuple[Job, ...]
+    removals: tuple[str | Object, ...] = ()
+
+
+def plan(storage: Storage, source: str, target: str, *, recursive: bool, removes: bool) -> Plan:
+    if not (is_in_bucket(source) or is_in_bucket(target)):
+        raise Misuse("one of SOURCE and TARGET must be in a bucket: gs://… or s3://…")
+    if not is_in_bucket(source) and not Path(source).is_dir():
+        raise Failure(f"there is no folder {source}")
+    skipped: list[str] = []
+    tell = told_skipped(Path(source))
+
+    def skip(below: str, why: str) -> None:
+        skipped.append(below)
+        tell(below, why)
+
+    here = _things(storage, source, recursive, skip)
+    if not here and is_in_bucket(source):
+        _check_bucket(storage, source)  # an empty one is fine, one that is not there is a slip
+    if not here and removes:
+        raise Failure(f"there is nothing at {source}, and -d would remove all at {target}", _instead(target))
+    there = _things(storage, target, recursive)
+    copies = tuple(
+        Job(thing.place, placed(target, name), thing.size)
+        for name, thing in sorted(here.items())
+        if (old := there.get(name)) is None or not _is_same(storage, thing, old)
+    )
+    kept = tuple(f"{name}/" for name in skipped)  # these are there, if not copied
+    gone = tuple(
+        thing.place
+        for name, thing in sorted(there.items())
+        if name not in here and not f"{name}/".startswith(kept)
+    )
+    return Plan(copies, gone if removes else ())
+
+
+def _instead(target: str) -> tuple[str, ...]:
+    if not is_in_bucket(target):
+        return ()
+    return (f"to empty it on purpose: trainshed storage rm -r {target}",)
+
+
+def _things(
+    storage: Storage,
+    place: str,
+    recursive: bool,
+    skipped: Callable[[str, str], None] = lambda _below, _why: None,
+) -> dict[str, Thing]:
+    """By the path below the place."""
+    if is_in_bucket(place):
+        return dict(_objects(storage, *parse(place), recursive))
+    return dict(_files(Path(place), recursive, skipped))
+
+
+def _objects(storage: Storage, bucket: str, name: str, recursive: bool) -> Iterator[tuple[str, Thing]]:
+    below = name.rstrip("/") + "/" if name else ""
+    for one in storage.objects(bucket, below, "" if recursive else "/"):
+        if "prefix" not in one and not str(one["name"]).endswith("/"):
+            path = str(one["name"])
+            yield path[len(below) :], Thing((bucket, path), int(one["size"]), one)
+
+
+def _files(folder: Path, recursive: bool, skipped: Callable[[str, str], None]) -> Iterator[tuple[str, Thing]]:
+    if not folder.is_dir():
+        return  # a target that is yet to be made
+    for below, path in files_below(folder, recursive, skipped):
+        is_draft = path.name.startswith(".") and path.name.endswith(".part")
+        if not is_draft:
+            yield below, Thing(str(path), path.stat().st_size)
+
+
+def _check_bucket(storage: Storage, place: str) -> None:
+    try:
+        storage.bucket(parse(place)[0])
+    except ApiError as error:
+        raise Failure(f"{place}: {error}") from error
+
+
+def _is_same(storage: Storage, one: Thing, other: Thing) -> bool:
+    if one.size != other.size:
+        return False
+    if one.told and other.told and one.told.get("crc32c") and other.told.get("crc32c"):
+        return one.told["crc32c"] == other.told["crc32c"]
+    first = _md5(storage, one)
+    return bool(first) and first == _md5(storage, other)
+
+
+def _md5(storage: Storage, thing: Thing) -> str:
+    if isinstance(thing.place, str):
+        digest = hashlib.md5(usedforsecurity=False)
+        with Path(thing.place).open("rb") as file:
+            while piece := file.read(PIECE):
+                digest.update(piece)
+        return base64.b64encode(digest.digest()).decode()
+    told = thing.told or {}
+    # A list may tell less of an object than asking for it does.
+    return str(told.get("md5Hash") or storage.get(*thing.place).get("md5Hash", ""))

@@ -1,0 +1,304 @@
+"""`trainshed storage`: buckets and what is in them, with gcloud's words: cp, mv, ls, cat, rm, rsync, buckets.
+
+A bucket may lie on the server or elsewhere; all of it goes through the server's own API.
+"""
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainshed.cli.carry import carry, each, stream
+from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.options import as_json, targeted
+from trainshed.cli.transfer import SCHEMES, Job, Object, is_in_bucket, jobs_of, parse
+from trainshed.cli.wildcard import Named, meant
+from trainshed.client import ApiError, Target
+from trainshed.client.storage import Storage
+
+
+@click.group("storage", short_help="Copy, list, print and remove objects in buckets.")
+def command() -> None:
+    """Copy, list, print and remove objects in buckets.
+
+    \b
+    Example:
+      trainshed storage buckets create gs://models
+      trainshed storage cp -r out gs://models/run-1
+      trainshed storage rsync -r data s3://datasets/cats
+      trainshed storage ls gs://models
+      trainshed storage cp 'gs://models/run-1/*.json' .
+
+    In names of objects * and ? stand for what is between slashes, ** for slashes too, [ab] for one of these;
+    quote them, or some shells will not pass them on. An object of that very name comes first.
+    """
+
+
+@command.command("cp", short_help="Copy files and objects, either way.")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("target", metavar="TARGET")
+@click.option("-r", "-R", "--recursive", is_flag=True, help="Folders, and all objects below a prefix.")
+@targeted
+def cp(where: Target, sources: tuple[str, ...], target: str, recursive: bool) -> None:
+    """Copy files and objects, either way. A TARGET that ends with / or is a folder is copied into.
+
+    Of a folder, links to files in it are followed; other links, pipes and devices are skipped and told.
+
+    \b
+    Example:
+      trainshed storage cp -r out gs://models/run-1
+      tar c out | trainshed storage cp - gs://models/out.tar
+    """
+    storage = Storage(where.url, where.token)
+    if target == "-" and not recursive:
+        sources = tuple(one.place for one in meant(storage, sources, folders=False))
+    if "-" in (*sources, target):
+        return stream(storage, sources, target, recursive)
+    carry(storage, _jobs(storage, sources, target, recursive))
+
+
+@command.command("mv", short_help="Move files and objects, either way.")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("target", metavar="TARGET")
+@targeted
+def mv(where: Target, sources: tuple[str, ...], target: str) -> None:
+    """Move files and objects, either way; a folder or prefix goes with all below it.
+
+    They are removed where they were once all are whole where they go. An object that was replaced meanwhile
+    stays.
+    """
+    if "-" in (*sources, target):
+        raise Misuse("- cannot be moved: copy it with cp, or write ./- where a file has that name")
+    storage = Storage(where.url, where.token)
+    jobs = _jobs(storage, sources, target, True)
+    generations: dict[str | Object, str] = {
+        job.source: str(storage.get(*job.source)["generation"])
+        for job in jobs
+        if not isinstance(job.source, str)
+    }
+    if any(job.source == job.target for job in jobs):
+        raise Failure("the source and the target are the same")
+    carry(storage, jobs)  # before any is removed: a link leads to another
+    each(jobs, lambda job: _remove(storage, job.source, generations.get(job.source, "")))
+
+
+@command.command("rsync", short_help="Make a folder or prefix like another.")
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+@click.option("-r", "-R", "--recursive", is_flag=True, help="Also what is in folders below.")
+@click.option(
+    "-d",
+    "--delete-unmatched-destination-objects",
+    "removes",
+    is_flag=True,
+    help="Remove what is at the target only.",
+)
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@as_json
+@targeted
+def rsync(
+    where: Target, source: str, target: str, recursive: bool, removes: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Make the TARGET folder or prefix like SOURCE: copy what is missing there or differs in size or MD5.
+
+    \b
+    Example:
+      trainshed storage rsync -r data s3://datasets/cats --dry-run
+    """
+    from trainshed.cli.rsync import plan
+
+    storage = Storage(where.url, where.token)
+    found = plan(storage, source, target, recursive=recursive, removes=removes)
+    if as_json:
+        told = {
+            "copies": [
+                {"source": _shown(job.source, source), "target": _shown(job.target, target), "size": job.size}
+                for job in found.copies
+            ],
+            "removals": [_shown(one, target) for one in found.removals],
+            "dryRun": dry_run,
+        }
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    elif dry_run:
+        for job in found.copies:
+            click.echo(f"Would copy {_shown(job.source, source)} to {_shown(job.target, target)}")
+        for one in found.removals:
+            click.echo(f"Would remove {_shown(one, target)}")
+    if not dry_run:
+        carry(storage, found.copies)
+        each(found.removals, lambda one: _remove(storage, one))
+
+
+@command.command("ls", short_help="List buckets, or what is in one.")
+@click.argument("place", metavar="[gs://BUCKET/PREFIX]", required=False)
+@click.option("-l", "--long", is_flag=True, help="With size and time.")
+@click.option("-r", "-R", "--recursive", is_flag=True, help="Everything below.")
+@as_json
+@targeted
+def ls(where: Target, place: str | None, long: bool, recursive: bool, as_json: bool) -> None:
+    """List buckets, or what is in one."""
+    storage = Storage(where.url, where.token)
+    if place is None or place in SCHEMES:
+        return _list_buckets(where, place, as_json)
+    found = sorted(meant(storage, [place], folders=True), key=lambda one: one.is_folder)
+    groups = [(one, _listed(storage, one, recursive)) for one in found]
+    if as_json:
+        click.echo(json.dumps([told for _, group in groups for told in group], indent=2, ensure_ascii=False))
+        return
+    for one, group in groups:
+        if one.is_folder and len(groups) > 1 and not recursive:
+            click.echo(f"\n{one.place}:" if one is not found[0] else f"{one.place}:")
+        for told in group:
+            click.echo(_line(told, place, long))
+
+
+def _listed(storage: Storage, one: Named, recursive: bool) -> list[dict[str, Any]]:
+    """What `ls` tells of a place: what begins with its name or, where one folder does, what is in it."""
+    if one.told and one.is_object:
+        return [one.told]
+    bucket, prefix = parse(one.place)
+    delimiter = "" if recursive else "/"
+    found = list(storage.objects(bucket, prefix, delimiter))
+    if not recursive and not prefix.endswith("/") and found == [{"prefix": f"{prefix}/"}]:
+        found = list(storage.objects(bucket, f"{prefix}/", delimiter))
+    if not found and prefix:
+        raise Failure(f"there is nothing at {one.place}")
+    return found
+
+
+def _line(told: dict[str, Any], place: str, long: bool) -> str:
+    name = _shown((parse(place)[0], told.get("prefix") or told["name"]), place)
+    if not long:
+        return name
+    return (f"{told['size']:>14}  {told['updated']}  " if "size" in told else " " * 42) + name
+
+
+@command.command("cat", short_help="Print objects.")
+@click.argument("places", metavar="gs://BUCKET/OBJECT...", nargs=-1, required=True)
+@targeted
+def cat(where: Target, places: tuple[str, ...]) -> None:
+    """Print objects."""
+    storage = Storage(where.url, where.token)
+    for one in meant(storage, places, folders=False):
+        storage.fetch(*parse(one.place, named=True), sys.stdout.buffer, lambda _: None)
+    sys.stdout.buffer.flush()
+
+
+@command.command("rm", short_help="Remove objects.")
+@click.argument("places", metavar="gs://BUCKET/OBJECT...", nargs=-1, required=True)
+@click.option(
+    "-r", "-R", "--recursive", is_flag=True, help="Everything below; a bucket on the server goes too."
+)
+@targeted
+def rm(where: Target, places: tuple[str, ...], recursive: bool) -> None:
+    """Remove objects."""
+    storage = Storage(where.url, where.token)
+    found: list[Object] = []  # all are looked for before any goes
+    emptied: list[str] = []
+    for one in meant(storage, places, folders=recursive):
+        bucket, name = parse(one.place, named=not recursive)
+        found += _below(storage, one.place) if recursive else [(bucket, name)]
+        emptied += [bucket] if not name else []
+    each(list(dict.fromkeys(found)), lambda one: storage.delete(*one))
+    for bucket in emptied:
+        if storage.bucket(bucket).get("scheme", "gs") == "gs":
+            storage.delete_bucket(bucket)  # one that is kept elsewhere stays, empty
+
+
+def _below(storage: Storage, place: str) -> list[Object]:
+    """The objects at a place and below it."""
+    bucket, name = parse(place)
+    below = name.rstrip("/") + "/" if name else ""
+    names = [str(one["name"]) for one in storage.objects(bucket, below)]
+    with contextlib.suppress(ApiError):
+        names += [str(storage.get(bucket, name)["name"])] if name and name not in names else []
+    if not names and name:
+        raise Failure(f"there is nothing at {place}")
+    return [(bucket, one) for one in names]
+
+
+@command.group("buckets", short_help="Create, list, describe and delete buckets.")
+def buckets() -> None:
+    """Create, list, describe and delete buckets."""
+
+
+@buckets.command("create", short_help="Create a bucket.")
+@click.argument("place", metavar="gs://BUCKET")
+@targeted
+def create(where: Target, place: str) -> None:
+    """Create a bucket."""
+    Storage(where.url, where.token).create_bucket(parse(place)[0], where.project, where.location)
+
+
+@buckets.command("list", short_help="List buckets.")
+@as_json
+@targeted
+def list_(where: Target, as_json: bool) -> None:
+    """List buckets."""
+    _list_buckets(where, None, as_json)
+
+
+@buckets.command("describe", short_help="Show what is known of a bucket, as JSON.")
+@click.argument("place", metavar="gs://BUCKET")
+@targeted
+def describe(where: Target, place: str) -> None:
+    """Show what is known of a bucket, as JSON."""
+    bucket, name = parse(place)
+    if name:
+        raise Misuse(
+            f"{place!r} is not a bucket: write gs://{bucket}, or `trainshed storage ls --json {place}`"
+        )
+    told = Storage(where.url, where.token).bucket(bucket)
+    click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+
+
+@buckets.command("delete", short_help="Delete an empty bucket.")
+@click.argument("place", metavar="gs://BUCKET")
+@targeted
+def delete(where: Target, place: str) -> None:
+    """Delete an empty bucket."""
+    Storage(where.url, where.token).delete_bucket(parse(place)[0])
+
+
+def _list_buckets(where: Target, scheme: str | None, as_json: bool) -> None:
+    found = [
+        one
+        for one in Storage(where.url, where.token).buckets(where.project)
+        if scheme in (None, f"{one.get('scheme', 'gs')}://")
+    ]
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    for one in found:
+        click.echo(f"{one.get('scheme', 'gs')}://{one['name']}/")
+
+
+def _jobs(storage: Storage, sources: tuple[str, ...], target: str, recursive: bool) -> list[Job]:
+    found = meant(storage, sources, folders=recursive)
+    found = [one for one in found if not (one.is_object and one.place.endswith("/"))]  # holds nothing
+    return [
+        job
+        for one in found
+        for job in jobs_of(storage, one.place, target, recursive, len(found) > 1, one.size)
+    ]
+
+
+def _remove(storage: Storage, place: str | Object, generation: str = "") -> None:
+    if isinstance(place, str):
+        try:
+            Path(place).unlink()
+        except OSError as error:
+            raise Failure(f"{place}: {error.strerror}") from error
+    else:
+        storage.delete(*place, generation)
+
+
+def _shown(place: str | Object, like: str) -> str:
+    """The place as people write it, with the scheme of the one they wrote."""
+    if isinstance(place, str):
+        return place
+    scheme = like[: len("gs://")] if is_in_bucket(like) else "gs://"
+    return f"{scheme}{place[0]}/{place[1]}"

@@ -1,0 +1,142 @@
+"""Wildcards in places of buckets: `*` and `?` stay between slashes, `**` does not, `[ab]` is one of these.
+
+What has such a name to the letter is meant first, so every object can be named. A place without wildcards is
+given back as it is, and nobody is asked. Those of local paths are the shell's.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from trainshed.cli.failure import Failure
+from trainshed.cli.transfer import SCHEMES, is_in_bucket, parse
+from trainshed.client.storage import Storage
+
+_WILD = re.compile(r"[*?]|\[[!^]?[^/]+?\]")
+_WORD = re.compile(r"(?<![^/])\*\*/|\*\*|\*|\?|\[[!^]?[^/]+?\]|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One place that was meant; of a folder it ends with a slash. `told` is what a list says of an object."""
+
+    place: str
+    told: dict[str, Any] | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        return self.told is not None and "prefix" in self.told
+
+    @property
+    def is_object(self) -> bool:
+        return self.told is not None and "prefix" not in self.told
+
+    @property
+    def size(self) -> int | None:
+        return int(self.told["size"]) if self.told and self.is_object else None
+
+
+def is_wild(place: str) -> bool:
+    return is_in_bucket(place) and bool(_WILD.search(parse(place)[1]))
+
+
+def meant(storage: Storage, places: Iterable[str], *, folders: bool) -> list[Named]:
+    """All that the places stand for. Where folders are not asked for they are skipped, and told."""
+    return [
+        one
+        for place in places
+        for one in (_meant(storage, place, folders) if is_wild(place) else (Named(place),))
+    ]
+
+
+def _meant(storage: Storage, place: str, folders: bool) -> list[Named]:
+    bucket, name = parse(place)
+    if _is_there(storage, bucket, name, folders):
+        return [Named(place)]
+    root = f"{place[: len(SCHEMES[0])]}{bucket}/"
+    found = [
+        Named(root + str(one.get("prefix") or one["name"]), one)
+        for one in _matches(storage, bucket, "", name.split("/"))
+    ]
+    if not found:
+        raise Failure(f"nothing matches {place}")
+    chosen = [one for one in found if folders or not one.is_folder]
+    if not chosen:
+        raise Failure(f"only folders match {place}", [f"what is in them matches {place.rstrip('/')}/*"])
+    for one in found:
+        if one.is_folder and not folders:
+            click.echo(f"skipped {one.place}: a folder", err=True)
+    return chosen
+
+
+def _is_there(storage: Storage, bucket: str, name: str, folders: bool) -> bool:
+    """An object of that very name, or, where they count, something below it."""
+    folder = name.rstrip("/") + "/"
+    return any(
+        one.get("name") == name or (folders and str(one.get("prefix") or one["name"]).startswith(folder))
+        for one in storage.objects(bucket, name.rstrip("/") if folders else name, "/")
+    )
+
+
+def _matches(storage: Storage, bucket: str, above: str, parts: list[str]) -> Iterator[dict[str, Any]]:
+    """What fits below a prefix, part by part: of folders that do not fit nothing is listed."""
+    while len(parts) > 1 and not _WILD.search(parts[0]):
+        above += f"{parts[0]}/"
+        parts = parts[1:]
+    first, *rest = parts
+    is_deep = "**" in first
+    fits = re.compile(_pattern("/".join(parts) if is_deep else first), re.DOTALL).fullmatch
+    for one in storage.objects(bucket, above + _plain(first), "" if is_deep else "/"):
+        path = str(one.get("prefix") or one["name"])
+        below = path[len(above) :].removesuffix("/") if "prefix" in one else path[len(above) :]
+        if not below or not fits(below):  # a mark for the folder itself is not in it
+            continue
+        if is_deep or not rest or ("prefix" in one and rest == [""]):
+            yield one
+        elif "prefix" in one:
+            yield from _matches(storage, bucket, path, rest)
+
+
+def _plain(part: str) -> str:
+    """What every name that fits begins with."""
+    found = _WILD.search(part)
+    return part[: found.start()] if found else part
+
+
+def _pattern(text: str) -> str:
+    return "".join(map(_word, _WORD.findall(text)))
+
+
+def _word(word: str) -> str:
+    match word:
+        case "**/":
+            return "(?:.*/)?"
+        case "**":
+            return ".*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+        case _ if len(word) > 1:
+            inner = word[1:-1]
+            negated = inner[0] in "!^" and len(inner) > 1
+            members = _members(inner[1:] if negated else inner)
+            if not members:
+                return "[^/]" if negated else "(?!)"
+            return f"(?!/)[{'^' if negated else ''}{members}]"
+        case _:
+            return re.escape(word)
+
+
+def _members(text: str) -> str:
+    """Letters and spans of them, for a regular expression. A span that runs backwards holds nothing."""
+    found = ""
+    for one in re.findall(r".-.|.", text, re.DOTALL):
+        if len(one) == 1:
+            found += re.escape(one)
+        elif one[0] <= one[2]:
+            found += f"{re.escape(one[0])}-{re.escape(one[2])}"
+    return found

@@ -1,0 +1,249 @@
+"""Buckets for the command line: objects listed, sent, fetched, copied and deleted over HTTP.
+
+One `Storage` may be used by many threads: each has a connection of its own. A file that is fetched appears
+under its name once it is whole; what is sent or fetched is compared with the server's MD5 where it tells
+one. Where a connection breaks, large files go on from what the server has, and everything else is tried anew.
+"""
+
+import base64
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable
+
+PIECE = 1 << 20
+PIECEWISE = 32 << 20  # bytes beyond which a file is sent so that it can go on after a break
+PAUSES = (0.2, 1.0, 2.0, 4.0, 8.0)  # seconds, between tries
+TIMEOUT = 300.0
+
+Progress = Callable[[int], None]
+_T = TypeVar("_T")
+
+
+class Storage:
+    def __init__(self, url: str, token: str | None) -> None:
+        self.url = url.rstrip("/")
+        parts = urlsplit(self.url)
+        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._host, self._base = parts.netloc, parts.path
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._local = threading.local()
+        self._has_answered = False
+
+    def close(self) -> None:
+        """This thread's connection; another question opens another."""
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            self._local.connection = None
+            connection.close()
+
+    # ---- buckets
+
+    def buckets(self, project: str) -> list[dict[str, Any]]:
+        return list(self._pages("/storage/v1/b", {"project": project}, "items"))
+
+    def bucket(self, bucket: str) -> dict[str, Any]:
+        return self._json("GET", f"/storage/v1/b/{quote(bucket, safe='')}")
+
+    def create_bucket(self, bucket: str, project: str, location: str) -> None:
+        self._json(
+            "POST", f"/storage/v1/b?{urlencode({'project': project})}", {"name": bucket, "location": location}
+        )
+
+    def delete_bucket(self, bucket: str) -> None:
+        self._json("DELETE", f"/storage/v1/b/{quote(bucket, safe='')}")
+
+    # ---- objects
+
+    def objects(self, bucket: str, prefix: str = "", delimiter: str = "") -> Iterator[dict[str, Any]]:
+        """Objects as the API tells them; prefixes as `{"prefix": …}`."""
+        query = {"prefix": prefix, "delimiter": delimiter}
+        for page in self._answers(f"/storage/v1/b/{quote(bucket, safe='')}/o", query):
+            yield from ({"prefix": one} for one in page.get("prefixes", ()))
+            yield from page.get("items", ())
+
+    def get(self, bucket: str, name: str) -> dict[str, Any]:
+        return self._json("GET", _object(bucket, name))
+
+    def delete(self, bucket: str, name: str, generation: str = "") -> None:
+        """Where a generation is given, only that one."""
+        query = f"?{urlencode({'ifGenerationMatch': generation})}" if generation else ""
+        self._json("DELETE", _object(bucket, name) + query)
+
+    def copy(self, source: tuple[str, str], target: tuple[str, str]) -> int:
+        place = f"rewriteTo/b/{quote(target[0], safe='')}/o/{quote(target[1], safe='')}"
+        return int(self._json("POST", f"{_object(*source)}/{place}", {})["objectSize"])
+
+    def send(
+        self, file: IO[bytes], bucket: str, name: str, progress: Progress, *, only_new: bool = False
+    ) -> str:
+        """The generation it became. Where it is to be new, an object that is there already is a 412."""
+        query = {"name": name, **({"ifGenerationMatch": "0"} if only_new else {})}
+        path = f"/upload/storage/v1/b/{quote(bucket, safe='')}/o?{urlencode(query)}"
+        if os.fstat(file.fileno()).st_size > PIECEWISE:
+            return self._send_in_pieces(file, bucket, name, path, progress)
+        data = file.read()
+        md5 = hashlib.md5(data, usedforsecurity=False).digest()
+        headers = {"Content-Type": _kind_of(name), **_hash(md5)}
+        path = f"{path}&uploadType=media"
+        told = self._tried(lambda: json.loads(self._asked("POST", path, data, headers).read()))
+        progress(len(data))
+        _compare(told.get("md5Hash"), md5, f"{bucket}/{name}")
+        return str(told.get("generation", ""))
+
+    def _send_in_pieces(self, file: IO[bytes], bucket: str, name: str, path: str, progress: Progress) -> str:
+        """An upload that the server keeps in mind: after a break it tells how much it has."""
+        size, md5 = os.fstat(file.fileno()).st_size, hashlib.md5(usedforsecurity=False)
+        while piece := file.read(PIECE):
+            md5.update(piece)
+        path = f"{path}&uploadType=resumable"
+        kind = {"X-Upload-Content-Type": _kind_of(name), "Content-Type": "application/json"}
+        begun = self._tried(lambda: _emptied(self._asked("POST", path, b"{}", kind)))
+        upload = f"{path}&{urlencode({'upload_id': begun['X-GUploader-UploadID']})}"
+
+        def rest(at: int) -> Iterator[bytes]:
+            file.seek(at)
+            while piece := file.read(PIECE):
+                yield piece
+                progress(len(piece))
+
+        def go_on() -> dict[str, Any]:
+            answer = self._asked("PUT", upload, b"", {"Content-Range": f"bytes */{size}"})
+            content = answer.read()
+            if answer.status != 308:
+                return json.loads(content)
+            last = answer.headers.get("Range", "").rpartition("-")[2]
+            at = int(last) + 1 if last else 0
+            span = {"Content-Range": f"bytes {at}-{size - 1}/{size}", "Content-Length": str(size - at)}
+            return json.loads(self._asked("PUT", upload, rest(at), {**span, **_hash(md5.digest())}).read())
+
+        try:
+            told = self._tried(go_on)
+        except BaseException:
+            self.close()  # it may be in the middle of a request
+            with contextlib.suppress(ClientError):
+                self._asked("DELETE", upload)  # leave nothing half there
+            raise
+        _compare(told.get("md5Hash"), md5.digest(), f"{bucket}/{name}")
+        return str(told.get("generation", ""))
+
+    def fetch(self, bucket: str, name: str, file: IO[bytes], progress: Progress) -> None:
+        """All of one content: where it breaks off, the rest of the same one is asked for."""
+        md5, got = hashlib.md5(usedforsecurity=False), 0
+        generation: str = ""
+        hashes: str = ""
+
+        def go_on() -> None:
+            nonlocal got, generation, hashes
+            query = {"alt": "media", **({"generation": generation} if generation else {})}
+            span = {"Range": f"bytes={got}-"} if got else {}
+            answer = self._asked("GET", f"/download{_object(bucket, name)}?{urlencode(query)}", None, span)
+            size = got + int(answer.headers["Content-Length"])
+            generation = answer.headers.get("x-goog-generation", "")
+            hashes = answer.headers.get("x-goog-hash", "")
+            while piece := self._read(answer):
+                md5.update(piece)
+                file.write(piece)
+                got += len(piece)
+                progress(len(piece))
+            if got != size:
+                self.close()
+                raise Interrupted(f"{bucket}/{name} broke off after {got} of {size} bytes")
+
+        self._tried(go_on)
+        told = next((one.removeprefix("md5=") for one in hashes.split(",") if one.startswith("md5=")), None)
+        _compare(told, md5.digest(), f"{bucket}/{name}")
+
+    def _read(self, answer: http.client.HTTPResponse) -> bytes:
+        try:
+            return answer.read(PIECE)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise Interrupted(str(error) or type(error).__name__) from error
+
+    def _tried(self, work: Callable[[], _T]) -> _T:
+        """Again, where nothing answers any more or an answer breaks off. A server that has never answered is
+        not waited for.
+        """
+        for pause in PAUSES:
+            try:
+                return work()
+            except (Unreachable, Interrupted):
+                if not self._has_answered:
+                    raise
+                time.sleep(pause)
+        return work()
+
+    # ---- HTTP
+
+    def _answers(self, path: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        token = ""
+        while True:
+            page = self._json("GET", f"{path}?{urlencode({**query, 'pageToken': token})}")
+            yield page
+            token = page.get("nextPageToken", "")
+            if not token:
+                return
+
+    def _pages(self, path: str, query: Mapping[str, str], key: str) -> Iterator[dict[str, Any]]:
+        for page in self._answers(path, query):
+            yield from page.get(key, ())
+
+    def _json(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        data = json.dumps(body).encode() if body is not None else None
+        content = self._asked(verb, path, data, headers).read()
+        return json.loads(content) if content else {}
+
+    def _asked(
+        self,
+        verb: str,
+        path: str,
+        body: bytes | Iterator[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> http.client.HTTPResponse:
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._kind(self._host, timeout=TIMEOUT)
+        try:
+            connection.request(verb, self._base + path, body, {**self._headers, **(headers or {})})
+            answer = connection.getresponse()
+            self._has_answered = True
+            if answer.status >= 300 and answer.status != 308:  # 308: an upload is not over
+                raise ApiError.read(answer.status, answer.reason, answer.read())
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise Unreachable(self.url, str(error) or type(error).__name__) from error
+        return answer
+
+
+def _emptied(answer: http.client.HTTPResponse) -> http.client.HTTPMessage:
+    answer.read()
+    return answer.headers
+
+
+def _hash(md5: bytes) -> dict[str, str]:
+    return {"X-Goog-Hash": f"md5={base64.b64encode(md5).decode()}"}
+
+
+def _object(bucket: str, name: str) -> str:
+    return f"/storage/v1/b/{quote(bucket, safe='')}/o/{quote(name, safe='')}"
+
+
+def _kind_of(name: str) -> str:
+    import mimetypes
+
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+def _compare(told: str | None, md5: bytes, what: str) -> None:
+    if told and told != base64.b64encode(md5).decode():
+        raise ClientError(f"{what} is not what was sent: its MD5 is {told}")

@@ -1,0 +1,161 @@
+"""The seam between buckets as people use them and where their bytes lie. Each numbered promise has a
+contract test.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from trainshed.core.bucket import (
+    ALWAYS,
+    WHOLE,
+    Attributes,
+    BucketInfo,
+    Draft,
+    Listing,
+    ObjectInfo,
+    ObjectQuery,
+    Precondition,
+    Span,
+    Upload,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """How far buckets keep the promises; declared by them, never guessed from their class. What is not said
+    here every bucket keeps.
+    """
+
+    creates: bool = True  # buckets are made, labelled and removed here; else they are those of the settings
+    # 8; else no empty, `.` or `..` part nor one of over 255 bytes, no control character, no backslash, and
+    # none that goes on below another.
+    any_name: bool = True
+    sorted: bool = True  # 7; else in an order of the store's own, in which pages fit together all the same
+    rising: bool = True  # 5: generations rise; else they only differ where contents do
+    locks_up_to: int | None = None  # 3 holds for objects of so many bytes; larger ones are only looked at
+    reads_on: bool = True  # 2: a reader goes on with what it began; else it may break off, never mix
+    notices_damage: bool = True  # 6; else in whole reads of what was put through here
+    changes: bool = True  # attributes of an object can be changed
+    lists_all: bool = True  # a list tells of an object all that `get` does; else no attributes, no CRC32C
+    own_time: bool = True  # times are those of our clock; else of the store's, to the second
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Bytes of an object on their way out: the object they are of, where they begin, how many they are."""
+
+    info: ObjectInfo
+    first: int
+    length: int
+    chunks: AsyncIterator[bytes]
+
+
+class Bucket(Protocol):
+    """The objects of one bucket.
+
+    1. what put has returned survives kill -9 and, on a sane disk, a power cut; until then the old object
+       stands.
+    2. a reader sees one object whole, the old or the new, also while it is replaced or deleted.
+    3. of writers with the same precondition at the same time, exactly one has its way.
+    4. a hash given with the bytes is checked, and an object whose bytes do not have it never comes to be.
+    5. every content has its size, CRC32C, soon its MD5 (at once where asked), and a generation higher than
+       any before it in the bucket.
+    6. bytes that are not those stored are noticed when read, also in part, and never given out: Damaged.
+    7. a list is in the order of the names' UTF-8 bytes; pages neither miss nor double what stays.
+    8. any valid name is kept apart from every other, and none leads outside of the bucket.
+    9. an upload in pieces keeps what it has acknowledged over a restart, and can be asked where it stands.
+    10. memory does not grow with the size of an object, and nothing blocks the event loop.
+    """
+
+    name: str
+    abilities: Abilities
+
+    async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
+        """NotFound where there is none, or none of that generation any more."""
+        ...
+
+    async def find(self, query: ObjectQuery) -> Listing: ...
+
+    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo: ...
+
+    async def copy(self, draft: Draft, source: ObjectInfo) -> ObjectInfo:
+        """A new object with the bytes of one of these buckets; they may be shared: none is ever changed."""
+        ...
+
+    async def read(
+        self,
+        name: str,
+        span: Span = WHOLE,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+    ) -> Reading: ...
+
+    async def change(
+        self,
+        name: str,
+        to: Callable[[Attributes], Attributes],
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+    ) -> ObjectInfo:
+        """Other attributes for the same bytes; the metageneration is raised."""
+        ...
+
+    async def delete(
+        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+    ) -> None: ...
+
+    async def begin(self, draft: Draft) -> Upload:
+        """An upload in pieces. The precondition is looked at now and, for good, at the end."""
+        ...
+
+    async def upload(self, upload: str) -> Upload: ...
+
+    async def append(self, upload: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
+        """Keep bytes from `offset` on; what is there already is passed over. Invalid where some would be
+        missing.
+
+        Where the chunks break off, those that came are kept.
+        """
+        ...
+
+    async def finish(self, upload: str, *, crc32c: str = "", md5: str = "") -> ObjectInfo:
+        """The object of all bytes that came; done once, however often asked."""
+        ...
+
+    def received(self, upload: str) -> AsyncIterator[bytes]:
+        """The bytes of an upload that count so far."""
+        ...
+
+    async def abandon(self, upload: str) -> None: ...
+
+
+class Buckets(Protocol):
+    """All buckets of a server.
+
+    1. create and remove survive kill -9; a bucket with anything in it is never removed.
+    2. open gives a Bucket for a name without asking; what is done with one that is not there is NotFound.
+    3. of buckets kept together, one copies what is in the other.
+    """
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def create(self, info: BucketInfo) -> BucketInfo: ...
+
+    async def all(self) -> tuple[BucketInfo, ...]:
+        """In the order of their names."""
+        ...
+
+    async def get(self, bucket: str) -> BucketInfo: ...
+
+    async def relabel(
+        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
+    ) -> BucketInfo: ...
+
+    async def remove(self, bucket: str, metageneration: int | None = None) -> None: ...
+
+    def open(self, bucket: str) -> Bucket: ...
+
+    def together(self, one: str, other: str) -> bool: ...

@@ -1,0 +1,80 @@
+"""Packages out of buckets: an address's scheme says which buckets, its project whether they may be read.
+
+It keeps the promises of core.source_port.Source for whatever Buckets it is given. It follows no redirect and
+opens no connection of its own: where bytes come from is the buckets' business.
+"""
+
+import asyncio
+import errno
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainshed.core.bucket import Full, ObjectInfo
+from trainshed.core.bucket_port import Bucket, Buckets
+from trainshed.core.errors import Exhausted, Forbidden, Invalid, Unavailable, Violation
+from trainshed.core.package import split
+from trainshed.core.source_port import Fetched, Found
+
+_TOGETHER = 1 << 20  # bytes hashed and written in one go, in a thread
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSource:
+    buckets: Mapping[str, Buckets]  # by scheme
+
+    async def look(self, uri: str, project: str) -> Found:
+        bucket, name = await self._open(uri, project)
+        return _found(await bucket.get(name))
+
+    async def fetch(self, uri: str, project: str, into: str, most: int) -> Fetched:
+        file = Path(into)
+        bucket, name = await self._open(uri, project)
+        reading = await bucket.read(name)
+        found = _found(reading.info)
+        if found.size > most:
+            raise Exhausted(f"{uri} has {found.size} bytes; at most {most} are fetched.")
+        try:
+            size, sha256 = await _written(reading.chunks, file, most)
+        except BaseException as error:
+            await asyncio.to_thread(file.unlink, missing_ok=True)
+            if isinstance(error, OSError):
+                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                raise (Full if full else Unavailable)(f"It could not be kept: {error}.") from error
+            raise
+        return Fetched(size=size, sha256=sha256, mark=found.mark)
+
+    async def _open(self, uri: str, project: str) -> tuple[Bucket, str]:
+        scheme, bucket, name = split(uri)
+        buckets = self.buckets.get(scheme)
+        if buckets is None:
+            sentence = f"This server reads no {scheme}:// buckets: copy {uri} into one of its gs:// buckets."
+            raise Invalid((Violation("packageUris", sentence),))
+        if not (await buckets.get(bucket)).is_open_to(project):
+            raise Forbidden(f"The bucket {bucket} belongs to another project than {project}.")
+        return buckets.open(bucket), name
+
+
+def _found(info: ObjectInfo) -> Found:
+    return Found(size=info.size, mark=str(info.generation))
+
+
+async def _written(chunks: AsyncIterator[bytes], into: Path, most: int) -> tuple[int, str]:
+    digest, size, held = hashlib.sha256(), 0, bytearray()
+    with into.open("wb", buffering=0) as file:
+
+        def take(piece: bytes) -> None:
+            digest.update(piece)
+            file.write(piece)
+
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > most:
+                raise Exhausted(f"More than {most} bytes came.")
+            held += chunk
+            if len(held) >= _TOGETHER:
+                await asyncio.to_thread(take, bytes(held))
+                held.clear()
+        take(bytes(held))
+    return size, digest.hexdigest()

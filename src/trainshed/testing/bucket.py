@@ -1,0 +1,267 @@
+"""Buckets in memory that keep the promises of `core.bucket_port`, but for surviving the process.
+
+For tests of what lies above the port. CRC32C is computed bit by bit: slow, and independent of the real one.
+"""
+
+import base64
+import hashlib
+import secrets
+import struct
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from trainshed.core.bucket import (
+    ALWAYS,
+    WHOLE,
+    Attributes,
+    BucketInfo,
+    Draft,
+    Listing,
+    ObjectInfo,
+    ObjectQuery,
+    Precondition,
+    PreconditionFailed,
+    Span,
+    Upload,
+    check_object_name,
+)
+from trainshed.core.bucket_port import Abilities, Reading
+from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Violation
+from trainshed.core.ports import Clock
+
+
+class MemoryBuckets:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.infos: dict[str, BucketInfo] = {}
+        self.objects: dict[str, dict[str, tuple[ObjectInfo, bytes]]] = {}
+        self.uploads: dict[str, tuple[str, Upload, bytes]] = {}
+        self.generation = 0
+
+    async def start(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def create(self, info: BucketInfo) -> BucketInfo:
+        if info.name in self.infos:
+            raise AlreadyExists(f"There is a bucket named {info.name} already; choose another name.")
+        self.infos[info.name], self.objects[info.name] = info, {}
+        return info
+
+    async def all(self) -> tuple[BucketInfo, ...]:
+        return tuple(self.infos[name] for name in sorted(self.infos))
+
+    async def get(self, bucket: str) -> BucketInfo:
+        return self._found(bucket)
+
+    async def relabel(
+        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
+    ) -> BucketInfo:
+        old = self._found(bucket, metageneration)
+        now = self.clock.now()
+        new = replace(old, labels=labels, metageneration=old.metageneration + 1, updated_at=now)
+        self.infos[bucket] = new
+        return new
+
+    async def remove(self, bucket: str, metageneration: int | None = None) -> None:
+        self._found(bucket, metageneration)
+        if self.objects[bucket]:
+            raise Conflict(f"The bucket {bucket} is not empty: delete what is in it first.")
+        del self.infos[bucket], self.objects[bucket]
+
+    def open(self, bucket: str) -> "MemoryBucket":
+        return MemoryBucket(bucket, self)
+
+    def together(self, one: str, other: str) -> bool:
+        return True
+
+    def _found(self, bucket: str, metageneration: int | None = None) -> BucketInfo:
+        if (found := self.infos.get(bucket)) is None:
+            raise NotFound(f"The specified bucket does not exist: {bucket}.")
+        if metageneration not in (None, found.metageneration):
+            raise PreconditionFailed(f"The bucket has the metageneration {found.metageneration}.")
+        return found
+
+
+class MemoryBucket:
+    abilities = Abilities()
+
+    def __init__(self, name: str, home: MemoryBuckets) -> None:
+        self.name = name
+        self._home = home
+
+    async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
+        return self._found(name, generation)[0]
+
+    async def find(self, query: ObjectQuery) -> Listing:
+        if self.name not in self._home.infos:
+            raise NotFound(f"The specified bucket does not exist: {self.name}.")
+        entries: dict[tuple[bytes, int], ObjectInfo | str] = {}
+        for name, (info, _) in self._objects().items():
+            if not name.startswith(query.prefix) or name.encode() < query.start.encode():
+                continue
+            if query.end and name.encode() >= query.end.encode():
+                continue
+            cut = name.find(query.delimiter, len(query.prefix)) if query.delimiter else -1
+            prefix = name[: cut + len(query.delimiter)]
+            if cut < 0 or (query.trailing and prefix == name):
+                entries[(name.encode(), 1)] = info
+            if cut >= 0:
+                entries[(prefix.encode(), 0)] = prefix
+        told = sorted(
+            (key, e) for key, e in entries.items() if not query.after or key[0] > query.after.encode()
+        )
+        page = told[: query.size]
+        return Listing(
+            items=tuple(e for _, e in page if isinstance(e, ObjectInfo)),
+            prefixes=tuple(e for _, e in page if isinstance(e, str)),
+            next_after=page[-1][0][0].decode() if len(told) > len(page) else "",
+        )
+
+    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+        check_object_name(draft.name)
+        return self._keep(draft, b"".join([chunk async for chunk in chunks]))
+
+    async def copy(self, draft: Draft, source: ObjectInfo) -> ObjectInfo:
+        check_object_name(draft.name)
+        bucket = self._home.open(source.bucket)
+        _, content = bucket._found(source.name, source.generation)
+        return self._keep(draft, content)
+
+    async def read(
+        self,
+        name: str,
+        span: Span = WHOLE,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+    ) -> Reading:
+        info, content = self._found(name, generation)
+        precondition.check(info)
+        first, length = span.within(info.size)
+        return Reading(info, first, length, _chunks(content[first : first + length]))
+
+    async def change(
+        self,
+        name: str,
+        to: Callable[[Attributes], Attributes],
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+    ) -> ObjectInfo:
+        old, content = self._found(name, generation)
+        precondition.check(old)
+        new = replace(
+            old,
+            attributes=to(old.attributes),
+            metageneration=old.metageneration + 1,
+            updated_at=self._home.clock.now(),
+        )
+        self._objects()[name] = (new, content)
+        return new
+
+    async def delete(
+        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+    ) -> None:
+        precondition.check(self._found(name, generation)[0])
+        del self._objects()[name]
+
+    async def begin(self, draft: Draft) -> Upload:
+        check_object_name(draft.name)
+        old = self._objects().get(draft.name)
+        draft.precondition.check(old[0] if old else None)
+        upload = Upload(id=secrets.token_urlsafe(12), draft=draft, received=0)
+        self._home.uploads[upload.id] = (self.name, upload, b"")
+        return upload
+
+    async def upload(self, upload: str) -> Upload:
+        return self._upload(upload)[0]
+
+    async def append(self, upload: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
+        found, content = self._upload(upload)
+        if offset > found.received:
+            raise Invalid((Violation("Content-Range", f"The upload has {found.received} bytes so far."),))
+        skipped = found.received - offset
+        try:
+            async for chunk in chunks:
+                content, skipped = content + chunk[skipped:], max(0, skipped - len(chunk))
+        finally:
+            found = replace(found, received=len(content))
+            self._home.uploads[upload] = (self.name, found, content)
+        return replace(found, crc32c=base64.b64encode(struct.pack(">I", crc(content))).decode())
+
+    async def finish(self, upload: str, *, crc32c: str = "", md5: str = "") -> ObjectInfo:
+        found, content = self._upload(upload)
+        if found.done:
+            return found.done
+        try:
+            info = self._keep(found.draft, content, replace(found.draft, crc32c=crc32c, md5=md5))
+        except Invalid:
+            await self.abandon(upload)
+            raise
+        self._home.uploads[upload] = (self.name, replace(found, done=info), b"")
+        return info
+
+    async def received(self, upload: str) -> AsyncIterator[bytes]:
+        yield self._upload(upload)[1]
+
+    async def abandon(self, upload: str) -> None:
+        self._upload(upload)
+        del self._home.uploads[upload]
+
+    def _upload(self, upload: str) -> tuple[Upload, bytes]:
+        bucket, found, content = self._home.uploads.get(upload, ("", None, b""))
+        if found is None or bucket != self.name:
+            raise NotFound("There is no such upload; it was abandoned, or begun more than a week ago.")
+        return found, content
+
+    def _objects(self) -> dict[str, tuple[ObjectInfo, bytes]]:
+        if (found := self._home.objects.get(self.name)) is None:
+            raise NotFound(f"The specified bucket does not exist: {self.name}.")
+        return found
+
+    def _found(self, name: str, generation: int | None) -> tuple[ObjectInfo, bytes]:
+        found = self._objects().get(name)
+        if found is None or generation not in (None, found[0].generation):
+            raise NotFound(f"No such object: {self.name}/{name}")
+        return found
+
+    def _keep(self, draft: Draft, content: bytes, also: Draft | None = None) -> ObjectInfo:
+        crc32c = base64.b64encode(struct.pack(">I", crc(content))).decode()
+        md5 = base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
+        (also or draft).check_hashes(crc32c, md5)
+        draft.check_hashes(crc32c, md5)
+        objects = self._objects()
+        old = objects.get(draft.name)
+        draft.precondition.check(old[0] if old else None)
+        now = self._home.clock.now()
+        self._home.generation = max(self._home.generation + 1, int(now.timestamp() * 1e6))
+        info = ObjectInfo(
+            bucket=self.name,
+            name=draft.name,
+            generation=self._home.generation,
+            metageneration=1,
+            size=len(content),
+            crc32c=crc32c,
+            md5=md5,
+            created_at=now,
+            updated_at=now,
+            attributes=draft.attributes,
+            components=draft.components,
+        )
+        objects[draft.name] = (info, content)
+        return info
+
+
+def crc(content: bytes) -> int:
+    value = 0xFFFFFFFF
+    for byte in content:
+        value ^= byte
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+async def _chunks(content: bytes) -> AsyncIterator[bytes]:
+    if content:
+        yield content

@@ -1,0 +1,95 @@
+"""A body of two parts (multipart/related): JSON about an object, then its bytes, which go on as they come.
+
+Boundaries come in double quotes, in single ones (gcloud) or in none; lines end as the first one does. Only
+the first part and the headers of the second are ever held in memory.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import BytesHeaderParser
+from typing import Any, cast
+
+from trainshed.core.errors import Invalid, Violation
+
+MOST_HEAD = 1 << 20  # bytes of everything before the object's own
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    told: dict[str, Any]
+    content_type: str
+    chunks: AsyncIterator[bytes]
+
+
+def boundary_of(content_type: str) -> bytes:
+    message = Message()
+    message["content-type"] = content_type
+    found = str(message.get_param("boundary", "")).strip("'\"")
+    if not found:
+        raise _wrong("has no boundary")
+    return found.encode("utf-8", "surrogateescape")
+
+
+async def related(content_type: str, chunks: AsyncIterator[bytes]) -> Related:
+    mark = b"--" + boundary_of(content_type)
+    parts = _Parts(chunks)
+    line = await parts.up_to(b"\n")
+    while not line.startswith(mark):
+        line = await parts.up_to(b"\n")
+    end = b"\r\n" if line.endswith(b"\r") else b"\n"
+    await parts.up_to(end + end)  # its headers: it is JSON, whatever they say
+    told = parse(await parts.up_to(end + mark))
+    await parts.up_to(end)
+    headers = BytesHeaderParser().parsebytes(await parts.up_to(end + end) + end + end)
+    return Related(told, headers.get("content-type", ""), parts.stream(end + mark))
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """The JSON about an object; nothing is an empty one."""
+    try:
+        told: object = json.loads(data) if data.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise Invalid((Violation("", f"The object's metadata is not JSON: {error}"),)) from error
+    if not isinstance(told, dict):
+        raise Invalid((Violation("", "The object's metadata must be a JSON object."),))
+    return cast("dict[str, Any]", told)
+
+
+class _Parts:
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._held = b""
+
+    async def up_to(self, mark: bytes) -> bytes:
+        """What comes before the mark; both are taken."""
+        while (at := self._held.find(mark)) < 0:
+            if len(self._held) > MOST_HEAD:
+                raise _wrong(f"has more than {MOST_HEAD} bytes before the object's own")
+            more = await anext(self._chunks, None)
+            if more is None:
+                raise _wrong("ends too early")
+            self._held += more
+        found, self._held = self._held[:at], self._held[at + len(mark) :]
+        return found
+
+    async def stream(self, mark: bytes) -> AsyncIterator[bytes]:
+        """Everything up to the mark. As much as may be its beginning is kept back each time."""
+        held, back = self._held, len(mark) - 1
+        while (at := held.find(mark)) < 0:
+            if len(held) > back:
+                yield held[: len(held) - back]
+                held = held[len(held) - back :]
+            more = await anext(self._chunks, None)
+            if more is None:
+                raise _wrong("ends before its last boundary: it was cut off")
+            held += more
+        if at:
+            yield held[:at]
+        async for _ in self._chunks:
+            pass  # the end of the body: read, so that the connection can be used again
+
+
+def _wrong(what: str) -> Invalid:
+    return Invalid((Violation("", f"The multipart body {what}."),))

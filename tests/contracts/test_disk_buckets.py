@@ -1,0 +1,357 @@
+"""Buckets on the disk: the promises, and those that only a disk can break."""
+
+import asyncio
+import base64
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.bucket import CHECK_CRC32C, BucketContract, Steps, content, info, pieces, put, whole
+from trainshed.buckets.disk import Late
+from trainshed.buckets.ledger import Ledger
+from trainshed.buckets.store import DiskBuckets
+from trainshed.buckets.uploads import DiskBucket
+from trainshed.core.bucket import Damaged, Draft, Full, ObjectInfo, ObjectQuery, Span
+from trainshed.core.bucket_port import Buckets
+from trainshed.core.errors import Invalid, NotFound, Unavailable
+
+
+class TestDiskBuckets(BucketContract):
+    survives = True
+
+    def make(self, home: Path, clock: Steps) -> Buckets:
+        return DiskBuckets(home, clock)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "buckets"
+
+
+@pytest.fixture
+async def bucket(home: Path) -> AsyncIterator[DiskBucket]:
+    buckets = DiskBuckets(home, Steps())
+    await buckets.start()
+    await buckets.create(info())
+    yield buckets.open("shed")
+    await buckets.close()
+
+
+def held(home: Path) -> list[Path]:
+    return list((home / ".trainshed" / "held").iterdir())
+
+
+def tree(home: Path) -> list[str]:
+    return sorted(str(path.relative_to(home / "shed")) for path in (home / "shed").rglob("*"))
+
+
+async def again(home: Path) -> DiskBuckets:
+    """As after a crash: another process over the same home."""
+    other = DiskBuckets(home, Steps())
+    await other.start()
+    return other
+
+
+# ---- browsable
+
+
+async def test_a_person_finds_an_object_by_its_name(bucket: DiskBucket, home: Path) -> None:
+    await put(bucket, "models/v1/größe: 大.pt", b"bytes")
+    assert (home / "shed" / "models/v1/größe: 大.pt").read_bytes() == b"bytes"
+    await put(bucket, "models/v1/größe: 大.pt", b"other")
+    assert (home / "shed" / "models/v1/größe: 大.pt").read_bytes() == b"other"
+    assert held(home) == []
+    await bucket.delete("models/v1/größe: 大.pt")
+    assert tree(home) == []  # no empty folders either
+
+
+async def test_what_a_file_cannot_be_called_is_written_with_percent_signs(
+    bucket: DiskBucket, home: Path
+) -> None:
+    for name in ("../x", "a//b", "c/", "100%", "nul\0"):
+        await put(bucket, name)
+    assert tree(home) == ["%2E%2E", "%2E%2E/x", "100%25", "a", "a/%", "a/%/b", "c", "c/%", "nul%00"]
+    assert sorted(path.name for path in home.iterdir()) == [".trainshed", "shed"]
+
+
+async def test_a_name_below_another_has_no_place_and_is_kept_all_the_same(
+    bucket: DiskBucket, home: Path
+) -> None:
+    await put(bucket, "a", b"file")
+    await put(bucket, "a/b", b"below")
+    assert tree(home) == ["a"]
+    assert len(held(home)) == 1
+    await bucket.delete("a/b")
+    assert held(home) == []
+    await put(bucket, "c/d")
+    await put(bucket, "c", b"above")
+    assert tree(home) == ["a", "c", "c/d"]
+    assert await content(bucket, "c") == b"above"
+    await bucket.delete("c/d")
+    await put(bucket, "c", b"now free")
+    assert tree(home) == ["a", "c"]
+    assert held(home) == []
+
+
+async def test_everything_kept_is_read_only_and_for_nobody_else(bucket: DiskBucket, home: Path) -> None:
+    await put(bucket, "a/b")
+    assert stat.S_IMODE((home / "shed/a/b").stat().st_mode) == 0o400
+    assert stat.S_IMODE((home / "shed/a").stat().st_mode) == 0o700
+
+
+async def test_a_copy_shares_its_bytes_until_one_of_the_two_is_replaced(
+    bucket: DiskBucket, home: Path
+) -> None:
+    source = await put(bucket, "x", b"bytes")
+    await bucket.copy(Draft(name="y"), source)
+    assert (home / "shed/x").stat().st_ino == (home / "shed/y").stat().st_ino
+    await put(bucket, "x", b"new")
+    assert await content(bucket, "y") == b"bytes"
+
+
+async def test_a_copy_is_made_of_bytes_where_no_link_can_be(
+    bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = await put(bucket, "x", b"bytes")
+
+    def no_more(*_: object, **__: object) -> None:
+        raise OSError(errno.EMLINK, "Too many links")
+
+    monkeypatch.setattr(os, "link", no_more)
+    await bucket.copy(Draft(name="y"), source)
+    assert (home / "shed/x").stat().st_ino != (home / "shed/y").stat().st_ino
+    assert await content(bucket, "y") == b"bytes"
+
+
+# ---- damage
+
+
+@pytest.mark.parametrize("size", [5, 3 << 20])
+@pytest.mark.parametrize("where", [0.0, 0.5, 0.99])
+async def test_a_flipped_bit_is_noticed_by_who_reads_it(
+    bucket: DiskBucket, home: Path, size: int, where: float
+) -> None:
+    await put(bucket, "x", os.urandom(size))
+    path, at = home / "shed/x", int(size * where)
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+    with pytest.raises(Damaged, match="gs://shed/x is damaged"):
+        await content(bucket, "x")
+    with pytest.raises(Damaged):
+        await whole(await bucket.read("x", Span(first=at, last=at)))
+    await put(bucket, "x", b"mended")
+    assert await content(bucket, "x") == b"mended"
+
+
+async def test_a_part_that_is_whole_can_be_read_of_a_damaged_object(bucket: DiskBucket, home: Path) -> None:
+    data = os.urandom(3 << 20)
+    await put(bucket, "x", data)
+    path = home / "shed/x"
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.write(bytes([data[0] ^ 1]))
+    assert await whole(await bucket.read("x", Span(first=2 << 20))) == data[2 << 20 :]
+
+
+async def test_a_file_that_is_cut_or_gone_is_damage_and_can_be_deleted(
+    bucket: DiskBucket, home: Path
+) -> None:
+    for name in ("cut", "gone"):
+        await put(bucket, name, b"bytes")
+    (home / "shed/cut").chmod(0o600)
+    (home / "shed/cut").write_bytes(b"byt")
+    (home / "shed/gone").unlink()
+    for name in ("cut", "gone"):
+        with pytest.raises(Damaged):
+            await bucket.read(name)
+        await bucket.delete(name)
+        with pytest.raises(NotFound):
+            await bucket.read(name)
+
+
+# ---- crashes, at the lines that matter
+
+
+async def test_a_crash_between_the_commit_and_the_rename_loses_nothing(
+    bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(bucket, "x", b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "settle", lambda *_: None)
+        await put(bucket, "x", b"new")
+        await put(bucket, "y/z", b"too")
+    assert (home / "shed/x").read_bytes() == b"old"
+    assert await content(bucket, "x") == b"new"
+    other = await again(home)
+    assert (home / "shed/x").read_bytes() == b"new"
+    assert (home / "shed/y/z").read_bytes() == b"too"
+    assert await content(other.open("shed"), "x") == b"new"
+    assert held(home) == []
+    await other.close()
+
+
+async def test_a_crash_before_the_commit_leaves_the_old_object_and_no_file(
+    bucket: DiskBucket, home: Path
+) -> None:
+    await put(bucket, "x", b"old")
+    (home / ".trainshed/held/half").write_bytes(b"never acknowledged")
+    other = await again(home)
+    assert held(home) == []
+    assert await content(other.open("shed"), "x") == b"old"
+    await other.close()
+
+
+async def test_a_crash_after_a_deletion_removes_the_file_later_but_never_a_new_one(
+    bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("x", "y"):
+        await put(bucket, name, b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "discard", lambda *_: None)
+        await bucket.delete("x")
+        await bucket.delete("y")
+    await put(bucket, "y", b"new")
+    other = await again(home)
+    assert tree(home) == ["y"]
+    assert await content(other.open("shed"), "y") == b"new"
+    await other.close()
+
+
+async def test_bytes_of_an_upload_behind_the_acknowledged_do_not_count(
+    bucket: DiskBucket, home: Path
+) -> None:
+    upload = await bucket.begin(Draft(name="x"))
+    await bucket.append(upload.id, 0, pieces(b"1234"))
+    path = home / ".trainshed/held" / upload.id
+    path.chmod(0o600)
+    path.write_bytes(b"1234torn, and longer than what comes")
+    other = await again(home)
+    await other.open("shed").append(upload.id, 4, pieces(b"56789"))
+    assert (await other.open("shed").finish(upload.id)).crc32c == CHECK_CRC32C
+    assert await content(other.open("shed"), "x") == b"123456789"
+    await other.close()
+
+
+async def test_uploads_of_last_week_are_forgotten(bucket: DiskBucket, home: Path) -> None:
+    upload = await bucket.begin(Draft(name="x"))
+    await bucket.append(upload.id, 0, pieces(b"1234"))
+    clock = Steps()
+    clock.wait(days=8)
+    other = DiskBuckets(home, clock)
+    await other.start()
+    with pytest.raises(NotFound):
+        await other.open("shed").upload(upload.id)
+    assert held(home) == []
+    await other.close()
+
+
+# ---- a full disk
+
+
+async def test_a_full_disk_is_told_and_costs_nothing_that_was_there(
+    bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(bucket, "x", b"old")
+    upload = await bucket.begin(Draft(name="up"))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        for size in (3, 9 << 20):
+            with pytest.raises(Full, match="disk of the server is full"):
+                await put(bucket, "x", b"n" * size)
+        with pytest.raises(Full):
+            await bucket.append(upload.id, 0, pieces(b"1234"))
+    assert await content(bucket, "x") == b"old"
+    assert (await bucket.append(upload.id, 0, pieces(b"123456789"))).received == 9
+    assert (await bucket.finish(upload.id)).crc32c == CHECK_CRC32C
+    assert await put(bucket, "x", b"new")
+    assert held(home) == []
+
+
+# ---- many at once
+
+
+async def test_many_writers_of_many_names_are_all_kept(bucket: DiskBucket, home: Path) -> None:
+    async def write(number: int) -> None:
+        for turn in range(20):
+            name = f"{number % 5}/{turn % 7}"
+            await put(bucket, name, name.encode())
+            if turn % 3 == 0:
+                with contextlib.suppress(NotFound):
+                    await bucket.delete(name)
+
+    await asyncio.gather(*(write(number) for number in range(20)))
+    listing = await bucket.find(ObjectQuery())
+    for item in listing.items:
+        assert await content(bucket, item.name) == item.name.encode()
+    files = [path for path in tree(home) if (home / "shed" / path).is_file()]
+    assert sorted(files) == sorted(item.name for item in listing.items)
+    assert held(home) == []
+
+
+# ---- MD5 of large objects
+
+
+async def test_the_md5_of_a_large_object_follows_unless_it_is_asked_for_at_once(
+    bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainshed.buckets.sums.LATER", 1 << 20)
+    data = os.urandom(9 << 20)
+    expected = base64.b64encode(hashlib.md5(data).digest()).decode()
+
+    async def big(**draft: str | bool) -> ObjectInfo:
+        chunks = (data[at : at + (1 << 20)] for at in range(0, len(data), 1 << 20))
+        return await bucket.put(Draft(name="x", **draft), pieces(*chunks))  # pyright: ignore[reportArgumentType]
+
+    assert (await big(md5_at_once=True)).md5 == expected
+    assert (await big(md5=expected)).md5 == expected
+    with pytest.raises(Invalid):
+        await big(md5="1B2M2Y8AsgTpgAmY7PhCfg==")
+    made = await big()
+    assert made.md5 == ""
+    while not (now := await bucket.get("x")).md5:
+        await asyncio.sleep(0.001)
+    assert now == replace(made, md5=expected)
+
+
+async def test_an_md5_that_was_not_made_before_a_crash_is_made_after_it(
+    bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainshed.buckets.sums.LATER", 1 << 20)
+    monkeypatch.setattr(Late, "add", lambda *_: None)
+    data = os.urandom(9 << 20)
+    chunks = (data[at : at + (1 << 20)] for at in range(0, len(data), 1 << 20))
+    assert (await bucket.put(Draft(name="x"), pieces(*chunks))).md5 == ""
+    monkeypatch.undo()
+    other = await again(home)
+    while not (now := await other.open("shed").get("x")).md5:
+        await asyncio.sleep(0.001)
+    assert now.md5 == base64.b64encode(hashlib.md5(data).digest()).decode()
+    await other.close()
+
+
+async def test_a_fault_in_the_writer_is_told_and_not_waited_for(
+    bucket: DiskBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faulty(*_: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("trainshed.buckets.index.next_generation", faulty)
+    monkeypatch.setattr("threading.excepthook", lambda *_: None)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="take no changes any more"):
+            await put(bucket, "x")

@@ -1,0 +1,41 @@
+"""Keys that are made once, ports that stay, and identities that may no more than they need."""
+
+import contextlib
+import socket
+from pathlib import Path
+
+from trainshed.buckets.seaweed_keys import identities, job_variables, keys_of, ports_of
+
+
+def test_keys_and_ports_stay_over_a_restart_and_keys_are_for_their_owner(tmp_path: Path) -> None:
+    keys, ports = keys_of(tmp_path), ports_of(tmp_path)
+    assert (keys_of(tmp_path), ports_of(tmp_path)) == (keys, ports)
+    assert keys.own != keys.jobs
+    assert (tmp_path / "keys.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_port_that_somebody_else_has_now_is_not_used(tmp_path: Path) -> None:
+    ports = ports_of(tmp_path)
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):  # a test beside this one may have been faster: as good
+            taken.bind(("127.0.0.1", ports.s3))
+            taken.listen()
+        assert ports_of(tmp_path).s3 != ports.s3
+
+
+def test_a_file_that_was_cut_off_counts_as_none(tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text('{"own": ["A')
+    assert keys_of(tmp_path).own.secret
+
+
+def test_jobs_may_use_the_objects_of_the_buckets_and_nothing_else(tmp_path: Path) -> None:
+    _, jobs = identities(keys_of(tmp_path), ("training",))["identities"]  # pyright: ignore[reportGeneralTypeIssues]
+    assert jobs["actions"] == ["Read:training", "Write:training", "List:training", "Tagging:training"]
+
+
+def test_jobs_find_each_bucket_whose_name_can_be_part_of_a_variable(tmp_path: Path) -> None:
+    env = job_variables(keys_of(tmp_path).jobs, "http://127.0.0.1:1", ("training", "my-data"))
+    assert env["trainingbucket"] == "training"
+    assert all(name.isidentifier() for name in env)
+    assert env["endpoint_url"] == env["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
