@@ -1,0 +1,104 @@
+"""projects/P/jobs and projects/P/operations: AI Platform Training, the older of Google's APIs (`ml` v1)."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from trainshed.api.call import Call, Json
+from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
+from trainshed.core.job import Job
+from trainshed.core.legacy import Legacy
+from trainshed.core.query import JobQuery
+from trainshed.service.jobs import Request
+from trainshed.service.legacy import LegacyJobs
+from trainshed.wire import page
+from trainshed.wire.legacy_filter import parse_legacy_filter
+from trainshed.wire.legacy_job import etag, parse_labels, parse_legacy_job, render_legacy_job
+from trainshed.wire.operation import render_legacy_operation
+from trainshed.wire.pool import Offer
+
+
+@dataclass(slots=True)
+class JobsOfOlderApi:
+    jobs: LegacyJobs
+    offer: Offer
+
+    async def create(self, call: Call) -> Json:
+        key = call.idempotency_key()
+        draft = parse_legacy_job(call.body, self.offer)
+        request = Request(
+            display_name=draft.job_id, spec=draft.spec, labels=draft.labels, remarks=draft.remarks
+        )
+        legacy = Legacy(job_id=draft.job_id, training_input=draft.training_input, request=key)
+        return self._render(call, await self.jobs.create(call.path["project"], draft.region, request, legacy))
+
+    async def get(self, call: Call) -> Json:
+        return self._render(call, await self.jobs.get(call.path["project"], _name(call, "job")))
+
+    async def find(self, call: Call) -> Json:
+        project, text = call.path["project"], call.query.get("filter", "")
+        fingerprint = page.fingerprint("ml.jobs", project, text)
+        found = await self.jobs.find(
+            JobQuery(
+                project=project,
+                where=parse_legacy_filter(text),
+                limit=page.parse_size(call.query.get("pageSize")),
+                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+            )
+        )
+        rows = [self._render(call, job) for job in found.jobs]
+        return page.render("jobs", rows, found.next_cursor, fingerprint)
+
+    async def cancel(self, call: Call) -> Json:
+        await self.jobs.cancel(call.path["project"], call.path["job"])
+        return {}
+
+    async def update(self, call: Call) -> Json:
+        """Labels are all that can change, and they change as a whole."""
+        masked = [name.strip() for name in call.query.get("updateMask", "").split(",") if name.strip()]
+        if others := [name for name in masked if name not in ("labels", "etag")]:
+            sentence = f"names '{others[0][:100]}', which cannot be changed; labels can."
+            raise Invalid((Violation("update_mask", sentence),))
+        if "labels" not in masked:
+            raise Invalid((Violation("update_mask", "must say what is to change: updateMask=labels."),))
+        labels, seen = parse_labels(call.body)
+        check = partial(_check_etag, seen)
+        return self._render(
+            call, await self.jobs.relabel(call.path["project"], _name(call, "job"), labels, check)
+        )
+
+    async def operations(self, call: Call) -> Json:
+        project, text = call.path["project"], call.query.get("filter", "")
+        if text:
+            raise Invalid((Violation("filter", "Operations cannot be filtered."),))
+        fingerprint = page.fingerprint("ml.operations", project)
+        size = page.parse_size(call.query.get("pageSize"))
+        at = page.decode(call.query.get("pageToken", ""), fingerprint)
+        found = await self.jobs.operations(project, size + 1, at[0] if at else "")
+        rows = [render_legacy_operation(one) for one in found[:size]]
+        cursor = (found[size - 1].name, "") if len(found) > size else None
+        return page.render("operations", rows, cursor, fingerprint)
+
+    async def operation(self, call: Call) -> Json:
+        return render_legacy_operation(
+            await self.jobs.operation(call.path["project"], _name(call, "operation"))
+        )
+
+    async def cancel_operation(self, call: Call) -> Json:
+        """All there are were done when they were first told of: asking for an end of one changes nothing."""
+        await self.jobs.operation(call.path["project"], call.path["operation"])
+        return {}
+
+    def _render(self, call: Call, job: Job) -> Json:
+        return render_legacy_job(job, base_url=call.base_url)
+
+
+def _check_etag(seen: str, job: Job) -> None:
+    if seen and seen != etag(job):
+        raise Conflict("The job's labels were changed since it was read (its etag differs): read it again.")
+
+
+def _name(call: Call, what: str) -> str:
+    name = call.path[what]
+    if ":" in name:
+        raise NotFound(f"There is no method or {what} '{name[:200]}'.")
+    return name

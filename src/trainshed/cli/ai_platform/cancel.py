@@ -1,0 +1,26 @@
+"""`trainshed ai-platform jobs cancel`: asks a job to end. Like gcloud, it says nothing if that went well."""
+
+import click
+
+from trainshed.cli.ai.flags import formatted, spoken
+from trainshed.cli.complete import training_jobs
+from trainshed.client import Client
+from trainshed.client.training_jobs import TrainingJobs
+
+
+@click.command("cancel", short_help="Cancel a job.")
+@click.argument("job", metavar="JOB", shell_complete=training_jobs)
+@formatted
+@spoken
+def command(client: Client, job: str, form: str | None) -> None:
+    """Cancel a job.
+
+    \b
+    Example:
+      trainshed ai-platform jobs cancel digits_1
+    """
+    from trainshed.cli.ai.output import Output
+
+    output = Output.parse(form or "none")
+    TrainingJobs(client).cancel(job)
+    output.one({})

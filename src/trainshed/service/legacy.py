@@ -1,0 +1,118 @@
+"""What people may do with jobs of the older API, found by the names their owners gave them.
+
+Such a job is a Job: submitted, cancelled and run as any other (`service/jobs.py`). What is added here is the
+name, once per project, durable by the key it is inserted with; labels that can change; and operations.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from trainshed.core.bucket_port import Buckets
+from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Unavailable, Violation
+from trainshed.core.job import LEGACY, Job
+from trainshed.core.legacy import Legacy, key_of, legacy_of
+from trainshed.core.ports import Operation, Page
+from trainshed.core.query import JobQuery
+from trainshed.core.view import SCHEME, address
+from trainshed.service.jobs import TRIES, Jobs, Request
+
+PAGE = 1000  # operations looked at in one go
+
+
+@dataclass(slots=True)
+class LegacyJobs:
+    jobs: Jobs
+    buckets: Buckets | None = None  # where results may go; None: it is not asked
+
+    async def create(self, project: str, region: str, request: Request, legacy: Legacy) -> Job:
+        """Keep a new job. Its name must be new; asked twice with one idempotency key, it is one job."""
+        await self._check_output(project, request.spec.output)
+        mine = replace(legacy, request=legacy.request or secrets.token_hex(8))
+        request = replace(request, extras={**request.extras, **mine.extra()})
+        try:
+            kept = await self.jobs.submit(project, region, request, key_of(mine.job_id))
+        except AlreadyExists as error:
+            taken = await self.jobs.store.keyed(project, key_of(mine.job_id))
+            if taken is None:
+                raise Unavailable("The job could not be given a number; try again.") from error
+            raise _taken(taken) from error
+        found = legacy_of(kept)
+        if found is None or found.request != mine.request:
+            raise _taken(kept)
+        return kept
+
+    async def _check_output(self, project: str, output: str) -> None:
+        """Hours later its program would find no bucket. What s3:// says may be a store only it knows."""
+        found = address(output) if output.startswith(SCHEME) else None
+        if self.buckets is None or found is None:
+            return
+        try:
+            bucket = await self.buckets.get(found[0])
+        except (NotFound, Invalid) as error:
+            sentence = f"is in a bucket that is not there, gs://{found[0][:100]}; make it first."
+            raise Invalid((Violation("training_input.job_dir", sentence),)) from error
+        if not bucket.is_open_to(project):
+            sentence = f"is in gs://{found[0]}, which belongs to another project than {project}."
+            raise Invalid((Violation("training_input.job_dir", sentence),))
+
+    async def get(self, project: str, job_id: str) -> Job:
+        # Half a character or a NUL is no name, and not every database can be asked for it.
+        found = await self.jobs.store.keyed(project, key_of(job_id)) if job_id.isprintable() else None
+        if found is None:
+            raise NotFound(f"There is no job {job_id[:200]} in project {project}.")
+        return found
+
+    async def find(self, query: JobQuery) -> Page:
+        return await self.jobs.find(replace(query, kind=LEGACY))
+
+    async def cancel(self, project: str, job_id: str) -> None:
+        job = await self.get(project, job_id)
+        try:
+            await self.jobs.cancel(project, job.location, job.id)
+        except Conflict as error:
+            latest = await self.get(project, job_id)
+            if not latest.is_final:
+                raise
+            raise Conflict(
+                f"Job {job_id} is in state {latest.status.state} and can no longer be cancelled."
+            ) from error
+
+    async def relabel(
+        self, project: str, job_id: str, labels: Mapping[str, str], check: Callable[[Job], None]
+    ) -> Job:
+        """Replace all labels of the job, which `check` may refuse as it now is."""
+        for _ in range(TRIES):
+            job = await self.get(project, job_id)
+            check(job)
+            if dict(job.labels) == dict(labels):
+                return job
+            try:
+                changed = await self.jobs.store.relabel(job, labels)
+            except Conflict:
+                continue  # it moved meanwhile; its labels may still be as they were
+            self.jobs.bell.ring(changed)
+            return changed
+        raise Conflict("The job changes too fast to be updated; try again.")
+
+    async def operations(self, project: str, limit: int, after: str = "") -> tuple[Operation, ...]:
+        return await self.jobs.store.operations(project, limit, after)
+
+    async def operation(self, project: str, identity: str) -> Operation:
+        """By its id alone: the names of operations say a location, which the older API does not know."""
+        after = ""
+        while found := await self.operations(project, PAGE, after):
+            for operation in found:
+                if operation.name.rpartition("/")[2] == identity:
+                    return operation
+            after = found[-1].name
+        raise NotFound(f"There is no operation {identity[:200]} in project {project}.")
+
+
+def _taken(job: Job) -> AlreadyExists:
+    name = job.display_name
+    return AlreadyExists(
+        f"A job named {name} exists already in project {job.project}: it was created at "
+        f"{job.created_at:%Y-%m-%d %H:%M:%S} UTC and is {job.status.state}. A job's name is used once; "
+        "give this one another."
+    )

@@ -1,0 +1,244 @@
+"""A job of AI Platform Training (`ml` v1): what clients send becomes a draft, a core Job their answer.
+
+`--job-dir DIR` is added behind the program's own arguments, CUSTOM is inferred where machines or images are
+named and no tier is, and packages run in the runtime nearest to `runtimeVersion` and `pythonVersion`. What is
+accepted and not acted upon yet becomes a remark, a warning in the job's history. Every violation is told at
+once. Nothing here looks at running jobs or the clock.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from trainshed.core.job import Job, JobSpec, JobState
+from trainshed.core.job import Scheduling as Limits
+from trainshed.core.legacy import Legacy, legacy_of, task_called, told
+from trainshed.core.view import place_fault
+from trainshed.wire import base, job_schema
+from trainshed.wire.custom_job import render_error, web_access_uris
+from trainshed.wire.faults import Faults
+from trainshed.wire.labels import check_labels
+from trainshed.wire.legacy_roles import Translated, parse_cluster
+from trainshed.wire.legacy_schema import HyperparameterSpec, ParameterSpec, Scheduling, TrainingInput
+from trainshed.wire.legacy_schema import Job as Body
+from trainshed.wire.pool import Offer
+from trainshed.wire.scalars import shown, time_text
+from trainshed.wire.scheduling import parse_scheduling
+
+RUNTIME = "trainshed/tensorflow"
+# A job was over with its master there, and workers that serve TensorFlow never end by themselves: what others
+# have left to say once the master has succeeded must be said in this time.
+DRAIN = timedelta(seconds=10)
+LONGEST_ID = 128
+LONGEST_REGION = 63
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,2}")
+_PLACES = re.compile(r"(gs://|s3://|file:///|/).+", re.DOTALL)
+_INPUT = "training_input"
+_TUNING = "The hyperparameters are kept, but this version does not tune: the program runs once, as it is."
+
+STATES: Mapping[JobState, str] = {state: state.value for state in JobState} | {JobState.PENDING: "PREPARING"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyDraft:
+    """A job as asked for: valid in itself, not yet given an id."""
+
+    job_id: str
+    region: str
+    spec: JobSpec
+    training_input: Mapping[str, Any]
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    remarks: tuple[str, ...] = ()
+
+
+def parse_legacy_job(body: Mapping[str, object], offer: Offer) -> LegacyDraft:
+    """What the body asks for; Invalid with every violation where it may not."""
+    faults = Faults("job")
+    job = base.read(Body, body, faults)
+    _check_id(job.job_id, faults)
+    check_labels(job.labels, "labels", faults)
+    if job.prediction_input is not None:
+        faults.lose("prediction_input", "cannot be used: this server trains, it has no batch prediction.")
+    if job.training_input is None:
+        faults.lose(_INPUT, "is required.")
+    given = job.training_input or TrainingInput()
+    _check_region(given.region, faults)
+    if given.job_dir and not _PLACES.fullmatch(given.job_dir):
+        faults.add(
+            f"{_INPUT}.job_dir",
+            "must begin with gs://, s3:// or file:// and name a place there, or be an absolute path, "
+            f"not {shown(given.job_dir)}.",
+        )
+    elif fault := place_fault(given.job_dir):
+        faults.add(f"{_INPUT}.job_dir", fault)
+    if given.hyperparameters is not None:
+        _check_tuning(given.hyperparameters, f"{_INPUT}.hyperparameters", faults)
+    cluster = parse_cluster(given, _runtime(given, faults), offer, faults)
+    spec = JobSpec(
+        pools=cluster.pools,
+        scheduling=_scheduling(given.scheduling, faults),
+        output=given.job_dir,
+        web_access=given.enable_web_access,
+        extras=_echoed(given),
+    )
+    faults.settle()
+    return LegacyDraft(
+        job_id=job.job_id,
+        region=given.region,
+        spec=spec,
+        training_input=base.write(given) | {"scaleTier": cluster.tier},
+        labels=dict(job.labels),
+        remarks=cluster.remarks + ((_TUNING,) if given.hyperparameters is not None else ()),
+    )
+
+
+def parse_labels(body: Mapping[str, object]) -> tuple[Mapping[str, str], str]:
+    """The labels a change asks for, whole, and the etag it was made with, if it says so."""
+    faults = Faults("job")
+    job = base.read(Body, body, faults)
+    check_labels(job.labels, "labels", faults)
+    faults.settle()
+    return dict(job.labels), job.etag
+
+
+def _check_id(job_id: str, faults: Faults) -> None:
+    if not job_id:
+        faults.add("job_id", "is required.")
+    elif len(job_id) > LONGEST_ID or not _ID.fullmatch(job_id):
+        faults.add(
+            "job_id",
+            f"must have at most {LONGEST_ID} letters, digits and underscores, a letter first, "
+            f"not {shown(job_id)}.",
+        )
+
+
+def _check_region(region: str, faults: Faults) -> None:
+    path = f"{_INPUT}.region"
+    if not region:
+        faults.add(path, "is required, for example us-central1.")
+    elif region == "-" or "/" in region or not region.isprintable() or len(region) > LONGEST_REGION:
+        faults.add(path, f"must be a name without slashes, at most {LONGEST_REGION} letters long.")
+
+
+def _runtime(given: TrainingInput, faults: Faults) -> str:
+    """The image that stands in for a runtime version: which it really is, and that it is not quite the one
+    asked for, is found where runtimes are known."""
+    for name in ("runtime_version", "python_version"):
+        version: str = getattr(given, name)
+        if version and not _VERSION.fullmatch(version):
+            faults.add(f"{_INPUT}.{name}", f"must be a version such as 2.11, not {shown(version)}.")
+    if faults.under(f"{_INPUT}.runtime_version") or faults.under(f"{_INPUT}.python_version"):
+        return RUNTIME
+    python = f"-py{given.python_version}" if given.python_version else ""
+    return f"{RUNTIME}:{given.runtime_version or 'latest'}{python}"
+
+
+def _scheduling(given: Scheduling | None, faults: Faults) -> Limits:
+    if given is None:
+        return Limits(drain=DRAIN)
+    lengths = {"timeout": given.max_running_time, "max_wait_duration": given.max_wait_time}
+    said = {name: length for name, length in lengths.items() if length is not None}
+    path = f"{_INPUT}.scheduling"
+    names = {
+        "scheduling.timeout": f"{path}.max_running_time",
+        "scheduling.max_wait_duration": f"{path}.max_wait_time",
+    }
+    limits = job_schema.Scheduling(priority=given.priority, **said)
+    return replace(parse_scheduling(limits, "scheduling", Translated(faults, names)), drain=DRAIN)
+
+
+def _check_tuning(given: HyperparameterSpec, path: str, faults: Faults) -> None:
+    if not given.goal:
+        faults.add(f"{path}.goal", "is required: MAXIMIZE or MINIMIZE.")
+    if not given.params:
+        faults.add(f"{path}.params", "is required: at least one parameter.")
+    for name in ("max_trials", "max_parallel_trials", "max_failed_trials"):
+        if (count := getattr(given, name)) < 0:
+            faults.add(f"{path}.{name}", f"must not be negative, as {count} is.")
+    seen: set[str] = set()
+    for number, param in enumerate(given.params):
+        where = f"{path}.params[{number}]"
+        if not param.parameter_name:
+            faults.add(f"{where}.parameter_name", "is required.")
+        elif param.parameter_name in seen:
+            faults.add(f"{where}.parameter_name", f"is given twice: {shown(param.parameter_name)}.")
+        seen.add(param.parameter_name)
+        _check_parameter(param, where, faults)
+
+
+def _check_parameter(given: ParameterSpec, path: str, faults: Faults) -> None:
+    match given.type:
+        case "DOUBLE" | "INTEGER":
+            low, high = given.min_value, given.max_value
+            if low is None or high is None:
+                missing = "min_value" if low is None else "max_value"
+                faults.add(f"{path}.{missing}", f"is required for a parameter of type {given.type}.")
+            elif low > high:
+                faults.add(f"{path}.max_value", f"must not be less than minValue, {low:g}, as {high:g} is.")
+        case "CATEGORICAL" if not given.categorical_values:
+            faults.add(f"{path}.categorical_values", "is required for a parameter of type CATEGORICAL.")
+        case "DISCRETE" if not given.discrete_values:
+            faults.add(f"{path}.discrete_values", "is required for a parameter of type DISCRETE.")
+        case "":
+            faults.add(f"{path}.type", "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE.")
+        case _:
+            pass
+
+
+def _echoed(given: TrainingInput) -> dict[str, object]:
+    """What the newer API has the same words for, so that the job looks alike there."""
+    said = {"serviceAccount": given.service_account, "network": given.network}
+    return {name: value for name, value in said.items() if value}
+
+
+def render_legacy_job(job: Job, *, base_url: str = "") -> dict[str, Any]:
+    """The job as AI Platform Training tells it."""
+    legacy, status = _legacy(job), job.status
+    answer: dict[str, Any] = {
+        "jobId": legacy.job_id,
+        "trainingInput": dict(legacy.training_input),
+        "createTime": time_text(job.created_at),
+    }
+    if status.started_at is not None:
+        answer["startTime"] = time_text(status.started_at)
+    if job.is_final and status.ended_at is not None:
+        answer["endTime"] = time_text(status.ended_at)
+    answer["state"] = STATES[status.state]
+    if error := render_error(job):
+        answer["errorMessage"] = told(job, str(error["message"]))
+    answer["trainingOutput"] = _output(job, legacy, base_url)
+    if job.labels:
+        answer["labels"] = dict(job.labels)
+    answer["etag"] = etag(job)
+    return answer
+
+
+def etag(job: Job) -> str:
+    """Of what a client can change, its labels: where a job stands moves without anybody having written it."""
+    said = json.dumps([job.id, sorted(job.labels.items())]).encode()
+    return base64.b64encode(hashlib.blake2b(said, digest_size=9).digest()).decode()
+
+
+def _legacy(job: Job) -> Legacy:
+    legacy = legacy_of(job)
+    if legacy is None:
+        raise LookupError(f"job {job.id} is not one of the older API")
+    return legacy
+
+
+def _output(job: Job, legacy: Legacy, base_url: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {}
+    if tuning := legacy.training_input.get("hyperparameters"):
+        answer["isHyperparameterTuningJob"] = True
+        if tag := tuning.get("hyperparameterMetricTag"):
+            answer["hyperparameterMetricTag"] = tag
+    if job.spec.web_access and job.status.state is JobState.RUNNING:
+        shells = web_access_uris(job, base_url)
+        answer["webAccessUris"] = {task_called(job, task): uri for task, uri in shells.items()}
+    return answer

@@ -1,0 +1,11 @@
+gcloud ai-platform jobs submit training my_job_20190531_164700 \
+   --region asia-southeast1 \
+   --scale-tier PREMIUM_1 \
+   --runtime-version 2.0 \
+   --python-version 3.5 \
+   --package-path /my_project/src/trainer \
+   --module-name trainer.task \
+   --staging-bucket gs://my-staging-bucket \
+   --job-dir gs://my-mnist-model-bucket/trained_model \
+   --
+   --my-extra-argument1 foo --my-extra-argument2 bar
