@@ -1,4 +1,4 @@
-"""Virtual environments keep the promises of core.ports.Runtimes: built once, whole or not at all, then kept.
+"""Virtual environments keep the promises of their port: built once, whole or not at all, then kept.
 
 The packages are wheels made here; nothing is downloaded. They are laid on the tests' own interpreter, which
 has pip, so that a build takes a second or two.
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_pool
+from tests.builders import a_job, a_pool
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Reason
-from trainshed.core.job import JobSpec
+from trainshed.core.job import Job, JobSpec
 from trainshed.core.readiness import READY, Readiness, Standing
 from trainshed.core.replica import Exit
-from trainshed.core.runtime import Phase
+from trainshed.core.runtime import Need, Phase
 from trainshed.core.verdict import Cause, Evidence, Verdict, judge
 from trainshed.runtimes import interpreters
 from trainshed.runtimes import shelf as shelf_module
@@ -65,7 +65,7 @@ class Place:
         self.wheels.mkdir()
         for name in ("smalla", "smallb"):
             a_wheel(self.wheels, name)
-        self.specs: list[JobSpec] = []
+        self.jobs: list[Job] = []
         self.hints: list[str] = []
         self.open: list[VenvRuntimes] = []
 
@@ -73,8 +73,8 @@ class Place:
         environ = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels)}
         environ |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
 
-        async def wanted() -> list[JobSpec]:
-            return self.specs
+        async def wanted() -> list[Job]:
+            return self.jobs
 
         made = VenvRuntimes(self.folder, rows, judge=judged, wanted=wanted, limits=limits, environ=environ)
         made.on_change(self.hints.append)
@@ -83,7 +83,7 @@ class Place:
         return made
 
     def folders(self) -> set[str]:
-        return {path.name for path in self.folder.iterdir() if path.is_dir()} - {"lib", "trash"}
+        return {path.name for path in self.folder.iterdir() if path.is_dir()} - {"lib", "trash", "packages"}
 
 
 @pytest.fixture
@@ -98,21 +98,21 @@ async def settled(
     runtimes: VenvRuntimes, lines: tuple[str, ...], job: str = "job", image: str = PLAIN
 ) -> Readiness:
     async with asyncio.timeout(PATIENCE):
-        while (now := runtimes.readiness(image, lines, job)).standing is Standing.PREPARING:
+        while (now := runtimes.readiness(Need(image, lines), job)).standing is Standing.PREPARING:
             assert now.message
             await asyncio.sleep(0.02)
     return now
 
 
 def said(runtimes: VenvRuntimes, lines: tuple[str, ...], code: str, image: str = PLAIN) -> str:
-    python = runtimes.python(image, lines)
+    python = runtimes.python(Need(image, lines))
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
 async def test_the_plain_interpreter_is_ready_at_once_and_is_the_server_s_own(place: Place):
     runtimes = await place.runtimes()
-    assert runtimes.readiness(PLAIN, (), "job") == READY
-    assert runtimes.python(PLAIN) == sys.executable
+    assert runtimes.readiness(Need(PLAIN), "job") == READY
+    assert runtimes.python(Need(PLAIN)) == sys.executable
     assert place.folders() == set()
 
 
@@ -120,15 +120,15 @@ async def test_what_is_built_has_its_packages_commands_and_our_report_and_a_seco
     place: Place,
 ):
     runtimes = await place.runtimes()
-    assert runtimes.readiness(PLAIN, ("smalla",), "").standing is Standing.PREPARING
+    assert runtimes.readiness(Need(PLAIN, ("smalla",)), "").standing is Standing.PREPARING
     assert place.folders() == set()  # nobody asked for it
     assert (await settled(runtimes, ("smalla",))).is_ready
     assert said(runtimes, ("smalla",), "import smalla; print(smalla.version)") == "1.0"
     assert said(runtimes, ("smalla",), "from trainshed import report; print(report.VARIABLE)")
-    bin = Path(runtimes.python(PLAIN, ("smalla",))).parent
+    bin = Path(runtimes.python(Need(PLAIN, ("smalla",)))).parent
     assert subprocess.check_output([bin / "smalla"], text=True) == "smalla 1.0\n"
     assert subprocess.check_output([bin / "pip", "--version"], text=True).startswith("pip ")
-    assert runtimes.readiness(PLAIN, ("smalla",), "another").is_ready
+    assert runtimes.readiness(Need(PLAIN, ("smalla",)), "another").is_ready
     assert len(place.folders()) == 1
     assert "job" in place.hints
 
@@ -221,7 +221,7 @@ async def test_a_server_that_ends_takes_its_builds_along(place: Place):
     runtimes = await place.runtimes()
     async with asyncio.timeout(PATIENCE):
         while not _processes(place.folder):
-            runtimes.readiness(PLAIN, ("smalla",), "job")
+            runtimes.readiness(Need(PLAIN, ("smalla",)), "job")
             await asyncio.sleep(0.01)
     await runtimes.close()
     await _until(lambda: not _processes(place.folder))
@@ -230,10 +230,10 @@ async def test_a_server_that_ends_takes_its_builds_along(place: Place):
 async def test_one_removed_behind_our_back_is_noticed_at_the_start_and_built_again(place: Place):
     runtimes = await place.runtimes()
     await settled(runtimes, ("smalla",))
-    python = Path(runtimes.python(PLAIN, ("smalla",)))
+    python = Path(runtimes.python(Need(PLAIN, ("smalla",))))
     python.unlink()
     with pytest.raises(Unavailable, match="made again"):
-        runtimes.python(PLAIN, ("smalla",))
+        runtimes.python(Need(PLAIN, ("smalla",)))
     assert (await settled(runtimes, ("smalla",))).is_ready
     assert python.exists()
 
@@ -245,7 +245,8 @@ async def test_the_least_recently_used_go_before_a_build_when_the_disk_runs_low_
     await settled(runtimes, ("smalla",))
     await settled(runtimes, ("smallb",))
     await runtimes.close()
-    place.specs = [JobSpec(pools=(replace(a_pool(), image=PLAIN),), requirements=("smallb",))]
+    spec = JobSpec(pools=(replace(a_pool(), image=PLAIN),), requirements=("smallb",))
+    place.jobs = [replace(a_job(), spec=spec)]
     low = await place.runtimes(limits=Limits(room=1 << 60))
     await settled(low, ("smalla", "smallb"))
     kept = {one.requirements for one in low.all() if one.phase is Phase.READY and one.requirements}
@@ -283,12 +284,12 @@ async def test_other_interpreters_are_looked_for_when_one_is_asked_for_and_what_
     old = Interpreter(path=sys.executable, version="3.7")
     monkeypatch.setattr(interpreters, "others", lambda: {"3.7": old})
     runtimes = await place.runtimes(Row(name="team/old", python="3.7"), Row(name="team/none", python="3.6"))
-    assert runtimes.readiness("team/old", (), "old").standing is Standing.PREPARING
+    assert runtimes.readiness(Need("team/old"), "old").standing is Standing.PREPARING
     await _until(lambda: "old" in place.hints)
     assert runtimes.all()[0].phase is Phase.ABSENT
-    [note] = runtimes.readiness("team/none", (), "").notes
+    [note] = runtimes.readiness(Need("team/none"), "").notes
     assert "Python 3.6;" in note
-    gone = runtimes.readiness("trainshed/python:3.99", (), "gone")
+    gone = runtimes.readiness(Need("trainshed/python:3.99"), "gone")
     assert gone.standing is Standing.FAILED and gone.verdict is not None
 
 
@@ -298,16 +299,16 @@ async def test_more_on_top_of_a_runtime_sees_its_packages_and_installs_only_its_
     runtimes = await place.runtimes(row)
     assert runtimes.warm_imports("team/base") == ("smalla",)
     assert (await settled(runtimes, ("smallb",), image="team/base:1.0")).is_ready
-    assert runtimes.readiness("team/base", (), "job").is_ready  # it was built on the way
+    assert runtimes.readiness(Need("team/base"), "job").is_ready  # it was built on the way
     both = "import smalla, smallb; print(smalla.__file__); print(smallb.__file__)"
     low, top = said(runtimes, ("smallb",), both, "team/base:1.0").splitlines()
     assert Path(low).parts[:-1] != Path(top).parts[:-1]
-    bin = Path(runtimes.python("team/base:1.0", ("smallb",))).parent
+    bin = Path(runtimes.python(Need("team/base:1.0", ("smallb",)))).parent
     assert (bin / "smalla").read_text().startswith(f"#!{bin}")
     alone = "import importlib.util as u; print(u.find_spec('smallb'))"
     assert said(runtimes, (), alone, "team/base") == "None"
     spec = JobSpec(pools=(replace(a_pool(), image="team/base"),), requirements=("smallb",))
-    assert len(runtimes.ids([spec])) == 2
+    assert len(runtimes.ids([replace(a_job(), spec=spec)])) == 2
 
 
 def _processes(folder: Path) -> list[int]:

@@ -114,9 +114,7 @@ def drawn(found: list[Json]) -> str:
             words.size(one["sizeBytes"]) if one.get("sizeBytes") else "",
             words.age(one.get("lastUseTime"), now),
             _warmth(one),
-            ", ".join(map(str, words.parts(one, "requirements")))
-            if one.get("below") or _is_plain(one)
-            else "",
+            ", ".join(_on_top(one)),
             str(one.get("message") or _kiln(one).get("message") or ""),
         ]
         for one in found
@@ -135,12 +133,21 @@ def _warmth(one: Json) -> str:
     return words.size(kiln.get("memoryBytes")) if state == "warm" else state
 
 
+def _on_top(one: Json) -> list[str]:
+    """What was laid on the named runtime: packages by their file's name and the beginning of their hash."""
+    if not (one.get("below") or _is_plain(one)):
+        return []
+    found: list[Json] = words.parts(one, "packages")
+    packages = [f"{str(p['uri']).rpartition('/')[2]} ({str(p['sha256'])[:8]})" for p in found]
+    return [*packages, *map(str, words.parts(one, "requirements"))]
+
+
 def _is_plain(one: Json) -> bool:
     return one.get("name") == "trainshed/python"
 
 
 def _title(one: Json) -> str:
-    count = len(words.parts(one, "requirements")) if one.get("below") or _is_plain(one) else 0
+    count = len(_on_top(one))
     return str(one.get("name")) + (f" with {count} on top" if count else "")
 
 

@@ -15,19 +15,18 @@ _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = r"(?:\s*\[[A-Za-z0-9._,\s-]*\])?"
 _VERSION = r"(?:~=|===|==|!=|<=|>=|<|>)\s*[A-Za-z0-9._*+!-]+"
 _VERSIONS = rf"(?:\s*\(?\s*{_VERSION}(?:\s*,\s*{_VERSION})*\s*\)?)?"
-_URL = r"(?:git\+)?https?://\S+|git\+ssh://\S+"
+_URL = r"(?:(?:git\+)?https?|git\+ssh)://(?:[^\s/@]*@)?(?P<host>[^\s/]*)\S*"
+# This machine, and where clouds tell a machine its own credentials.
+_INWARD = re.compile(
+    r"(?:localhost|127[.\d]*|0[.\d]*|0x[\da-f]+|\d+|169\.254[.\d]*|\[.*\]|metadata(?:\.google\.internal)?)\.?(?::|$)",
+    re.IGNORECASE,
+)
 _MARKER = r"(?:\s*;[^;]*)?"
 _HASHES = r"(?:\s+--hash=[a-z0-9]+:[0-9a-f]+)*"
 _PACKAGE = re.compile(rf"{_NAME}{_EXTRAS}{_VERSIONS}{_MARKER}{_HASHES}")
 _FROM_URL = re.compile(rf"(?:{_NAME}{_EXTRAS}\s*@\s*)?(?:{_URL}){_MARKER}{_HASHES}")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _PATH = re.compile(r"(?:[./~]|file:|[A-Za-z]:\\).*|.*(?:\.whl|\.tar\.gz|\.zip)|.*@\s*file:.*", re.IGNORECASE)
-
-
-def plain_lines(text: str) -> tuple[str, ...]:
-    """The lines of a requirements file that say something: joined where continued, without comments."""
-    joined = re.sub(r"\\\r?\n", " ", text)
-    return tuple(line for raw in joined.splitlines() if (line := _plain(raw)))
 
 
 def normal(lines: Sequence[str]) -> tuple[str, ...]:
@@ -63,7 +62,9 @@ def _fault(raw: str) -> str:
         return _option(line.split("=")[0].split()[0])
     if ("://" not in line and _PATH.fullmatch(line)) or re.search(r"(?:^|[\s@])file:", line):
         return f"names a file, which the server cannot see: {shown}; give a package's name or a URL."
-    if _PACKAGE.fullmatch(line) or _FROM_URL.fullmatch(line):
+    if (url := _FROM_URL.fullmatch(line)) and _INWARD.match(url["host"]):
+        return f"names an address of the server's own machine or network, which it does not follow: {shown}."
+    if url or _PACKAGE.fullmatch(line):
         return ""
     return f"is not a requirement such as numpy>=2: {shown}."
 

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import NamedTuple
+
+from trainshed.core.package import Package
 
 GIB = 1 << 30
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -36,6 +39,14 @@ class Warmth:
     pid: int = 0
 
 
+class Need(NamedTuple):
+    """What a program is to find before it starts. A tuple, as it is a key at every look at every job."""
+
+    image: str
+    requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
+    packages: tuple[str, ...] = ()  # addresses of Python packages, on top as well
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """One environment, built or not."""
@@ -45,6 +56,7 @@ class Runtime:
     phase: Phase
     python: str = ""
     requirements: tuple[str, ...] = ()
+    packages: tuple[Package, ...] = ()
     below: str = ""  # the id of the one whose packages it sees
     size: int = 0  # bytes
     built_at: datetime | None = None

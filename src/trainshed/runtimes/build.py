@@ -12,9 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainshed.core.package import Package
+from trainshed.runtimes import install
 from trainshed.runtimes.progress import Progress
 from trainshed.runtimes.recipe import Recipe
 from trainshed.runtimes.shelf import Shelf
+
+LONGEST = 7200.0  # seconds one step may take: what hangs must not keep others from being built for ever
 
 _GUARD = Path(__file__).with_name("guard.py")
 # Of the server's environment: what would lead pip elsewhere than into the environment being made.
@@ -26,6 +30,8 @@ _HARMFUL = (
     "PIP_REQUIREMENT",
     "PIP_PYTHON",
     "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "PYTHONHOME",
 )
 
 
@@ -43,17 +49,22 @@ class Build:
     shelf: Shelf
     sites: tuple[str, ...]  # folders of packages it shall see besides its own
     environ: Mapping[str, str] = field(repr=False)
+    files: tuple[tuple[Package, Path], ...] = ()  # those of the recipe's packages
+    tools: Path | None = None  # what builds source distributions, to be put on PYTHONPATH
     progress: Progress = field(default_factory=Progress)
 
     async def run(self) -> None:
         await asyncio.to_thread(self._clear)
         place, recipe = self.shelf.place(self.recipe.digest), self.recipe
+        plans = await self._plans()
         # Pip is seen from below where it is there; to install it takes longer than most requirements.
         without = ("--without-pip",) if any((Path(one) / "pip").is_dir() for one in self.sites) else ()
         await self._step((recipe.interpreter.path, "-I", "-m", "venv", *without, str(place)))
         await asyncio.to_thread(self._connect)
-        if recipe.requirements:
-            await self._step(self._pip(place))
+        lines = (*recipe.requirements, *(await self._install(plans)))
+        if lines:
+            await asyncio.to_thread(_write_lines, place / "requirements.txt", lines)
+            await self._pip(*self._indexes(), "-r", str(place / "requirements.txt"))
         await asyncio.to_thread(self._share_scripts)
 
     def installed(self) -> list[str]:
@@ -74,8 +85,6 @@ class Build:
         place = self.shelf.place(self.recipe.digest)
         (place / "tmp").mkdir(parents=True, mode=0o700)
         self.shelf.log(self.recipe.digest).write_bytes(b"")
-        lines = "\n".join(self.recipe.requirements)
-        (place / "requirements.txt").write_text(f"{lines}\n", encoding="utf-8")
 
     def _connect(self) -> None:
         packages = self.shelf.packages(self.recipe.digest)
@@ -106,22 +115,42 @@ class Build:
                 target.write_bytes(content.replace(begins, f"#!{mine}/".encode(), 1))
                 target.chmod(0o755)
 
-    def _pip(self, place: Path) -> tuple[str, ...]:
+    async def _plans(self) -> list[install.Plan]:
+        """Every package is looked into before pip sees any."""
+        found: list[install.Plan] = []
+        for package, path in self.files:
+            self.progress.doing = f"looking into {package.uri}"
+            version = self.recipe.interpreter.version
+            found.append(await install.plan(package, path, version, has_tools=self.tools is not None))
+        return found
+
+    async def _install(self, plans: list[install.Plan]) -> tuple[str, ...]:
+        """The packages themselves; the lines of what they need besides."""
+        packages = self.shelf.packages(self.recipe.digest)
+        if not plans or packages is None:
+            return ()
+        before = await asyncio.to_thread(install.present, packages)
+        for words in install.steps(plans, self._indexes()):
+            await self._pip(*words)
+        return await asyncio.to_thread(install.needing, packages, before)
+
+    def _indexes(self) -> tuple[str, ...]:
         recipe = self.recipe
         index = (f"--index-url={recipe.index}",) if recipe.index else ()
-        return (
-            str(place / "bin" / "python"),
-            *("-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"),
-            *("--progress-bar=off", "--no-color"),
-            *index,
-            *(f"--extra-index-url={one}" for one in recipe.extra_indexes),
-            *("-r", str(place / "requirements.txt")),
-        )
+        return (*index, *(f"--extra-index-url={one}" for one in recipe.extra_indexes))
+
+    async def _pip(self, *words: str) -> None:
+        pip = ("-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
+        quiet = ("--progress-bar=off", "--no-color")
+        await self._step((str(self.shelf.place(self.recipe.digest) / "bin" / "python"), *pip, *quiet, *words))
 
     async def _step(self, argv: tuple[str, ...]) -> None:
         place = self.shelf.place(self.recipe.digest)
-        environ = {name: value for name, value in self.environ.items() if name not in _HARMFUL}
+        environ = install.lent(self.environ) if self.files else dict(self.environ)
+        environ = {name: value for name, value in environ.items() if name not in _HARMFUL}
         environ |= {"TMPDIR": str(place / "tmp"), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        if self.tools is not None:
+            environ["PYTHONPATH"] = str(self.tools)  # seen by what pip starts, not by pip itself: that has -I
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", str(_GUARD), *argv),
             stdin=asyncio.subprocess.PIPE,  # the guard ends when this end of it is closed, by whatever
@@ -133,8 +162,12 @@ class Build:
         )
         assert child.stdout is not None and child.stdin is not None
         try:
-            await self._listen(child.stdout, argv)
-            code = await child.wait()
+            async with asyncio.timeout(LONGEST):
+                await self._listen(child.stdout, argv)
+                code = await child.wait()
+        except TimeoutError as error:
+            words = f"ERROR: it was ended because it took longer than {LONGEST / 60:.0f} minutes."
+            raise Broken(124, (*self.progress.last_words(), words)) from error
         finally:
             child.stdin.close()
             if child.returncode is None:
@@ -154,3 +187,7 @@ class Build:
                     self.progress.hear(line.decode(errors="replace"))
             if rest:
                 self.progress.hear(rest.decode(errors="replace"))
+
+
+def _write_lines(file: Path, lines: tuple[str, ...]) -> None:
+    file.write_text("\n".join((*lines, "")), encoding="utf-8")

@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
+from trainshed.core.package import file_name
 from trainshed.core.readiness import Readiness, Standing
 from trainshed.core.runtime import Phase, Runtime
 from trainshed.core.verdict import Verdict
@@ -47,6 +48,7 @@ class Making:
             phase=Phase.FAILED if failure else Phase.BUILDING,
             python=recipe.interpreter.version,
             requirements=recipe.requirements,
+            packages=recipe.packages,
             below=recipe.below.digest if recipe.below else "",
             message=failure.message if failure else self.message,
             lines=failure.verdict.lines if failure and failure.verdict else (),
@@ -56,8 +58,9 @@ class Making:
 def title(recipe: Recipe) -> str:
     if recipe.below is None:
         return recipe.name
-    count = len(recipe.requirements)
-    return f"{recipe.name} with {count} requirement{'' if count == 1 else 's'} on top"
+    counts = ((len(recipe.packages), "package"), (len(recipe.requirements), "requirement"))
+    more = " and ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts if count)
+    return f"{recipe.name} with {more} on top"
 
 
 def absent(recipe: Recipe) -> Readiness:
@@ -67,6 +70,28 @@ def absent(recipe: Recipe) -> Readiness:
         message=f"{title(recipe)} is not built here yet: building it comes first.",
         remedy=_ONCE,
         notes=recipe.notes,
+    )
+
+
+def absent_runtime(recipe: Recipe) -> Runtime:
+    return Runtime(
+        id=recipe.digest,
+        name=recipe.name,
+        phase=Phase.ABSENT,
+        python=recipe.interpreter.version,
+        requirements=recipe.requirements,
+    )
+
+
+def is_try_of(recipe: Recipe, one: Runtime) -> bool:
+    """Whether a runtime is what people take the recipe's for: a package that was mended keeps its file's
+    name, if not its content.
+    """
+    files = [file_name(package.uri) for package in recipe.packages]
+    return one.id == recipe.digest or (
+        bool(files)
+        and (one.name, one.requirements) == (recipe.name, recipe.requirements)
+        and [file_name(package.uri) for package in one.packages] == files
     )
 
 

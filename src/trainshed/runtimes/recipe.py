@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from trainshed.core.package import Package
 from trainshed.core.readiness import READY, Readiness
 from trainshed.runtimes.rows import Row
 
@@ -22,7 +23,7 @@ _GOOGLE = re.compile(
     r"\.(?P<version>\d+(?:-\d+)*)(?:[.-](?:py|cp)(?P<python>\d{2,3}))?[a-z0-9.-]*"
     r"(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?"
 )
-_TAGGED = re.compile(r"(?P<name>[^:@]+)(?::(?P<tag>[\w.-]+))?")
+_TAGGED = re.compile(r"(?P<name>[^:@]+)(?::(?P<tag>[\w.-]+?)(?:-py(?P<python>\d\.\d+)(?:\.\d+)?)?)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Recipe:
     name: str  # for people: trainshed/pytorch:2.13.0
     interpreter: Interpreter
     requirements: tuple[str, ...] = ()
+    packages: tuple[Package, ...] = ()  # installed first, in this order
     index: str = ""
     extra_indexes: tuple[str, ...] = ()
     below: "Recipe | None" = None  # what it is laid on; its packages are seen, not installed again
@@ -58,7 +60,7 @@ def recipe_of(
     """The recipe for an image; None where none stands in for it."""
     name, wanted, python = _asked(image)
     if name == PLAIN:
-        return _plain(wanted, own, others)
+        return None if python else _plain(wanted, own, others)
     known = list(rows)
     google = _GOOGLE.fullmatch(image)
     fits = [row for row in known if google and google["framework"] in row.google]
@@ -92,11 +94,11 @@ def recipe_of(
     )
 
 
-def layered(recipe: Recipe, requirements: tuple[str, ...]) -> Recipe:
+def layered(recipe: Recipe, requirements: tuple[str, ...], packages: tuple[Package, ...] = ()) -> Recipe:
     """The same with more on top: an environment of its own that sees the packages of the one below."""
-    if not requirements:
+    if not requirements and not packages:
         return recipe
-    return named(replace(recipe, requirements=requirements, below=recipe))
+    return named(replace(recipe, requirements=requirements, packages=packages, below=recipe))
 
 
 def named(recipe: Recipe) -> Recipe:
@@ -107,9 +109,11 @@ def named(recipe: Recipe) -> Recipe:
         recipe.index,
         list(recipe.extra_indexes),
         (recipe.below.digest or PLAIN) if recipe.below else "",
+        *([[one.sha256 for one in recipe.packages]] if recipe.packages else []),
     ]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
-    return replace(recipe, digest=digest, ready=Readiness(notes=recipe.notes) if recipe.notes else READY)
+    ready = Readiness(notes=recipe.notes, installed=tuple(one.sentence for one in recipe.packages))
+    return replace(recipe, digest=digest, ready=READY if ready == READY else ready)
 
 
 def _asked(image: str) -> tuple[str, str, str]:
@@ -125,7 +129,7 @@ def _asked(image: str) -> tuple[str, str, str]:
     if tagged is None:
         return image, "", ""
     tag = tagged["tag"] or ""
-    return tagged["name"], "" if tag == "latest" else tag, ""
+    return tagged["name"], "" if tag == "latest" else tag, tagged["python"] or ""
 
 
 def _plain(wanted: str, own: Interpreter, others: Mapping[str, Interpreter]) -> Recipe | None:

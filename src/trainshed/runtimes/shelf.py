@@ -10,14 +10,17 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from trainshed.core.package import Package
 from trainshed.core.runtime import Phase, Runtime
 from trainshed.runtimes.recipe import Recipe
 
 _COMPLETE, _SETTLED = "complete", "settled"
+PACKAGES = "packages"
+_OTHERS = ("trash", "lib", PACKAGES)  # folders that are no environments
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Shelf:
         self._offer(report)
         found: dict[str, Runtime] = {}
         for place in sorted(self.folder.iterdir()):
-            if place.name == "trash" or not place.is_dir() or place == self.library:
+            if place.name in _OTHERS or not place.is_dir():
                 continue
             if (one := _read(place)) is not None:
                 found[one.id] = one
@@ -62,6 +65,7 @@ class Shelf:
             "name": recipe.name,
             "python": recipe.interpreter.version,
             "requirements": recipe.requirements,
+            "packages": [asdict(one) for one in recipe.packages],
             "below": recipe.below.digest if recipe.below else "",
             "size": size,
             "built_at": datetime.now(UTC).isoformat(),
@@ -131,6 +135,7 @@ def _read(place: Path) -> Runtime | None:
             phase=Phase.READY,
             python=told["python"],
             requirements=tuple(told["requirements"]),
+            packages=tuple(Package(**one) for one in told.get("packages", ())),
             below=told["below"],
             size=told["size"],
             built_at=datetime.fromisoformat(told["built_at"]),

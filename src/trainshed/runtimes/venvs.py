@@ -1,4 +1,4 @@
-"""VenvRuntimes: the promises of core.ports.Runtimes, kept with virtual environments under the home.
+"""VenvRuntimes: the promises of core.runtime_port.Runtimes, kept with virtual environments under the home.
 
 What is whole is known in memory, so the answer for a ready one is two look-ups. A build is a task: jobs that
 ask meanwhile join it. It may assume that it alone works on its folder and that all calls come from one
@@ -8,31 +8,32 @@ event loop. It never removes an environment that a job which is not over wants.
 import asyncio
 import logging
 import os
-import site
-import sys
-import sysconfig
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from trainshed.core.errors import NotFound, Unavailable
-from trainshed.core.job import JobSpec
+from trainshed.core.job import Job
+from trainshed.core.package import Package
 from trainshed.core.readiness import Readiness, Standing
 from trainshed.core.requirements import normal
-from trainshed.core.runtime import Phase, Runtime, room_to_keep, victims, with_below
+from trainshed.core.runtime import Need, Phase, Runtime, room_to_keep, victims, with_below
 from trainshed.core.verdict import Verdict
 from trainshed.runtimes import interpreters
 from trainshed.runtimes.build import Broken, Build
-from trainshed.runtimes.making import Making, absent, failed, title
+from trainshed.runtimes.making import Making, absent, absent_runtime, failed, is_try_of, title
+from trainshed.runtimes.packages import Bringer, Judge, Packages
 from trainshed.runtimes.recipe import PLAIN, Interpreter, Recipe, layered, recipe_of
+from trainshed.runtimes.refusal import Refused
 from trainshed.runtimes.rows import Row
-from trainshed.runtimes.shelf import Shelf
+from trainshed.runtimes.shelf import PACKAGES, Shelf
+from trainshed.runtimes.sites import sites_of
+from trainshed.runtimes.supplies import ImageSupplies
 
 log = logging.getLogger(__name__)
 
-Judge = Callable[[int, tuple[str, ...]], Verdict]  # exit code and last words of a build to why it failed
-Wanted = Callable[[], Awaitable[Iterable[JobSpec]]]  # what the jobs that are not over ask for
+Wanted = Callable[[], Awaitable[Iterable[Job]]]  # the jobs that are not over
 
 PACE = 1.0  # seconds between two looks at how far a build is
 ROOM_PACE = 60.0  # ... and at the disk
@@ -40,7 +41,7 @@ TOUCHED = timedelta(seconds=60)  # a use within that of the last need not be not
 MOST_KNOWN = 10_000
 
 _SMALL = 4  # with fewer cores one build at a time is enough to keep them busy
-_Key = tuple[str, tuple[str, ...]]
+_Key = tuple[Need, tuple[Package, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +60,13 @@ class VenvRuntimes:
         wanted: Wanted,
         limits: Limits | None = None,
         environ: Mapping[str, str] | None = None,
+        bringer: Bringer | None = None,
     ) -> None:
         self._shelf = Shelf(folder.absolute())
         self._rows = rows
         self._judge, self._wanted = judge, wanted
         self._limits = limits or Limits()
+        self._packages = Packages(folder.absolute() / PACKAGES, bringer or Bringer(), judge, self._hint)
         self._environ = os.environ if environ is None else environ
         self._own = interpreters.own()
         self._others: dict[str, Interpreter] | None = None  # None: not looked for yet
@@ -84,6 +87,7 @@ class VenvRuntimes:
         report = Path(__file__).parents[1] / "report.py"
         try:
             self._kept |= await asyncio.to_thread(self._shelf.open, report)
+            await asyncio.to_thread(self._packages.open)
         except OSError as error:
             raise Unavailable(f"The folder of runtimes cannot be opened: {error}.") from error
         self._spawn(self._watch_room())
@@ -95,11 +99,12 @@ class VenvRuntimes:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._packages.close()
 
     # What a backend asks
 
     def refuse(self, image: str) -> str | None:
-        if self._recipe(image, ()) is not None or (self._others is None and interpreters.may_be(image)):
+        if self._find(Need(image)) is not None or (self._others is None and interpreters.may_be(image)):
             return None
         version = self._own.version
         if image.partition(":")[0] == PLAIN:
@@ -114,8 +119,10 @@ class VenvRuntimes:
             "a container engine (Docker or Podman) is needed for other images."
         )
 
-    def readiness(self, image: str, requirements: tuple[str, ...], job: str = "") -> Readiness:
-        recipe = self._known.get((image, requirements)) or self._recipe(image, requirements)
+    def readiness(self, need: Need, job: str = "") -> Readiness:
+        if need.packages and self._packages.of(need.packages, job) is None:
+            return self._packages.readiness(need.packages, job)
+        recipe, image = self._find(need, job), need.image
         if self._others is None and (recipe is None or recipe.lacks):
             return self._unsure_for(job)
         if recipe is None:
@@ -140,8 +147,8 @@ class VenvRuntimes:
         self._unsure.add(job)
         return Readiness(standing=Standing.PREPARING, message="Looking for this machine's interpreters.")
 
-    def python(self, image: str, requirements: tuple[str, ...] = ()) -> str:
-        recipe = self._known.get((image, requirements)) or self._recipe(image, requirements)
+    def python(self, need: Need, job: str = "") -> str:
+        recipe, image = self._find(need, job), need.image
         if recipe is None or recipe.digest not in self._kept:
             raise Unavailable(f"The runtime for '{image}' is not there yet.")
         if not recipe.digest:
@@ -154,11 +161,15 @@ class VenvRuntimes:
         return str(path)
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
-        recipe = self._known.get((image, ())) or self._recipe(image, ())
+        recipe = self._find(Need(image))
         return recipe.imports if recipe else ()
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
+
+    def supplies(self) -> ImageSupplies:
+        """The same packages, for images."""
+        return ImageSupplies(self._packages, self._judge, self._environ)
 
     # What people ask
 
@@ -168,7 +179,7 @@ class VenvRuntimes:
         found |= self._last
         found |= {digest: making.told() for digest, making in self._makings.items()}
         for row in self._rows:
-            recipe = self._recipe(f"{row.name}:{row.version}" if row.version else row.name, ())
+            recipe = self._find(Need(f"{row.name}:{row.version}" if row.version else row.name))
             if recipe is not None and recipe.digest not in found:
                 found[recipe.digest] = absent_runtime(recipe)
         return tuple(sorted(found.values(), key=lambda one: (one.name, one.requirements, one.id)))
@@ -181,19 +192,20 @@ class VenvRuntimes:
 
     def begin(self, image: str, requirements: tuple[str, ...]) -> Runtime:
         """Build it where it is not there; it is not made again where it is."""
-        recipe = self._recipe(image, requirements)
+        recipe = self._find(Need(image, requirements))
         if recipe is None:
             raise NotFound(self.refuse(image))
         if recipe.digest not in self._kept and recipe.digest not in self._makings:
             self._make(recipe)
         return self.get(recipe.digest)
 
-    def ids(self, specs: Iterable[JobSpec]) -> frozenset[str]:
+    def ids(self, jobs: Iterable[Job]) -> frozenset[str]:
         """The environments these ask for, and those they are laid on."""
         found: set[str] = set()
-        for spec in specs:
-            for image in {pool.image for pool in spec.pools if not pool.is_empty}:
-                if (recipe := self._recipe(image, spec.requirements)) is not None:
+        for job in jobs:
+            spec = job.spec
+            for need in {Need(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty}:
+                if (recipe := self._find(need, job.id) or self._find(Need(need.image))) is not None:
                     found |= {recipe.digest, recipe.below.digest if recipe.below else ""}
         return with_below(found, self._kept.values())
 
@@ -206,19 +218,27 @@ class VenvRuntimes:
             if self._kept.pop(digest, None) is not None:
                 self._shelf.withdraw(digest)
         await asyncio.to_thread(self._shelf.empty_trash)
+        await asyncio.to_thread(self._packages.tidy)
 
     # How it is done
 
-    def _recipe(self, image: str, requirements: tuple[str, ...]) -> Recipe | None:
+    def _find(self, need: Need, job: str = "") -> Recipe | None:
+        """The recipe; None where there is none for the image, or packages of it are still to be fetched."""
+        packages = self._packages.of(need.packages, job) if need.packages else ()
+        if packages is None:
+            return None
+        return self._known.get((need, packages)) or self._recipe(need, packages)
+
+    def _recipe(self, need: Need, packages: tuple[Package, ...]) -> Recipe | None:
         others = self._others or {}
-        recipe = recipe_of(image, self._rows, self._own, others)
+        recipe = recipe_of(need.image, self._rows, self._own, others)
         if recipe is None:
             return None
-        recipe = layered(recipe, normal(requirements))
+        recipe = layered(recipe, normal(need.requirements), packages)
         if self._others is not None or not recipe.lacks:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known[image, requirements] = recipe
+            self._known[need, packages] = recipe
         return recipe
 
     def _also(self) -> str:
@@ -234,23 +254,13 @@ class VenvRuntimes:
             self._use(kept.below)
 
     def _make(self, recipe: Recipe) -> Making:
-        build = Build(recipe, self._shelf, self._sites(recipe), self._environ)
+        build = Build(recipe, self._shelf, sites_of(recipe, self._shelf), self._environ)
         making = self._makings[recipe.digest] = Making(recipe, build)
-        self._last.pop(recipe.digest, None)
+        self._last = {digest: one for digest, one in self._last.items() if not is_try_of(recipe, one)}
         if recipe.below is not None and recipe.below.digest not in self._kept:
             making.below = self._makings.get(recipe.below.digest) or self._make(recipe.below)
         making.task = self._spawn(self._made(making))
         return making
-
-    def _sites(self, recipe: Recipe) -> tuple[str, ...]:
-        if recipe.below is None:
-            return ()
-        if recipe.below.digest:
-            version = recipe.interpreter.version
-            return (
-                str(self._shelf.place(recipe.below.digest) / "lib" / f"python{version}" / "site-packages"),
-            )
-        return tuple(dict.fromkeys((sysconfig.get_path("purelib"), *_site_packages())))
 
     async def _made(self, making: Making) -> None:
         digest = making.recipe.digest
@@ -266,13 +276,17 @@ class VenvRuntimes:
                 making.begin()
                 pace = asyncio.create_task(self._tell(making))
                 await self._make_room()
+                await self._bring(making)
                 await making.build.run()
                 self._kept[digest] = await asyncio.to_thread(self._shelf.complete, making.recipe)
             self._spawn(asyncio.to_thread(self._shelf.settle, digest))
+        except Refused as refused:
+            await self._fail(making, refused.verdict)
         except Broken as broken:
-            await self._fail(making, broken.code, broken.lines)
+            await self._fail(making, self._judge(broken.code, broken.lines))
         except OSError as error:
-            await self._fail(making, 1, (*making.build.progress.last_words(), f"ERROR: {error}"))
+            words = (*making.build.progress.last_words(), f"ERROR: {error}")
+            await self._fail(making, self._judge(1, words))
         finally:
             if pace is not None:
                 pace.cancel()
@@ -283,10 +297,16 @@ class VenvRuntimes:
             for job in making.jobs:
                 self._hint(job)
 
-    async def _fail(self, making: Making, code: int, lines: tuple[str, ...]) -> None:
+    async def _bring(self, making: Making) -> None:
+        """Have at hand what the build takes besides pip."""
+        if making.recipe.packages:
+            making.build.files = await self._packages.at_hand(making.recipe.packages, making.jobs)
+            making.build.tools = await asyncio.to_thread(self._packages.build_tools)
+
+    async def _fail(self, making: Making, verdict: Verdict) -> None:
         digest = making.recipe.digest
         await asyncio.to_thread(self._shelf.discard, digest)
-        failure = failed(title(making.recipe), self._judge(code, lines))
+        failure = failed(title(making.recipe), verdict)
         log.warning("runtime %s: %s (%s)", making.recipe.name, failure.message, self._shelf.log(digest))
         self._failures.update(((digest, job), failure) for job in making.jobs)
         while len(self._failures) > MOST_KNOWN:
@@ -295,12 +315,23 @@ class VenvRuntimes:
         self._makings.pop(digest, None)  # from here on whoever asks begins anew
 
     async def _tell(self, making: Making) -> None:
-        """While it is built: a hint to one of those who wait, upon which the cycle looks at them all."""
+        """While it is built: a hint to one of those who wait, upon which the cycle looks at them all.
+
+        What jobs brought is of no use to others: it is not built on once all who asked for it are over.
+        """
         while True:
             await asyncio.sleep(PACE)
+            if making.recipe.packages and making.task is not None and await self._is_unwanted(making):
+                making.task.cancel()
             making.sentence = making.build.progress.sentence(making.build.installed())
             for job in list(making.jobs)[:1]:
                 self._hint(job)
+
+    async def _is_unwanted(self, making: Making) -> bool:
+        try:
+            return making.jobs.isdisjoint(job.id for job in await self._wanted())
+        except Unavailable:
+            return False
 
     async def _make_room(self) -> None:
         free, disk = await asyncio.to_thread(self._shelf.free)
@@ -319,8 +350,15 @@ class VenvRuntimes:
             await asyncio.sleep(ROOM_PACE)
             try:
                 await self._make_room()
-            except OSError as error:
+                await self._forget_packages()
+            except (OSError, Unavailable) as error:
                 log.warning("the room on the disk of runtimes cannot be looked at: %s", error)
+
+    async def _forget_packages(self) -> None:
+        known = self._packages.jobs  # before those that are not over are asked for: none of them is missed
+        if known:
+            gone = known.difference(job.id for job in await self._wanted())
+            await asyncio.to_thread(self._packages.forget, gone)
 
     async def _look_around(self) -> None:
         self._others = await asyncio.to_thread(interpreters.others)
@@ -339,18 +377,3 @@ class VenvRuntimes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def absent_runtime(recipe: Recipe) -> Runtime:
-    return Runtime(
-        id=recipe.digest,
-        name=recipe.name,
-        phase=Phase.ABSENT,
-        python=recipe.interpreter.version,
-        requirements=recipe.requirements,
-    )
-
-
-def _site_packages() -> list[str]:
-    found = site.getsitepackages()
-    return [*found, *(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))]

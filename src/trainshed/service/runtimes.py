@@ -11,8 +11,9 @@ from pathlib import PurePath
 
 from trainshed.core import requirements
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
-from trainshed.core.ports import RuntimeShelf, Store
+from trainshed.core.ports import Store
 from trainshed.core.runtime import Phase, Runtime, Warmth, with_below
+from trainshed.core.runtime_port import RuntimeShelf
 
 PACE = 0.5  # seconds between two words to a follower
 
@@ -65,7 +66,7 @@ class RuntimeDesk:
             raise Conflict("That is the server's own interpreter: there is nothing to remove.")
         if found.phase is Phase.ABSENT:
             raise Conflict(f"{found.name} is not built: there is nothing to remove.")
-        jobs = [job for job in await self.store.active() if identity in self.shelf.ids((job.spec,))]
+        jobs = [job for job in await self.store.active() if identity in self.shelf.ids((job,))]
         if jobs:
             more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
             raise Conflict(
@@ -74,7 +75,7 @@ class RuntimeDesk:
             )
         above = [one.id for one in self.shelf.all() if one.below == identity]
         if above:
-            wanted = self.shelf.ids(job.spec for job in await self.store.active())
+            wanted = self.shelf.ids(await self.store.active())
             if wanted.intersection(above):
                 raise Conflict(f"Another runtime that a job wants is laid on {found.name}.")
         await self.shelf.remove((*above, identity))
@@ -83,7 +84,7 @@ class RuntimeDesk:
     async def prune(self) -> tuple[Runtime, ...]:
         """Remove everything built that no job wants."""
         everything = self.shelf.all()
-        wanted = with_below(self.shelf.ids(job.spec for job in await self.store.active()), everything)
+        wanted = with_below(self.shelf.ids(await self.store.active()), everything)
         unused = tuple(
             one
             for one in everything

@@ -1,4 +1,4 @@
-"""Runtimes in memory that keep the promises of core.ports.Runtimes; a test says when one is made, how well.
+"""Runtimes in memory that keep the promises of their port; a test says when one is made, how well.
 
 FakeBackend answers by them, and the real backends are tried with them. They never make anything.
 """
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trainshed.core.errors import Unavailable
 from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.runtime import Need
 from trainshed.core.verdict import Cause, Verdict
 
 BROKEN = Readiness(
@@ -41,7 +42,8 @@ class FakeRuntimes:
             return None
         return f"Image '{image}' cannot run here: the fake runs trainshed/python:3 and nothing else."
 
-    def readiness(self, image: str, requirements: tuple[str, ...], job: str = "") -> Readiness:
+    def readiness(self, need: Need, job: str = "") -> Readiness:
+        image = need.image
         if (image, job) in self.disappointed:
             return BROKEN
         if image not in self.unmade:
@@ -50,9 +52,9 @@ class FakeRuntimes:
             self.making.setdefault(image, {})[job] = None
         return Readiness(standing=Standing.PREPARING, message=f"Making {image}.", remedy="It comes.")
 
-    def python(self, image: str, requirements: tuple[str, ...] = ()) -> str:
-        if image in self.unmade:
-            raise Unavailable(f"What '{image}' needs is not there (any more).")
+    def python(self, need: Need, job: str = "") -> str:
+        if need.image in self.unmade:
+            raise Unavailable(f"What '{need.image}' needs is not there (any more).")
         return self.path
 
     def warm_imports(self, image: str) -> tuple[str, ...]:

@@ -10,6 +10,11 @@ def render_runtime(one: Runtime) -> dict[str, Any]:
     answer: dict[str, Any] = {"id": one.id, "name": one.name, "state": one.phase.value, "python": one.python}
     if one.requirements:
         answer["requirements"] = list(one.requirements)
+    if one.packages:
+        answer["packages"] = [
+            {"uri": package.uri, "sha256": package.sha256, "sizeBytes": str(package.size)}
+            for package in one.packages
+        ]
     if one.below:
         answer["below"] = one.below
     if one.size:

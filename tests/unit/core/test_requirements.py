@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshed.core.requirements import MOST_LINES, faults, normal, plain_lines
+from trainshed.core.requirements import MOST_LINES, faults, normal
 
 GOOD = [
     "numpy",
@@ -18,6 +18,7 @@ GOOD = [
     "name @ https://example.com/name-1.0-py3-none-any.whl",
     "git+https://example.com/x.git@main#egg=x",
     "https://example.com/x.tar.gz",
+    "https://127.example.com:8443/x.tar.gz",
     "six==1.17.0 --hash=sha256:0123abcd",
     "--pre",
     "--prefer-binary",
@@ -43,6 +44,12 @@ BAD = {
     "name @ file:///srv/name": "names a file",
     "file:///srv/name": "names a file",
     "https://${TOKEN}@example.com/x.whl": "variable of the server",
+    "http://169.254.169.254/x.whl": "own machine or network",
+    "https://user:pass@127.0.0.1:8080/x.whl": "own machine or network",
+    "git+https://localhost/x.git": "own machine or network",
+    "name @ http://metadata.google.internal/x.whl": "own machine or network",
+    "http://[::1]/x.whl": "own machine or network",
+    "http://2130706433/x.whl": "own machine or network",
     "numpy; os_name == 'x'; more": "is not a requirement",
     "two words": "is not a requirement",
     "numpy=2": "is not a requirement",
@@ -76,13 +83,6 @@ def test_too_many_lines_are_one_violation():
 
 def test_the_same_wishes_in_another_order_or_with_comments_are_the_same():
     assert normal(["b==2", "a>=1   # why", "", "--pre", "b==2"]) == ("--pre", "a>=1", "b==2")
-
-
-def test_continued_lines_are_joined_and_comments_dropped():
-    assert plain_lines("six==1.17.0 \\\n  --hash=sha256:00\n# no\n\nnumpy # yes\n") == (
-        "six==1.17.0 --hash=sha256:00",
-        "numpy",
-    )
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))

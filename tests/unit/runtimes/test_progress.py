@@ -70,5 +70,40 @@ def test_no_such_version_is_left_out_where_nobody_could_be_asked():
     assert heard("\n".join(nothing)).last_words() == tuple(nothing)
 
 
+def quoting(*said: str) -> str:
+    """Pip, of a build that failed."""
+    body = [f"      {line}" for line in said]
+    return "\n".join(
+        (
+            "  error: subprocess-exited-with-error",
+            "  \u00d7 Preparing metadata (pyproject.toml) did not run successfully.",
+            "  \u2502 exit code: 1",
+            f"  \u2570\u2500> [{len(said)} lines of output]",
+            *body,
+            "      [end of output]",
+            "  note: This error originates from a subprocess, and is likely not a problem with pip.",
+            "error: metadata-generation-failed",
+            "\u00d7 Encountered error while generating package metadata.",
+            "\u2570\u2500> See above for output.",
+        )
+    )
+
+
+def test_of_a_build_that_failed_the_last_words_are_the_builds_own():
+    trace = ("Traceback (most recent call last):", '  File "setup.py", line 2', "RuntimeError: no FOO_HOME")
+    step = "\u00d7 Preparing metadata (pyproject.toml) did not run successfully."
+    assert heard(quoting(*trace)).last_words() == (step, *trace)
+    assert heard(quoting(*quoting(*trace).splitlines())).last_words() == (step, *trace)
+
+
+def test_a_build_that_said_nothing_leaves_pips_words():
+    assert heard(quoting()).last_words()[-1].endswith("generating package metadata.")
+
+
+def test_of_a_quote_without_its_beginning_the_end_is_kept():
+    said = [f"line {number}" for number in range(2 * MOST_LINES)]
+    assert heard(quoting(*said)).last_words()[-1] == said[-1]
+
+
 def test_what_is_kept_of_a_talkative_build_is_bounded():
     assert len(heard("\n".join(map(str, range(10_000)))).last_words()) == MOST_LINES

@@ -53,6 +53,7 @@ def test_google_s_names_and_ours_have_a_recipe(image: str, name: str):
         "trainshed/pythonic",
         "trainshed/python:2",
         "trainshed/python:3.99",
+        "trainshed/python:3-py3.5",
         "pytorch",
         "",
     ],
@@ -90,6 +91,16 @@ def test_python_of_the_name_is_taken_where_it_is_there_and_known_to_work_else_to
     old = Interpreter(path="/usr/bin/python3.8", version="3.8")
     other = found("gcr.io/cloud-aiplatform/training/pytorch-gpu.2-13.py38", others={"3.8": old})
     assert other.interpreter == OWN  # nothing says that these packages work with it
+
+
+def test_a_tag_of_ours_may_name_a_python_too():
+    """As a job of the older API does, by its runtimeVersion and pythonVersion."""
+    version, python = found("trainshed/pytorch:2.0-py3.5").notes
+    assert "pytorch 2.0;" in version and "pytorch 2.13.0 is here" in version
+    assert "Python 3.5;" in python and "Python 3.11 is here" in python
+    assert found("trainshed/pytorch:latest-py3.12", others={"3.12": TWELVE}).interpreter == TWELVE
+    assert found("trainshed/pytorch:2.13-py3.12.4", others={"3.12": TWELVE}).notes == ()
+    assert found("trainshed/pytorch:2.0-py3.5").digest == found("trainshed/pytorch").digest
 
 
 def test_of_several_versions_the_nearest_is_taken():

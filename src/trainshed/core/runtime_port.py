@@ -1,0 +1,59 @@
+"""The seam to named environments that stand in for images. Each numbered promise has a contract test."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from trainshed.core.job import Job
+from trainshed.core.readiness import Readiness
+from trainshed.core.runtime import Need, Runtime
+
+
+class Runtimes(Protocol):
+    """Named environments (framework, version) that stand in for images; for backends that have no images.
+
+    1. an image that is not refused has a runtime, and readiness always comes to READY or FAILED.
+    2. however many jobs ask at once, a runtime is made once; half of one, left by a killed server, is none.
+    3. python gives the interpreter of a READY one; Unavailable where it is not there (any more).
+    4. none is taken away while a job that is not over wants it.
+    5. what an address of a package leads to is looked up once for each job, and stays so for all of its runs.
+    """
+
+    def refuse(self, image: str) -> str | None:
+        """A sentence naming the image and what would run it, or None where there is a runtime for it."""
+        ...
+
+    def readiness(self, need: Need, job: str = "") -> Readiness:
+        """As Backend.prepare, for one image and what is on top of it."""
+        ...
+
+    def python(self, need: Need, job: str = "") -> str: ...
+
+    def warm_imports(self, image: str) -> tuple[str, ...]:
+        """The modules that take long to import, worth having imported before a program starts."""
+        ...
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        """Call hint(job) soon after the readiness of what the job waits for moves."""
+        ...
+
+
+class RuntimeShelf(Protocol):
+    """The runtimes as people see them: what is built, and how to have one built or removed."""
+
+    def all(self) -> tuple[Runtime, ...]:
+        """Those that are there, being built, or could be."""
+        ...
+
+    def get(self, identity: str) -> Runtime: ...
+
+    def begin(self, image: str, requirements: tuple[str, ...]) -> Runtime:
+        """Have it built, unless it is there or being built. NotFound where there is none for the image."""
+        ...
+
+    def ids(self, jobs: Iterable[Job]) -> frozenset[str]:
+        """Which of them these ask for, those they are laid on included."""
+        ...
+
+    async def remove(self, identities: Iterable[str]) -> None:
+        """Take them away, or stop building them. The caller has seen to it that no job wants them."""
+        ...

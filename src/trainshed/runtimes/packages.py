@@ -1,0 +1,227 @@
+"""The packages of jobs: fetched, fixed for the job for good, at hand when an environment is built of them.
+
+A job's packages are fetched by one task, however many of its pools ask. It may assume that all calls come
+from one event loop. It never looks into a package, and gives a job no other content than what it began with.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainshed.core.errors import NotFound, TrainshedError, Unavailable
+from trainshed.core.package import LARGEST, Package
+from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.source_port import Source
+from trainshed.core.verdict import Verdict
+from trainshed.runtimes import tools
+from trainshed.runtimes.pins import COMING, KEPT, Pinned, Pins
+from trainshed.runtimes.refusal import Refused, replaced, too_large, unfetched
+
+Judge = Callable[[int, tuple[str, ...]], Verdict]  # exit code and last words of a build to why it failed
+ProjectOf = Callable[[str], Awaitable[str]]  # that of a job
+
+TRIES = 4  # of a place that does not answer
+PACE = 1.0  # seconds between two words on how far it is
+PAUSE = 0.5  # seconds before the second try; each further one waits twice as long
+MOST_KNOWN = 10_000
+
+_ONCE = "They are fetched and installed once; the job starts by itself then."
+
+
+async def _nobody(_job: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bringer:
+    """Where packages come from, and for whom."""
+
+    source: Source | None = None
+    project_of: ProjectOf = _nobody
+
+
+@dataclass(slots=True)
+class Fetching:
+    """The task that fetches a job's packages, and how far it is."""
+
+    uris: dict[str, None]
+    task: "asyncio.Task[None] | None" = None
+    at: str = ""
+    number: int = 0
+    size: int = 0
+    file: Path | None = None
+
+    @property
+    def message(self) -> str:
+        if not self.at:
+            return "Its packages are fetched first."
+        return f"Fetching package {self.number} of {len(self.uris)}, {self.at}{self._far()}."
+
+    def _far(self) -> str:
+        try:
+            there = self.file.stat().st_size if self.file and self.size else 0
+        except OSError:
+            return ""
+        return f": {there} of {self.size} bytes" if there else ""
+
+
+@dataclass(slots=True)
+class Packages:
+    folder: Path
+    bringer: Bringer
+    judge: Judge
+    hint: Callable[[str], None]
+    pins: Pins = field(init=False)
+    _pinned: dict[str, Pinned] = field(init=False, default_factory=dict[str, Pinned])  # by job
+    _fetching: dict[str, Fetching] = field(init=False, default_factory=dict[str, Fetching])
+    _failed: dict[str, Readiness] = field(init=False, default_factory=dict[str, Readiness])
+    _known: dict[tuple[str, str], Package] = field(
+        init=False, default_factory=dict[tuple[str, str], Package]
+    )  # by address and mark
+
+    def __post_init__(self) -> None:
+        self.pins = Pins(self.folder)
+
+    def open(self) -> None:
+        self._pinned = self.pins.open()
+
+    async def close(self) -> None:
+        """What is on its way is given up; the next server fetches it anew."""
+        tasks = [one.task for one in self._fetching.values() if one.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def of(self, uris: tuple[str, ...], job: str) -> tuple[Package, ...] | None:
+        """What the job has for these addresses, each content once; None where not all are fetched yet."""
+        pinned = self._pinned.get(job, {})
+        found = [pinned[uri] for uri in uris if uri in pinned]
+        if len(found) < len(uris):
+            return None
+        return tuple({one.sha256: one for one in reversed(found)}.values())[::-1]
+
+    def readiness(self, uris: tuple[str, ...], job: str) -> Readiness:
+        """Of packages that are not all there: they are fetched, unless nobody in particular asks."""
+        if (failure := self._failed.get(job)) is not None:
+            return failure
+        fetching = self._fetching.get(job) or Fetching({})
+        if job:
+            fetching.uris.update(dict.fromkeys(uris))
+            if fetching.task is None:
+                self._fetching[job] = fetching
+                fetching.task = asyncio.create_task(self._fetch(job, fetching))
+        return Readiness(standing=Standing.PREPARING, message=fetching.message, remedy=_ONCE)
+
+    async def at_hand(
+        self, packages: Iterable[Package], jobs: Iterable[str]
+    ) -> tuple[tuple[Package, Path], ...]:
+        """Their files, fetched again where they are gone; Refused where that brings another content."""
+        for package in packages:
+            if await asyncio.to_thread(self.pins.has, package):
+                continue
+            project = await self._project(next(iter(jobs), ""))
+            if await self._brought(package.uri, project, Fetching({})) != package:
+                raise replaced(package)
+        return tuple((package, self.pins.path(package)) for package in packages)
+
+    def build_tools(self) -> Path | None:
+        return tools.lay_out(self.pins.tools)
+
+    def forget(self, jobs: Iterable[str]) -> None:
+        """They are over: what only they had is kept no longer than need be. It blocks."""
+        gone = set(jobs)
+        for job in gone:
+            self._pinned.pop(job, None)
+            self._failed.pop(job, None)
+        self.pins.forget(gone)
+        self.tidy(KEPT)
+
+    def tidy(self, kept: float = COMING) -> None:
+        """Remove packages no job has any more. It blocks."""
+        wanted = frozenset(one.sha256 for pinned in list(self._pinned.values()) for one in pinned.values())
+        self.pins.tidy(wanted, kept)
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        return frozenset(self._pinned) | frozenset(self._failed)
+
+    async def _fetch(self, job: str, fetching: Fetching) -> None:
+        pace = asyncio.create_task(self._tell(job))
+        try:
+            project = await self._project(job)
+            pinned: dict[str, Package] = dict(self._pinned.get(job, {}))
+            while missing := [uri for uri in fetching.uris if uri not in pinned]:
+                fetching.at, fetching.number = missing[0], len(fetching.uris) - len(missing) + 1
+                pinned[missing[0]] = await self._brought(missing[0], project, fetching)
+            await asyncio.to_thread(self.pins.pin, job, pinned)
+            self._pinned[job] = pinned
+        except Refused as refused:
+            self._fail(job, refused.verdict)
+        except OSError as error:
+            self._fail(job, self.judge(1, (f"ERROR: {fetching.at}: {error}",)))
+        finally:
+            pace.cancel()
+            del self._fetching[job]
+        self.hint(job)
+
+    async def _tell(self, job: str) -> None:
+        while True:
+            await asyncio.sleep(PACE)
+            self.hint(job)
+
+    def _fail(self, job: str, verdict: Verdict) -> None:
+        self._failed[job] = Readiness(
+            standing=Standing.FAILED,
+            message="The packages of the job could not be fetched.",
+            remedy=verdict.advice,
+            verdict=verdict,
+        )
+
+    async def _project(self, job: str) -> str:
+        try:
+            return await self.bringer.project_of(job)
+        except TrainshedError as error:
+            raise unfetched("", error) from error
+
+    async def _brought(self, uri: str, project: str, fetching: Fetching) -> Package:
+        """The package as it is now, its file among ours."""
+        pause = PAUSE
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._take(uri, project, fetching)
+            except Unavailable as error:
+                if not left:
+                    raise unfetched(uri, error) from error
+            except TrainshedError as error:
+                raise unfetched(uri, error) from error
+            await asyncio.sleep(pause)
+            pause *= 2
+        raise AssertionError("unreachable")
+
+    async def _take(self, uri: str, project: str, fetching: Fetching) -> Package:
+        source = self.bringer.source
+        if source is None:
+            raise NotFound("This server fetches no packages.")
+        found = await source.look(uri, project)
+        if found.size > LARGEST:
+            raise too_large(uri, f"it has {found.size} bytes.")
+        known = self._known.get((uri, found.mark)) if found.mark else None
+        if known is not None and await asyncio.to_thread(self.pins.has, known):
+            self.pins.touch(known)
+            return known
+        file = self.pins.coming()
+        fetching.size, fetching.file = found.size, file
+        try:
+            fetched = await source.fetch(uri, project, str(file), LARGEST)
+            package = Package(uri=uri, sha256=fetched.sha256, size=fetched.size)
+            await asyncio.to_thread(self.pins.keep, package, file)
+        finally:
+            with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[uri, fetched.mark] = package
+        return package

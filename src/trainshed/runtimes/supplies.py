@@ -1,0 +1,106 @@
+"""ImageSupplies: the promises of core.layer_port.Supplies, kept with the packages that runtimes fetch too.
+
+What it lays out is shown to a container of the image, which installs it there with the image's own
+interpreter. Pip and setuptools are the server's own, lent for images that have none. It may assume that all
+calls come from one event loop.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainshed.core.layer_port import Kit
+from trainshed.core.package import Package
+from trainshed.core.readiness import Readiness
+from trainshed.core.requirements import normal
+from trainshed.core.verdict import Verdict
+from trainshed.runtimes import install, tools
+from trainshed.runtimes.indexes import Indexes, config_files, indexes, read_files
+from trainshed.runtimes.packages import Judge, Packages
+from trainshed.runtimes.progress import Progress
+
+_NEWEST = "3.99"  # an interpreter that is unknown yet: whether it is too old is found out inside
+
+
+@dataclass(slots=True)
+class Listener:
+    """A Progress that repeats no credentials."""
+
+    secrets: frozenset[str]
+    progress: Progress = field(default_factory=lambda: Progress(doing="it begins"))
+
+    def hear(self, line: str) -> None:
+        for secret in self.secrets:
+            line = line.replace(secret, "****")
+        self.progress.hear(line)
+
+    @property
+    def now(self) -> str:
+        count = len(self.progress.packages)
+        return f"installing {count} package{'' if count == 1 else 's'}" if count else self.progress.doing
+
+    def last_words(self) -> tuple[str, ...]:
+        return self.progress.last_words()
+
+
+@dataclass(slots=True)
+class ImageSupplies:
+    packages: Packages
+    verdict: Judge
+    environ: Mapping[str, str]
+
+    def of(self, uris: tuple[str, ...], job: str) -> tuple[Package, ...] | None:
+        return self.packages.of(uris, job)
+
+    def readiness(self, uris: tuple[str, ...], job: str) -> Readiness:
+        return self.packages.readiness(uris, job)
+
+    async def lay_out(
+        self, packages: tuple[Package, ...], requirements: tuple[str, ...], jobs: Iterable[str], inside: str
+    ) -> Kit:
+        files = await self.packages.at_hand(packages, jobs)
+        found = await asyncio.to_thread(self.indexes, inside)
+        lent = await asyncio.to_thread(_lent, inside)
+        has_tools = any(place.startswith(f"{inside}/tools/") for place in lent.values())
+        plans = [await install.plan(*one, _NEWEST, has_tools=has_tools) for one in files]
+        shown = {str(one.path): f"{inside}/packages/{at}/{one.path.name}" for at, one in enumerate(plans)}
+        steps = [{"isolated": one.isolated, "path": shown[str(one.path)]} for one in plans]
+        plan: dict[str, object] = {
+            "env": dict(found.env),
+            "packages": steps,
+            "requirements": list(normal(requirements)),
+            "pip": next((one.removesuffix("/pip") for one in lent.values() if "/tools/" not in one), ""),
+            "tools": f"{inside}/tools" if has_tools else "",
+        }
+        return Kit(plan=plan, shown=(*shown.items(), *lent.items(), *found.shown), addresses=found.addresses)
+
+    def listen(self) -> Listener:
+        return Listener(self.indexes("").secrets)
+
+    def judge(self, code: int, lines: tuple[str, ...]) -> Verdict:
+        return self.verdict(code, lines)
+
+    def indexes(self, inside: str) -> Indexes:
+        """It blocks, for as long as it takes to read a few small files."""
+        return indexes(read_files(config_files(self.environ, sys.prefix)), self.environ, inside)
+
+
+def _lent(inside: str) -> dict[str, str]:
+    """The server's own pip and setuptools: paths here, and inside. It blocks."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    found: dict[str, str] = {}
+    try:
+        at = Path(str(distribution("pip").locate_file("pip")))
+        found[str(at)] = f"{inside}/pip/pip"
+    except PackageNotFoundError:
+        import ensurepip
+
+        for wheel in sorted((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))[-1:]:
+            found[str(wheel)] = f"{inside}/pip.whl"
+    for part in tools.parts():
+        found[os.path.realpath(part)] = f"{inside}/tools/{part.name}"
+    return found
