@@ -1,0 +1,123 @@
+"""What a job's own programs may do here: read and write objects in the buckets of their project, while the
+job lasts and a minute longer. Nothing else.
+
+A look at the store or at a bucket is remembered for a moment, so that a program which sends thousands of
+objects costs no look for each. It never tells who else has a bucket, and never writes.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+from trainshed.core.access import MARK, JobTokens, bucket_env, lasts_until, told_env
+from trainshed.core.bucket import NOBODY, BucketInfo
+from trainshed.core.bucket_port import Buckets
+from trainshed.core.errors import Forbidden
+from trainshed.core.job import Job
+from trainshed.core.launch import Launch
+from trainshed.core.ports import Clock, Store
+
+REMEMBERED = timedelta(seconds=5)
+MOST = 1000  # jobs, and buckets, remembered
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Memory(Generic[_T]):
+    """Answers that are used again for a moment."""
+
+    clock: Clock
+    ask: Callable[[str], Awaitable[_T]]
+    _known: dict[str, tuple[datetime, _T]] = field(default_factory=dict[str, tuple[datetime, _T]])
+
+    async def get(self, key: str) -> _T:
+        now, known = self.clock.now(), self._known.get(key)
+        if known is not None and now < known[0] + REMEMBERED:
+            return known[1]
+        found = await self.ask(key)
+        self._known.pop(key, None)
+        self._known[key] = (now, found)
+        if len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What has to be known of a job: whose it is, and when its right ends, if that is known."""
+
+    project: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One job's: to the objects in the buckets of its project, and in those of nobody."""
+
+    job: str
+    project: str
+    look: Callable[[str], Awaitable[BucketInfo]]  # at a bucket; NotFound where there is none
+
+    async def check(self, buckets: Iterable[str]) -> None:
+        for bucket in buckets:
+            if not (await self.look(bucket)).is_open_to(self.project):
+                raise Forbidden(
+                    f"Bucket '{bucket}' belongs to another project: job {self.job} may use those of its own, "
+                    f"'{self.project}'."
+                )
+
+    def project_of(self, asked: str) -> str:
+        """The project whose buckets may be listed."""
+        if asked not in (self.project, *NOBODY):
+            raise Forbidden(
+                f"Job {self.job} may see the buckets of its own project, '{self.project}', and no others."
+            )
+        return self.project
+
+
+class Access:
+    def __init__(self, tokens: JobTokens, store: Store, buckets: Buckets, clock: Clock) -> None:
+        self.address = ""  # where its jobs reach this server; before it is known they are told nothing
+        self.beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that jobs are told of
+        # What the settings tell the jobs of a project.
+        self.granted: Callable[[str], Mapping[str, str]] = lambda _: {}
+        self.shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without what is secret in it
+        self._tokens = tokens
+        self._clock = clock
+        self._store = store
+        self._jobs = Memory(clock, self._standing)
+        self._buckets = Memory(clock, buckets.get)
+
+    def equip(self, job: Job, launch: Launch) -> Launch:
+        """The launch with the variables by which its program finds the buckets. The job's own win, then those
+        of the settings.
+        """
+        found = self.granted(job.project)
+        if self.address:
+            found = {**bucket_env(self.address, self._tokens.issue(job.id), job.project), **found}
+        return replace(launch, env={**found, **launch.env}) if found else launch
+
+    def told(self, project: str) -> Mapping[str, str]:
+        """The same variables for people to read, those of a job's own excepted."""
+        return {**told_env(project), **self.shown(project)}
+
+    def is_of_a_job(self, token: str) -> bool:
+        return token.startswith(MARK)
+
+    async def right(self, token: str) -> Right:
+        """What the bearer may do; Forbidden where that is nothing."""
+        job_id = self._tokens.read(token)  # before anything is looked up: forging costs us nothing
+        if job_id is None:
+            raise Forbidden("The token in the address was not issued by this server; it may be cut off.")
+        standing = await self._jobs.get(job_id)
+        if standing is None:
+            raise Forbidden(f"Job {job_id} was deleted, and its right to buckets with it.")
+        if standing.until is not None and self._clock.now() > standing.until:
+            raise Forbidden(f"Job {job_id} is over, and so is its right to buckets.")
+        return Right(job_id, standing.project, self._buckets.get)
+
+    async def _standing(self, job: str) -> Standing | None:
+        found = await self._store.load(job)
+        return None if found is None else Standing(found.project, lasts_until(found))
