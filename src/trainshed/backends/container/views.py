@@ -1,0 +1,77 @@
+"""Views of buckets in containers: the same folders as those of processes, mounted by the engine.
+
+Where the image's user is root the snapshot is hard links under an overlay, which is a volume of the engine's:
+it mounts it once for all replicas of a job, and takes it away when the last is gone. Where it is not, the
+links could neither be changed nor, perhaps, read by that user: the objects the job names are copied, and the
+copies mounted as they are. So too where the engine itself is not root's.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from stat import S_IMODE
+
+from trainshed.backends.container.furnishing import can_overlay, is_root, overlay_volume, volume
+from trainshed.backends.container.render import Mount
+from trainshed.backends.container.volumes import Volumes
+from trainshed.backends.process.mounts import NO_BUCKETS, Mounts
+from trainshed.core.view import ROOT, S3_ROOT, View
+
+_ANYBODY, _ALL = 0o666, 0o777
+
+
+class BoxViews(Mounts):
+    def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
+        super().__init__(jobs, trash, hint)
+        self._users: dict[str, str] = {}  # for whom a job's copies are
+
+    async def mount(
+        self, job: str, view: View, volumes: Volumes, *, shared: bool, user: str
+    ) -> tuple[tuple[Mount, ...], str]:
+        """What a run that is about to start gets of its job's view, and what there is to say of it."""
+        if self._shelf is None:
+            return (), NO_BUCKETS
+        self._users[job] = user
+        copies = not is_root(user) or not can_overlay(str(self._jobs)) or await volumes.is_rootless()
+        folder, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies)
+        plain = folder / "plain"
+        if plain.exists():
+            return tuple(Mount(source=str(plain), target=root) for root in (ROOT, S3_ROOT)), note
+        name = volumes.name(job, f"gcs-{folder.name}")
+        await volumes.make(overlay_volume(name, str(folder), volumes.labels(job)))
+        return tuple(volume(name, root) for root in (ROOT, S3_ROOT)), note
+
+    async def forget(self, job: str | None = None) -> None:
+        await super().forget(job)
+        if job is not None:
+            self._users.pop(job, None)
+
+    def _hand_out(self, copies: Path) -> None:
+        job = copies.parents[2].name
+        open_to_all(copies, self._users.get(job, ""))
+
+
+def open_to_all(top: Path, user: str) -> None:
+    """Let the image's user read and change what is there: the folder above lets nobody of this machine pass.
+
+    A user by number gets it as its own, where we may give it away; one by name is known in the image only.
+    """
+    uid, _, gid = user.partition(":")
+    owner = (int(uid), int(gid) if gid.isdecimal() else -1) if uid.isdecimal() else None
+    _open(str(top), _ALL, owner)
+    for folder, folders, names in os.walk(top):
+        for name in folders:
+            _open(f"{folder}/{name}", _ALL, owner)
+        for name in names:
+            _open(f"{folder}/{name}", _ANYBODY, owner)
+
+
+def _open(path: str, mode: int, owner: tuple[int, int] | None) -> None:
+    place = Path(path)
+    if place.is_symlink():
+        return
+    place.chmod(S_IMODE(place.stat().st_mode) | mode)
+    if owner is not None:
+        with contextlib.suppress(PermissionError):
+            os.chown(path, *owner)

@@ -1,0 +1,178 @@
+"""Holds a program beside a run: `python -I -S companion.py RUN PID START SERVER KIND [PROGRAM [ARG...]]`.
+
+RUN is the run's directory, PID and START its program, SERVER who asked, KIND `terminal` or `pipes`. The files
+open as 0, 1 and 2 are those of the program it starts, which gets the environment and the working directory of
+the run, its cgroup and its mounts; without a PROGRAM the best shell there is. It ends as that program does,
+and takes everything with it that descends from it: when that program ends, when the run's does, when the
+server goes, at SIGTERM. It imports nothing of Trainshed and never touches the run.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import termios
+import time
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
+_SHELLS = ("bash", "sh")
+_KILLED = 128 + signal.SIGKILL
+_POLL = 0.2  # seconds, on kernels without pidfds
+
+
+def main(words: list[str]) -> int:
+    run, pid, start, server, kind, *program = words
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    ears, mouth = os.pipe()
+    os.set_blocking(mouth, False)
+    os.set_blocking(ears, False)
+    signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
+    told: list[int] = []
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, lambda number, _: told.append(number))
+    watched = _watch(int(pid))
+    if os.getppid() != int(server) or _started(int(pid)) != int(start):
+        return _KILLED
+    child = os.fork()
+    if child == 0:
+        _become(libc, run, int(pid), kind == "terminal", program)
+    _let_go()
+    code = _hold(child, ears, watched, told, (int(pid), int(start)))
+    _sweep()
+    return code
+
+
+def _hold(child: int, ears: int, watched: int | None, told: list[int], of: tuple[int, int]) -> int:
+    """The child's exit code; that of a killed one where it has to end."""
+    awaited = [ears] if watched is None else [ears, watched]
+    while True:
+        ready, _, _ = select.select(awaited, [], [], _POLL if watched is None else None)
+        if ears in ready:
+            os.read(ears, 4096)
+        while (found := _reaped())[0] > 0:
+            if found[0] == child:
+                status = os.waitstatus_to_exitcode(found[1])
+                return status if status >= 0 else 128 - status
+        gone = watched in ready if watched is not None else _started(of[0]) != of[1]
+        if gone or signal.SIGTERM in told:
+            return _KILLED
+
+
+def _sweep() -> None:
+    """All that descends from us: what has lost its parent has become a child of ours."""
+    pause = 0.001
+    while _reaped()[0] >= 0:
+        for name in os.listdir("/proc"):  # noqa: PTH208 - nothing more is imported than must be
+            if name.isdigit() and _fields(int(name))[1:2] == [b"%d" % os.getpid()]:
+                _kill(int(name))
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+
+
+def _reaped() -> tuple[int, int]:
+    """A child that has ended, and how; (0, 0) where none has, (-1, 0) where there is none."""
+    try:
+        return os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return -1, 0
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _watch(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+
+
+def _fields(pid: int) -> list[bytes]:
+    """Those of /proc/PID/stat behind the command, which may hold anything; none where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            text = file.read()
+    except OSError:
+        return []
+    return text[text.rindex(b")") + 2 :].split()
+
+
+def _started(pid: int) -> int | None:
+    """When it was, in ticks since boot: pids come again. None where it has ended."""
+    fields = _fields(pid)
+    return None if not fields or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def _let_go() -> None:
+    """Of the terminal: it is over when all that was started in it is."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+
+
+def _become(libc: ctypes.CDLL, run: str, pid: int, terminal: bool, program: list[str]) -> None:
+    """In the child."""
+    try:
+        os.setsid()
+        if terminal:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        with open(f"{run}/launch.json", "rb") as file:  # noqa: PTH123
+            launch = json.load(file)
+        _join(launch.get("group"))
+        _enter(libc, pid)
+        os.chdir(launch["cwd"])
+        env = {**launch["env"], **({"TERM": "xterm-256color"} if terminal else {})}
+        signal.set_wakeup_fd(-1)
+        for number in range(1, 32):
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        _run(program, env)
+    except OSError as error:
+        told = f"trainshed: no shell beside the run: {error.strerror} ({error.filename or 'system call'})\n"
+        os.write(2, told.encode(errors="replace"))
+    os._exit(126)
+
+
+def _run(program: list[str], env: dict[str, str]) -> None:
+    failed = FileNotFoundError()
+    for first in program[:1] or _SHELLS:
+        try:
+            os.execvpe(first, [first, *program[1:]], env)
+        except OSError as error:
+            failed = error
+    name = program[0] if program else " nor ".join(_SHELLS)
+    os.write(2, f"trainshed: cannot run '{name}': {failed.strerror}\n".encode(errors="replace"))
+    os._exit(127 if isinstance(failed, FileNotFoundError | NotADirectoryError) else 126)
+
+
+def _join(group: object) -> None:
+    if isinstance(group, str):
+        with open(f"{group}/cgroup.procs", "w") as file:  # noqa: PTH123
+            file.write("0")
+
+
+def _enter(libc: ctypes.CDLL, pid: int) -> None:
+    """The mounts of the run, where they are not our own; through its user namespace where we are not root."""
+    mounts, user = f"/proc/{pid}/ns/mnt", f"/proc/{pid}/ns/user"
+    if os.stat(mounts).st_ino == os.stat("/proc/self/ns/mnt").st_ino:  # noqa: PTH116
+        return
+    space, owner = os.open(mounts, os.O_RDONLY), os.open(user, os.O_RDONLY)
+    if libc.setns(space, _NEW_MOUNTS) == 0:
+        return
+    if libc.setns(owner, _NEW_USER) != 0 or libc.setns(space, _NEW_MOUNTS) != 0:
+        raise OSError(ctypes.get_errno(), "its mounts cannot be entered", mounts)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,256 @@
+"""Views of buckets for the runs of a job: the folders behind what its programs find as /gcs.
+
+    JOB/gcs/stored.jsonl     what of it was stored (written.py)
+    JOB/gcs/LABEL/lower      the snapshot of the buckets
+              upper, work    what was written, as the overlay over it keeps it
+              lock, holders  by which runs of the same job come to share one mount (keeper.c)
+    JOB/gcs/LABEL/plain      where nothing can be mounted: copies, written to directly
+              baseline.json  ... and how they were before
+
+Runs that live at the same time share a view. A run that starts anew after all are gone begins with a new one,
+in which only what was stored is to be found: once it is told that what the old one holds was. A view is there
+whole or not at all: it is made beside and renamed.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainshed.backends.process import written
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper
+from trainshed.backends.process.unstored import Unstored
+from trainshed.core.errors import NotYet, Unavailable
+from trainshed.core.view import ROOT, Laid, Scan, Shelf, Stored, View, Written, local_path
+
+FOLDER = "gcs"
+_DRAFT = ".new"
+_MOMENT = 0.2  # seconds a launch may wait
+NO_BUCKETS = "There is no /gcs: this backend has no buckets."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a run is given: the folder its keeper mounts (none: nothing is mounted), and where it looks."""
+
+    mount: str
+    root: str
+    note: str
+
+
+class Mounts:
+    """Makes views, and keeps the promises of `core.view.Views` for them."""
+
+    def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
+        self._jobs, self._trash = jobs, trash
+        self.unstored = Unstored(jobs.with_name("unstored"))
+        self._shelf: Shelf | None = None
+        self._hint = hint
+        self._current: dict[str, Path] = {}
+        self._notes: dict[str, str] = {}
+        self._fault: str | None = None  # why nothing can be mounted; empty: it can
+        self._laying: dict[str, asyncio.Task[Laid]] = {}
+
+    def take_from(self, shelf: Shelf) -> None:
+        """Say where the buckets are, before the first launch."""
+        self._shelf = shelf
+
+    def open(self, job: str) -> None:
+        """Find again what an earlier server made."""
+        found = [one for one in (self._jobs / job / FOLDER).glob("[0-9]*") if not one.name.endswith(_DRAFT)]
+        if found:  # one, but for a server that died while it replaced the other
+            self._current[job] = max(found, key=lambda one: [int(n) for n in one.name.split(".")])
+
+    async def show(self, job: str, view: View, keeper: Keeper, *, shared: bool) -> Sight:
+        """The view for a run that is about to start; `shared` where others of its job are alive."""
+        if self._shelf is None:
+            return Sight(mount="", root="", note=NO_BUCKETS)
+        if self._fault is None:
+            self._fault = await asyncio.to_thread(self.try_to_mount, keeper)
+        current, note = await self.folder(job, view, self._shelf, shared=shared, copies=bool(self._fault))
+        if (current / "plain").exists():
+            why = self._fault or "it could not be mounted when this job began"
+            text = f"There is no /gcs here ({why}): TRAINSHED_GCS_ROOT says where the buckets are instead."
+            return Sight(mount="", root=str(current / "plain"), note=" ".join(filter(None, (text, note))))
+        return Sight(mount=str(current), root=ROOT, note=note)
+
+    async def folder(
+        self, job: str, view: View, shelf: Shelf, *, shared: bool, copies: bool
+    ) -> tuple[Path, str]:
+        """The folder of the view for a run that is about to start, and what there is to say of it."""
+        current = self._current.get(job)
+        if current is None or (view.begin and not shared and current.name != view.label):
+            current = await self._make(job, view, shelf, copies)
+        return current, self._notes.get(job, "")
+
+    async def forget(self, job: str | None = None) -> None:
+        """Give up what is being laid out, of one job or of all."""
+        jobs = [job] if job is not None else list(self._laying)
+        dropped = [self._laying.pop(one) for one in jobs if one in self._laying]
+        if dropped:  # threads cannot be stopped: a folder must not be removed under one
+            await asyncio.gather(*dropped, return_exceptions=True)
+        for one in jobs:
+            if (view := self._current.get(one)) is not None:
+                _unseal(view)
+                if job is not None:
+                    await asyncio.to_thread(self._put_aside, job, view)
+            self._current.pop(one, None)
+            self._notes.pop(one, None)
+
+    # ---- what programs wrote
+
+    def view_of(self, job: str) -> str | None:
+        view = self._current.get(job)
+        return None if view is None else view.name
+
+    async def scan(self, job: str) -> Scan:
+        view = self._current.get(job)
+        return Scan() if view is None else await asyncio.to_thread(written.scan, view)
+
+    def read(self, file: Written) -> AsyncIterator[bytes]:
+        return written.read(file)
+
+    async def shows(self, job: str, bucket: str, name: str) -> bool:
+        view = self._current.get(job)
+        return view is None or await asyncio.to_thread(written.shows, view, bucket, name)
+
+    async def note(self, job: str, stored: Sequence[Stored]) -> None:
+        await asyncio.to_thread(written.note, self._jobs / job / FOLDER, stored)
+
+    async def notes(self, job: str) -> tuple[Stored, ...]:
+        return await asyncio.to_thread(written.notes, self._jobs / job / FOLDER)
+
+    async def keep(self, job: str) -> str:
+        view = self._current.get(job)
+        try:
+            return "" if view is None else await asyncio.to_thread(self.unstored.mark, job, view)
+        except OSError:
+            return ""
+
+    def kept(self, job: str) -> str:
+        return self.unstored.kept(job)
+
+    async def discard(self, job: str) -> None:
+        if self.unstored.kept(job):
+            await asyncio.to_thread(self.unstored.discard, job)
+
+    def _put_aside(self, job: str, view: Path) -> None:
+        try:
+            self.unstored.take(job, view)
+        except OSError as error:
+            raise Unavailable(f"What job {job} wrote cannot be put aside: {error}.") from error
+
+    # ---- making them
+
+    async def _make(self, job: str, view: View, shelf: Shelf, copies: bool) -> Path:
+        laying = self._laying.pop(job, None)
+        home = self._jobs / job / FOLDER
+        old = self._current.get(job)
+        fresh = home / (view.label or "0")
+        if laying is None:
+            laying = asyncio.create_task(self._lay(shelf, view, fresh, old, copies))
+        try:
+            done, _ = await asyncio.wait((laying,), timeout=_MOMENT)
+        except asyncio.CancelledError:
+            self._laying[job] = laying
+            raise
+        if not done:
+            self._laying[job] = laying
+            laying.add_done_callback(lambda _: self._hint(job))
+            raise NotYet("What it is to find below /gcs is being laid out.")
+        laid = laying.result()
+        self._current[job], self._notes[job] = fresh, _note(laid)
+        return fresh
+
+    async def _lay(self, shelf: Shelf, view: View, fresh: Path, old: Path | None, copies: bool) -> Laid:
+        draft = fresh.with_name(f"{fresh.name}{_DRAFT}")
+        await asyncio.to_thread(self._clear, draft, fresh, old)
+        laid = await shelf.lay_out(view, str(draft / ("plain" if copies else "lower")), copies=copies)
+        await asyncio.to_thread(self._complete, draft, fresh, copies)
+        return laid
+
+    def _clear(self, draft: Path, fresh: Path, old: Path | None) -> None:
+        """Take away the view before this one, and what a killed server left half made."""
+        try:
+            for one in (old, fresh, draft):
+                if one is not None and one.exists():
+                    _unseal(one)
+                    if one is not draft and self.unstored.take(one.parent.parent.name, one):
+                        continue
+                    grave = self._trash / f"{one.parent.parent.name}-{os.urandom(4).hex()}"
+                    one.rename(grave)
+                    shutil.rmtree(grave, ignore_errors=True)
+            draft.mkdir(mode=0o700, parents=True)
+        except OSError as error:
+            raise Unavailable(f"No view of the buckets can be made: {error}.") from error
+
+    def _complete(self, draft: Path, fresh: Path, copies: bool) -> None:
+        try:
+            if copies:
+                self._hand_out(draft / "plain")
+                (draft / "baseline.json").write_text(json.dumps(written.stamps(str(draft / "plain"))))
+            else:
+                for part in ("upper", "work"):
+                    (draft / part).mkdir(mode=0o755)
+            draft.rename(fresh)
+        except OSError as error:
+            raise Unavailable(f"No view of the buckets can be made: {error}.") from error
+
+    def _hand_out(self, copies: Path) -> None:
+        """The copies are made: let programs have them, where these are not of our own user."""
+
+    def try_to_mount(self, keeper: Keeper) -> str:
+        """Why nothing can be mounted at /gcs; empty where it can."""
+        if not isinstance(keeper, CompiledKeeper):
+            return "there is no C compiler to build what mounts it"
+        root = Path(ROOT)
+        if root.is_dir() and next(root.iterdir(), None) is not None:
+            return "there is something in /gcs on this machine already"
+        scratch = self._trash / f"try-{os.urandom(4).hex()}"
+        try:
+            for part in ("lower", "upper", "work"):
+                (scratch / part).mkdir(parents=True)
+            done = subprocess.run(
+                [keeper.path, "--try", scratch], check=False, capture_output=True, text=True, timeout=30
+            )
+            return "" if done.returncode == 0 else (done.stderr.strip() or "its keeper died")
+        except (OSError, subprocess.SubprocessError) as error:
+            return str(error)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def local_env(view: View, sight: Sight) -> Mapping[str, str]:
+    """The variables that tell a program where it finds the buckets."""
+    if not sight.root:
+        return {}
+    paths = {name: local_path(uri, sight.root) for name, uri in view.paths.items()}
+    return {"TRAINSHED_GCS_ROOT": sight.root, **paths}
+
+
+def _unseal(view: Path) -> None:
+    """The overlay makes a folder that only root may enter, and so remove."""
+    with contextlib.suppress(OSError):
+        (view / "work" / "work").chmod(0o700)
+
+
+def _note(laid: Laid) -> str:
+    parts: list[str] = []
+    if laid.missing:
+        parts.append(
+            f"/gcs has no {', '.join(laid.missing)}: not on this server's disk, or another project's."
+        )
+    if laid.partial:
+        names = ", ".join(laid.partial)
+        parts.append(f"Of {names}, which is large, /gcs has only what the job names in its arguments.")
+    if laid.unfetched:
+        names = ", ".join(laid.unfetched)
+        parts.append(f"Nothing of {names} is below /gcs: what the job names there is too much to be fetched.")
+    if laid.unpathable:
+        parts.append(f"{laid.unpathable} objects are not below /gcs: their names cannot be paths.")
+    return " ".join(parts)

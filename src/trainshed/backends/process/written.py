@@ -1,0 +1,178 @@
+"""What programs have written in a view: found, read, and noted once it is stored.
+
+The overlay's upper folder holds exactly what was written, so that a look costs by what is new and not by what
+is shown. It may assume that programs change everything at any moment: a file that is not what it was when it
+was seen is refused, a folder that goes away while it is looked at is not there. It never changes a view.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from stat import S_ISCHR, S_ISDIR, S_ISREG
+
+from trainshed.core.bucket import check_object_name
+from trainshed.core.errors import Conflict, Invalid, Unavailable
+from trainshed.core.view import Scan, Stored, Written
+
+_log = logging.getLogger(__name__)
+_CHUNK = 1 << 20
+NOTES = "stored.jsonl"
+
+
+def scan(view: Path) -> Scan:
+    """All regular files that were made or changed. For threads."""
+    plain = view / "plain"
+    before: dict[str, str] = {}
+    if plain.exists():
+        with contextlib.suppress(OSError, ValueError):
+            before = json.loads((view / "baseline.json").read_bytes())
+    top = str(plain if plain.exists() else view / "upper")
+    files: list[Written] = []
+    unnamed: list[str] = []
+    outside: list[str] = []
+    for path, status in _walk(top):
+        inner = path[len(top) + 1 :]
+        stamp = stamp_of(status)
+        if before.get(inner) == stamp:
+            continue
+        bucket, _, name = inner.partition("/")
+        if not S_ISREG(status.st_mode) or not _is_name(name):
+            lost = outside if S_ISREG(status.st_mode) and "/" not in inner else unnamed
+            lost.append(os.fsencode(inner).decode(errors="replace"))
+            continue
+        changed_at = datetime.fromtimestamp(max(status.st_mtime, status.st_ctime), UTC)
+        files.append(
+            Written(
+                bucket=bucket,
+                name=name,
+                path=path,
+                size=status.st_size,
+                stamp=stamp,
+                changed_at=changed_at,
+            )
+        )
+    return Scan(files=tuple(files), unnamed=tuple(unnamed), outside=tuple(outside))
+
+
+def stamps(top: str) -> dict[str, str]:
+    """The stamps of all files below a folder, by their path in it."""
+    return {path[len(top) + 1 :]: stamp_of(status) for path, status in _walk(top) if S_ISREG(status.st_mode)}
+
+
+def shows(view: Path, bucket: str, name: str) -> bool:
+    """Whether a program finds the file: in the upper folder, or in the lower one and not covered up there."""
+    inner = f"{bucket}/{name}"
+    if not any((view / layer / bucket).exists() for layer in ("plain", "upper", "lower")):
+        return True  # the bucket is not in this view: nobody can have removed anything there
+    if (view / "plain").exists():
+        return os.path.lexists(view / "plain" / inner)
+    place = view / "upper"
+    for part in inner.split("/"):
+        place = place / part
+        try:
+            status = os.lstat(place)
+        except OSError:
+            return os.path.lexists(view / "lower" / inner)
+        if S_ISCHR(status.st_mode):
+            return False  # a whiteout: removed by the program
+        if S_ISDIR(status.st_mode) and _is_opaque(place):
+            return os.path.lexists(view / "upper" / inner)
+    return True
+
+
+async def read(written: Written) -> AsyncIterator[bytes]:
+    """The file's bytes; Conflict where it does not have its stamp, or has not any more when all was read."""
+    try:
+        file = await asyncio.to_thread(os.open, written.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError as error:
+        raise Conflict(f"{written.name} is gone.") from error
+    except OSError as error:
+        raise Unavailable(f"{written.name} cannot be read: {error.strerror}.") from error
+    try:
+        _check(file, written)
+        while chunk := await asyncio.to_thread(os.read, file, _CHUNK):
+            yield chunk
+            _check(file, written)
+    except OSError as error:
+        raise Unavailable(f"{written.name} cannot be read: {error.strerror}.") from error
+    finally:
+        os.close(file)
+
+
+def note(folder: Path, stored: Sequence[Stored]) -> None:
+    """Remember, for the next server. Where that fails it would only store again what is stored."""
+    lines = "".join(json.dumps(asdict(one)) + "\n" for one in stored)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (folder / NOTES).open("ab") as file:
+            # Each note begins with an end of line: one that was torn does not spoil the next.
+            file.write(b"\n" + lines.encode())
+    except OSError as error:
+        _log.warning("what was stored of %s is not noted: %s", folder, error)
+
+
+def notes(folder: Path) -> tuple[Stored, ...]:
+    """What is noted, the latest word on each file."""
+    found: dict[tuple[str, str], Stored] = {}
+    try:
+        text = (folder / NOTES).read_bytes()
+    except OSError:
+        return ()
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError, TypeError):
+            one = Stored(**json.loads(line))
+            found[one.bucket, one.name] = one
+    return tuple(one for one in found.values() if not one.gone)
+
+
+def _check(file: int, written: Written) -> None:
+    if stamp_of(os.fstat(file)) != written.stamp:
+        raise Conflict(f"{written.name} was changed while it was read.")
+
+
+def _walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
+    """All but folders and whiteouts."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+                            continue
+                        status = entry.stat(follow_symlinks=False)
+                        if not (S_ISCHR(status.st_mode) and status.st_rdev == 0):
+                            yield entry.path, status
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise Unavailable(f"{folder} cannot be looked at: {error.strerror}.") from error
+
+
+def stamp_of(status: os.stat_result) -> str:
+    """Another one where the file is another, or was changed."""
+    return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
+
+
+def _is_opaque(folder: Path) -> bool:
+    for name in ("trusted.overlay.opaque", "user.overlay.opaque"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(folder, name) in (b"y", b"x"):
+                return True
+    return False
+
+
+def _is_name(name: str) -> bool:
+    try:
+        check_object_name(name)
+    except Invalid:
+        return False
+    return True

@@ -1,0 +1,261 @@
+"""Stores what was written: files first, the manifest of a folder last.
+
+The order is the promise: before a file that a manifest names is replaced or removed the manifest goes; it
+comes back when all of its files are there as it says. So at no point, wherever the process dies, is there a
+manifest whose files are not. What is noted as stored is only there to save work: the first change to a folder
+that a server makes takes its manifest away, whatever the notes say.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainshed.core.bucket import Attributes, Draft, ObjectInfo
+from trainshed.core.bucket_port import Buckets
+from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, TrainshedError, Unavailable
+from trainshed.core.job import Job
+from trainshed.core.outputs import (
+    NEWEST,
+    Batch,
+    End,
+    Key,
+    Kind,
+    Patience,
+    Unit,
+    batches,
+    belongs,
+    manifest_of,
+    unit_of,
+)
+from trainshed.core.ports import Clock
+from trainshed.core.view import SCHEME, Scan, Stored, Storing, Views, Written
+
+AT_ONCE = 16  # files of a job on their way at the same time: they share one sync of the bucket's index
+_MOST_NAMED = 3
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of a sweep."""
+
+    files: int = 0
+    size: int = 0
+    where: str = ""
+    faults: list[str] = field(default_factory=list[str])  # what can never be stored
+    unnamed: tuple[str, ...] = ()
+
+    def storing(self) -> Storing:
+        if self.faults:
+            more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+            what = "Not all that was written below /gcs could be stored"
+            return Storing(fault=f"{what}: {self.faults[0]}{more}")
+        parts: list[str] = []
+        if self.files:
+            noun = "file" if self.files == 1 else "files"
+            parts.append(f"{self.files} {noun} with {self.size} bytes stored in {self.where}.")
+        if self.unnamed:
+            names = ", ".join(self.unnamed[:_MOST_NAMED])
+            more = "" if len(self.unnamed) <= _MOST_NAMED else f" and {len(self.unnamed) - _MOST_NAMED} more"
+            why = "because an object cannot be such a thing, or be called so"
+            parts.append(f"Not stored, {why}: {names}{more}.")
+        return Storing(message=" ".join(parts))
+
+
+class Committer:
+    """Of one job; one sweep at a time."""
+
+    def __init__(self, views: Views, buckets: Buckets, clock: Clock, ending: asyncio.Event) -> None:
+        self._views, self._buckets, self._clock = views, buckets, clock
+        self._stored: dict[Key, Stored] | None = None
+        self._opened: set[Unit] = set()  # whose manifest is surely ours, or not there
+        self._shrunk: set[Unit] = set()  # whose program was removing it when last seen
+        self._refused: dict[Key, tuple[str, str]] = {}  # the stamps of what no bucket will take, and why
+        self._made: dict[str, datetime] = {}  # when each bucket was: another of its name is empty
+        self._lock = asyncio.Lock()
+        self._ending = ending  # set when the server is to stop
+
+    async def sweep(self, job: Job, patience: Patience, end: End | None) -> Tally:
+        """Store what may be stored now. Unavailable or Exhausted where the rest has to wait."""
+        async with self._lock:
+            if self._stored is None:
+                self._stored = {(one.bucket, one.name): one for one in await self._views.notes(job.id)}
+            scan, now = await self._views.scan(job.id), self._clock.now()
+            patience.look(scan.files, now)
+            tally = Tally(unnamed=scan.unnamed)
+            tally.faults += [f"/gcs/{name}: it is in no bucket." for name in scan.outside]
+            await self._let_go(job, scan, self._stored, patience)
+            for batch in batches(scan.files, job.spec.output, patience, now, end):
+                if end is None or not end.clean:
+                    batch.complete = batch.complete and batch.unit not in self._shrunk
+                await self._commit(job, batch, self._stored, tally)
+            mine = [one for one in self._stored.values() if not one.manifest]
+            tally.files, tally.size = len(mine), sum(one.size for one in mine)
+            tally.where = ", ".join(sorted({f"{SCHEME}{one.bucket}" for one in mine}))
+            return tally
+
+    async def _commit(self, job: Job, batch: Batch, stored: dict[Key, Stored], tally: Tally) -> None:
+        unit = batch.unit
+        if why := await self._refusal(job, unit.bucket, stored):
+            tally.faults.append(f"/gcs/{unit.bucket}/{batch.files[0].name}: {why}")
+            return
+        changed = [one for one in batch.files if not _is_stored(one, stored)]
+        if unit.kind is not Kind.FREE and changed:
+            await self._retract(job, unit, [(one.bucket, one.name) for one in changed], stored)
+        if changed:
+            self._shrunk.discard(unit)
+        before = len(tally.faults)
+        moved = await self._put_all(job, changed, stored, tally)
+        if not batch.complete or moved or len(tally.faults) > before:
+            return
+        if (unit.bucket, unit.manifest) not in stored or changed:
+            content = manifest_of(unit, stored, job.id, job.status.attempt)
+            newest = max(one.generation for one in stored.values() if belongs(unit, one))
+            attributes = Attributes(content_type="application/json", metadata={NEWEST: str(newest)})
+            draft = Draft(name=unit.manifest, attributes=attributes)
+            try:
+                info = await self._buckets.open(unit.bucket).put(draft, _once(content))
+            except (NotFound, Invalid, Forbidden) as error:
+                tally.faults.append(f"/gcs/{unit.bucket}/{unit.manifest}: {error.message}")
+                return
+            await self._keep(job, stored, [_noted(info, "", manifest=True)])
+
+    async def _refusal(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> str:
+        """Why nothing of the job may be stored there: it writes to buckets of its own project only."""
+        try:
+            found = await self._buckets.get(bucket)
+        except NotFound as error:
+            await self._start_over(job, bucket, stored)
+            return error.message
+        if found.created_at != self._made.setdefault(bucket, found.created_at):
+            await self._start_over(job, bucket, stored)
+        return "" if found.is_open_to(job.project) else f"Bucket '{bucket}' belongs to another project."
+
+    async def _start_over(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> None:
+        """The bucket was removed, and with it all that was in it: one of the same name is another."""
+        self._made.pop(bucket, None)
+        await self._forget(job, stored, [one for one in stored.values() if one.bucket == bucket])
+        self._refused = {key: why for key, why in self._refused.items() if key[0] != bucket}
+
+    async def _retract(self, job: Job, unit: Unit, touched: Iterable[Key], stored: dict[Key, Stored]) -> None:
+        """Take the manifest away where it names any of these; one we did not write always."""
+        own = stored.get((unit.bucket, unit.manifest))
+        if unit in self._opened and (own is None or not any(key in stored for key in touched)):
+            return
+        with contextlib.suppress(NotFound):  # none yet; or there is no bucket, as putting will find out
+            await self._buckets.open(unit.bucket).delete(unit.manifest)
+        self._opened.add(unit)
+        if own is not None:
+            await self._forget(job, stored, [own])
+
+    async def _let_go(self, job: Job, scan: Scan, stored: dict[Key, Stored], patience: Patience) -> None:
+        """Remove what programs of this job have stored and removed since, as they do with old checkpoints."""
+        there = {(one.bucket, one.name) for one in scan.files}
+        gone = [
+            one
+            for key, one in list(stored.items())
+            if not one.manifest
+            and key not in there
+            and not await self._views.shows(job.id, one.bucket, one.name)
+        ]
+        units = {unit_of(one.bucket, one.name, job.spec.output) for one in gone}
+        for unit in units:
+            mine = [one for one in gone if unit_of(one.bucket, one.name, job.spec.output) == unit]
+            if unit.kind is not Kind.FREE:
+                await self._retract(job, unit, [(one.bucket, one.name) for one in mine], stored)
+            for one in mine:
+                # Somebody was first, or has put another one there, or the bucket cannot be asked so.
+                with contextlib.suppress(NotFound, Conflict, Invalid):
+                    await self._buckets.open(one.bucket).delete(one.name, one.generation)
+            await self._forget(job, stored, mine)
+            if unit.kind is Kind.CHECKPOINT:
+                self._shrunk.add(unit)
+            patience.restart(unit, self._clock.now())
+
+    async def _put_all(
+        self, job: Job, files: Sequence[Written], stored: dict[Key, Stored], tally: Tally
+    ) -> bool:
+        """Whether any of them moved meanwhile and has to be looked at again."""
+        waiting = [one for one in reversed(files) if not self._is_refused(one, tally)]
+        moved, trouble = False, list[TrainshedError]()
+
+        async def work() -> None:
+            nonlocal moved
+            while waiting and not trouble and not self._ending.is_set():
+                one = waiting.pop()
+                try:
+                    info = await self._buckets.open(one.bucket).put(Draft(name=one.name), self._read(one))
+                    await self._keep(job, stored, [_noted(info, one.stamp)])
+                except Conflict:
+                    moved = True
+                except (NotFound, Invalid, Forbidden) as error:
+                    self._refused[one.bucket, one.name] = (one.stamp, error.message)
+                    self._is_refused(one, tally)
+                except TrainshedError as error:
+                    trouble.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(AT_ONCE, len(files))):
+                group.create_task(work())
+        if trouble or waiting:
+            raise trouble[0] if trouble else Unavailable("The server is being stopped.")
+        return moved
+
+    async def _read(self, one: Written) -> AsyncIterator[bytes]:
+        async for chunk in self._views.read(one):
+            if self._ending.is_set():
+                raise Unavailable("The server is being stopped.")
+            yield chunk
+
+    def _is_refused(self, one: Written, tally: Tally) -> bool:
+        """Large files are not sent again and again where there is no bucket for them."""
+        stamp, why = self._refused.get((one.bucket, one.name), ("", ""))
+        if stamp != one.stamp:
+            return False
+        tally.faults.append(f"/gcs/{one.bucket}/{one.name}: {why}")
+        return True
+
+    async def _keep(self, job: Job, stored: dict[Key, Stored], kept: Sequence[Stored]) -> None:
+        for one in kept:
+            stored[one.bucket, one.name] = one
+        await self._views.note(job.id, kept)
+
+    async def _forget(self, job: Job, stored: dict[Key, Stored], gone: Sequence[Stored]) -> None:
+        for one in gone:
+            stored.pop((one.bucket, one.name), None)
+        await self._views.note(job.id, [_gone(one) for one in gone])
+
+
+def _is_stored(one: Written, stored: dict[Key, Stored]) -> bool:
+    known = stored.get((one.bucket, one.name))
+    return known is not None and known.stamp == one.stamp
+
+
+def _noted(info: ObjectInfo, stamp: str, *, manifest: bool = False) -> Stored:
+    return Stored(
+        bucket=info.bucket,
+        name=info.name,
+        stamp=stamp,
+        size=info.size,
+        crc32c=info.crc32c,
+        generation=info.generation,
+        manifest=manifest,
+    )
+
+
+def _gone(one: Stored) -> Stored:
+    return Stored(
+        bucket=one.bucket,
+        name=one.name,
+        stamp="",
+        size=0,
+        crc32c="",
+        generation=0,
+        manifest=one.manifest,
+        gone=True,
+    )
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content

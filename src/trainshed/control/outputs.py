@@ -1,0 +1,225 @@
+"""What programs write below /gcs ends up as objects: in the background while they run, the rest at their end.
+
+One work queue looks at every job that has a view: a file that has settled is put, a folder that is complete
+gets its manifest last (core/outputs.py says which). Everything is found again from the disk, so a server that
+is killed at any point goes on at the next start; putting a file twice does no harm. The end of a job waits
+for this (core/withhold.py). It may assume one server per home. It never changes a file of a program, nor
+decides when a job ends.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from trainshed.control.commit import Committer, Tally
+from trainshed.control.queue import WorkQueue
+from trainshed.control.resume import newest_checkpoint
+from trainshed.core.bucket_port import Buckets
+from trainshed.core.errors import Invalid, NotFound, NotYet, TrainshedError
+from trainshed.core.job import Job, JobSpec, Outcome
+from trainshed.core.launch import Launch
+from trainshed.core.outputs import End, Patience
+from trainshed.core.ports import Backend, Clock, Store
+from trainshed.core.replica import Observation, Replica
+from trainshed.core.view import (
+    LOCAL,
+    S3,
+    SCHEME,
+    STORED,
+    Storing,
+    View,
+    Views,
+    address,
+    buckets_by_path,
+    named_buckets,
+    wants_view,
+)
+
+EVERY = timedelta(seconds=2)  # between looks at a job, or longer where a look takes its time
+AGAIN = timedelta(seconds=5)  # after a disk that was full
+PATIENCE = timedelta(hours=1)  # an end waits no longer for a bucket that cannot take it
+STORING = "What its programs wrote below /gcs is being stored."
+_FOLDERS = {"MODEL_DIR": "model", "CHECKPOINT_DIR": "checkpoints", "TENSORBOARD_LOG_DIR": "logs"}
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is remembered of a job: all of it can be found out again."""
+
+    committer: Committer
+    patience: Patience = field(default_factory=Patience)
+    trouble: str = ""
+    stored: tuple[str, Storing] | None = None  # of which end
+    swept: str = ""  # the label of the view that may begin: what the one before it held is stored
+
+
+@dataclass(slots=True, kw_only=True)
+class Outputs:
+    store: Store
+    backend: Backend
+    views: Views
+    buckets: Buckets
+    clock: Clock
+    queue: WorkQueue
+    hint_job: Callable[[str], None]
+    every: timedelta = EVERY
+    again: timedelta = AGAIN
+    _jobs: dict[str, _Watched] = field(default_factory=dict[str, _Watched])
+    _ending: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.queue.serve(self.turn)  # before any hint: one may come while the backend is still being started
+
+    def begin(self, jobs: Iterable[Job]) -> None:
+        """Go on with what an earlier server left."""
+        for job in jobs:
+            if self.views.view_of(job.id) is not None:
+                self.queue.hint(job.id)
+
+    async def close(self) -> None:
+        """End what is under way, between two pieces of a file: the next server goes on."""
+        self._ending.set()
+        await self.queue.close()
+
+    async def equip(self, job: Job, launch: Launch, replica: Replica) -> Launch:
+        """The launch with its view, and with where to go on; NotYet while what is there is being stored."""
+        spec = await self._spelt(job.spec) if job.spec.output.startswith(S3) else job.spec
+        if not wants_view(spec):
+            return launch
+        label = _label(job)
+        watched = self._watched(job.id)
+        before = self.views.view_of(job.id)
+        begin = before is not None and watched.swept == label
+        if before not in (None, label) and not begin and not await self._is_alive(job):
+            self.queue.hint(job.id)
+            raise NotYet(STORING)
+        own = dict(job.spec.pools[replica.pool].env)
+        paths, env = _paths(spec.output, own), dict[str, str]()
+        if replica.run or job.status.attempt:
+            found = await newest_checkpoint(self.buckets, spec.output)
+            if found:
+                paths["TRAINSHED_RESUME_DIR"] = found
+                (paths if LOCAL in own else env)["TRAINSHED_RESUME_FROM"] = found
+        named = named_buckets(spec)
+        far = buckets_by_path(spec)
+        view = View(project=job.project, named=named, by_path=far, label=label, begin=begin, paths=paths)
+        self.queue.hint(job.id)
+        return replace(launch, view=view, env={**env, **launch.env})
+
+    def standing(self, job: Job) -> Storing:
+        """Whether what it wrote is stored, of a job that may be about to end. Cheap: for most a look-up."""
+        if self.views.view_of(job.id) is None:
+            return STORED
+        watched = self._watched(job.id)
+        if watched.stored is not None and watched.stored[0] == _ending(job):
+            return watched.stored[1]
+        if job.status.closing is not None and not watched.trouble:  # of trouble the queue knows when to try
+            self.queue.hint(job.id)
+        return Storing(done=False, message=watched.trouble or STORING)
+
+    def forget(self, job: str) -> None:
+        self._jobs.pop(job, None)
+
+    async def turn(self, job_id: str) -> datetime | None:
+        """One look at what a job's programs have written. Flown by a work queue."""
+        job = await self.store.load(job_id)
+        if job is None or job.is_final:
+            self.forget(job_id)
+            return None
+        seen = await self.backend.observe(job_id)
+        alive, began = any(one.alive for one in seen), self.clock.now()
+        closing = job.status.closing
+        if (view := self.views.view_of(job_id)) is None:
+            return None if closing else began + self.every  # it is being laid out
+        watched = self._watched(job_id)
+        if watched.stored is not None and watched.stored[0] == _ending(job):
+            return None
+        end = None if alive else _end(job, view, seen, began)
+        try:
+            tally = await watched.committer.sweep(job, watched.patience, end)
+            watched.trouble = ""
+        except TrainshedError as error:
+            watched.trouble = f"What its programs wrote cannot be stored now: {error.message}"
+            if closing is None or alive or began - closing.since < PATIENCE:
+                self.hint_job(job_id)
+                return self.clock.now() + self.again
+            tally = Tally(faults=[error.message])
+        if alive:
+            return self.clock.now() + max(self.every, 20 * (self.clock.now() - began))
+        storing = await self._told(
+            job_id, tally.storing()
+        )  # also before a restart: it begins with a new view
+        if closing is not None:
+            watched.stored = (_ending(job), storing)
+        watched.swept = _label(job)
+        self.hint_job(job_id)
+        return None if closing else self.clock.now() + self.every
+
+    async def _spelt(self, spec: JobSpec) -> JobSpec:
+        """With its s3:// output as gs://, the same place in a bucket on this server's disk."""
+        found = address(spec.output)
+        try:
+            info = await self.buckets.get(found[0] if found else "")
+        except (NotFound, Invalid):
+            return spec  # of a store that only the program knows
+        if f"{info.scheme}://" != SCHEME:
+            return spec  # kept elsewhere: nothing of it is below /gcs
+        return replace(spec, output=f"{SCHEME}{spec.output.removeprefix(S3)}")
+
+    async def _told(self, job: str, storing: Storing) -> Storing:
+        """With what becomes of that which could not be stored: it is not thrown away with the view."""
+        kept = "is kept on the server's disk, in {}, until the job is deleted."
+        if storing.fault:
+            where = await self.views.keep(job)
+            fate = f"It {kept.format(where)}" if where else "It is lost."
+            return replace(storing, fault=f"{storing.fault} {fate}")
+        if where := self.views.kept(job):
+            fate = f"What an earlier run wrote when no bucket took it {kept.format(where)}"
+            return replace(storing, message=f"{storing.message} {fate}".strip())
+        return storing
+
+    async def discard(self, job: str) -> None:
+        """The job is deleted: what no bucket would take goes with it."""
+        await self.views.discard(job)
+
+    async def _is_alive(self, job: Job) -> bool:
+        return any(one.alive for one in await self.backend.observe(job.id))
+
+    def _watched(self, job: str) -> _Watched:
+        if (found := self._jobs.get(job)) is None:
+            found = self._jobs[job] = _Watched(Committer(self.views, self.buckets, self.clock, self._ending))
+        return found
+
+
+def _label(job: Job) -> str:
+    """Another one after every restart: then programs are to find what is stored, and nothing else."""
+    return f"{job.status.attempt}.{sum(one.run for one in job.status.replicas)}"
+
+
+def _ending(job: Job) -> str:
+    closing = job.status.closing
+    return f"{job.status.attempt} {closing.outcome} {closing.since.isoformat()}" if closing else ""
+
+
+def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> End:
+    """How those who wrote in the view have ended: the last run of each replica of its attempt."""
+    succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
+    attempt = int(view.partition(".")[0])
+    last = {one.key.name: one for one in sorted(seen, key=lambda one: one.key.run)}
+    writers = [one for name, one in last.items() if name.attempt == attempt]
+    clean = succeeded or (bool(writers) and all(one.exit is not None and one.exit.ok for one in writers))
+    ended = [one.ended_at for one in writers if one.ended_at is not None]
+    return End(clean=clean, succeeded=succeeded, at=max(ended, default=now))
+
+
+def _paths(output: str, own: dict[str, str]) -> dict[str, str]:
+    """The variables that are to hold a local path, by the address of the place."""
+    paths: dict[str, str] = {}
+    if output.startswith(SCHEME):
+        for name, folder in _FOLDERS.items():
+            uri = f"{output.rstrip('/')}/{folder}/"
+            paths[f"TRAINSHED_{name}"] = uri
+            if LOCAL in own and f"AIP_{name}" not in own:
+                paths[f"AIP_{name}"] = uri
+    return paths

@@ -1,0 +1,76 @@
+"""Finds the checkpoint a job may go on from: the newest whose manifest is there, and whose files are what it
+says.
+
+It asks the bucket and remembers nothing. What was put there by others without a manifest does not count.
+"""
+
+import asyncio
+
+from trainshed.core.bucket import ObjectInfo, ObjectQuery
+from trainshed.core.bucket_port import Bucket, Buckets
+from trainshed.core.errors import TrainshedError
+from trainshed.core.outputs import MANIFEST, NEWEST, checkpoints_of, named_in
+from trainshed.core.view import SCHEME
+
+MOST_MANIFEST = 64 << 20  # bytes: a million files
+
+
+async def newest_checkpoint(buckets: Buckets, output: str) -> str:
+    """Its address, with a slash at its end; empty where there is none."""
+    found = checkpoints_of(output)
+    if found is None:
+        return ""
+    bucket = buckets.open(found[0])
+    try:
+        for manifest in await _manifests(bucket, found[1]):
+            folder = manifest.name.removesuffix(MANIFEST)
+            if await _is_whole(bucket, manifest, folder):
+                return f"{SCHEME}{found[0]}/{folder}"
+    except TrainshedError:
+        pass  # a bucket that cannot be asked now: the job begins anew, as without a checkpoint
+    return ""
+
+
+async def _manifests(bucket: Bucket, prefix: str) -> list[ObjectInfo]:
+    """The newest first."""
+    folders, after = [prefix], ""
+    while True:
+        listing = await bucket.find(ObjectQuery(prefix=prefix, delimiter="/", after=after))
+        folders += listing.prefixes
+        if not (after := listing.next_after):
+            break
+    found = await asyncio.gather(*(_get(bucket, folder + MANIFEST) for folder in folders))
+    manifests = [one for one in found if one is not None]
+    return sorted(manifests, key=_age, reverse=True)
+
+
+def _age(manifest: ObjectInfo) -> int:
+    """By its files: a manifest may be written again long after them."""
+    told = manifest.attributes.metadata.get(NEWEST, "")
+    return int(told) if told.isdecimal() else manifest.generation
+
+
+async def _get(bucket: Bucket, name: str) -> ObjectInfo | None:
+    try:
+        return await bucket.get(name)
+    except TrainshedError:
+        return None
+
+
+async def _is_whole(bucket: Bucket, manifest: ObjectInfo, folder: str) -> bool:
+    """Somebody may have removed or replaced what it names."""
+    if manifest.size > MOST_MANIFEST:
+        return False
+    reading = await bucket.read(manifest.name)
+    try:
+        named = named_in(b"".join([chunk async for chunk in reading.chunks]))
+    except ValueError:
+        return False
+    after = ""
+    while True:
+        listing = await bucket.find(ObjectQuery(prefix=folder, after=after))
+        for one in listing.items:
+            if named.get(one.name[len(folder) :]) == (one.size, one.crc32c):
+                del named[one.name[len(folder) :]]
+        if not (after := listing.next_after):
+            return not named

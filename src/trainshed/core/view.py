@@ -1,0 +1,232 @@
+"""Views: buckets as folders, as a program finds them below /gcs. The nouns, the rule who gets one, the seams.
+
+A view shows the objects as they were when its first replica started, with their names as paths; what the
+programs of a job write there is theirs until it is stored (control/outputs.py). Pure but for the protocols.
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from trainshed.core.job import JobSpec
+
+ROOT = "/gcs"
+S3_ROOT = "/s3"  # the same again for who says it so, where the backend has containers
+SCHEME = "gs://"
+S3 = "s3://"  # another way to say the same bucket, where this server has it
+LONGEST_NAME = 1024  # bytes of an object's
+LOCAL = "TRAINSHED_LOCAL_PATHS"  # set by a job that wants AIP_* as paths below /gcs
+MOST = (
+    10_000  # objects of buckets nobody named, and of one that is named, that are shown without asking where
+)
+_START = r"(?:(?<=://)|(?<![\w.~})*/-]))"  # of a word: a folder may be called gcs elsewhere
+_ROOT = re.compile(_START + r"/(?:gcs|s3)(?![\w.-])")
+_NAMED = re.compile(
+    rf"(?:{_START}/(?:gcs|s3)/|gs://)" r"([a-z0-9][a-z0-9._-]*[a-z0-9])((?:/[^\s'\";,|&<>()*?\[{$]*)?)(.?)"
+)
+_BY_PATH = re.compile(rf"{_START}/(?:gcs|s3)/" r"([a-z0-9][a-z0-9._-]*[a-z0-9])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a replica is to find below /gcs."""
+
+    project: str
+    # The buckets the job speaks of, with the beginnings of the names it speaks of. Others are shown while all
+    # of them are small; of a large one that is named only what it speaks of.
+    named: Mapping[str, tuple[str, ...]]
+    by_path: frozenset[str] = frozenset()  # those of them it speaks of as a path: they are fetched from afar
+    label: str = ""  # runs with the same one see each other's files
+    begin: bool = False  # what a view of another label holds is stored: where no run has it, it may go
+    # Variables that are to hold a local path, by the gs:// address of the same place.
+    paths: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """What was laid out."""
+
+    buckets: tuple[str, ...]
+    missing: tuple[str, ...] = ()  # named, and not here
+    partial: tuple[str, ...] = ()  # too large to be shown whole
+    unfetched: tuple[str, ...] = ()  # kept elsewhere, and too large to be fetched: nothing of it is shown
+    unpathable: int = 0  # objects whose names cannot be paths
+
+
+class Shelf(Protocol):
+    """Lays the objects of buckets out as folders.
+
+    1. below `folder` there is one folder per bucket, each object a file at its name's path, whole.
+    2. it is a snapshot: what happens to the buckets later does not change it.
+    3. with `copies` the files may be written to; without, they may be the objects' own and must not be.
+    4. nothing blocks the event loop.
+    """
+
+    async def lay_out(self, view: View, folder: str, *, copies: bool) -> Laid: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A file that programs of a job made or changed in its view, as it was seen."""
+
+    bucket: str
+    name: str
+    path: str
+    size: int
+    stamp: str  # another one where the file is another, or was changed
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A file of a job that was stored: of which stamp, and what became of it."""
+
+    bucket: str
+    name: str
+    stamp: str
+    size: int
+    crc32c: str
+    generation: int
+    manifest: bool = False
+    gone: bool = False  # it was removed again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What programs of a job have written and what of that they have removed."""
+
+    files: tuple[Written, ...] = ()
+    unnamed: tuple[str, ...] = ()  # paths that no object can be called
+    outside: tuple[str, ...] = ()  # files beside the buckets
+
+
+class Views(Protocol):
+    """An ability of a backend: shows buckets to programs as folders, and tells what they wrote there.
+
+    1. scan shows every regular file written and still there, the newest where it was written twice.
+    2. read gives a file's bytes as of its stamp; Conflict where it was changed or is gone.
+    3. what note has kept is told by notes, also by the next server; a torn end is passed over.
+    4. remove of the backend forgets the view; until then it stays, whatever happens to its programs.
+    5. what keep was asked for outlives the view, until discard.
+    6. nothing blocks the event loop.
+    """
+
+    def view_of(self, job: str) -> str | None:
+        """The label of the job's view; None where it has none."""
+        ...
+
+    async def scan(self, job: str) -> Scan: ...
+
+    def read(self, file: Written) -> AsyncIterator[bytes]: ...
+
+    async def shows(self, job: str, bucket: str, name: str) -> bool:
+        """False only where its programs have surely removed the file: a view that is gone tells nothing."""
+        ...
+
+    async def note(self, job: str, stored: Sequence[Stored]) -> None: ...
+
+    async def notes(self, job: str) -> tuple[Stored, ...]: ...
+
+    async def keep(self, job: str) -> str:
+        """Have what was written and not stored kept when the view goes; where people find it then.
+
+        Empty where it cannot be kept.
+        """
+        ...
+
+    def kept(self, job: str) -> str:
+        """Where what was kept of views that are gone is found; empty where there is nothing."""
+        ...
+
+    async def discard(self, job: str) -> None:
+        """The job is deleted, and what was kept of it goes too."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storing:
+    """Whether what a job wrote is stored; how far it is where not, and what cannot be where it never will."""
+
+    done: bool = True
+    message: str = ""
+    fault: str = ""
+
+
+STORED = Storing()
+
+
+def named_buckets(spec: JobSpec) -> dict[str, tuple[str, ...]]:
+    """The buckets a job speaks of, in its command, arguments, variables and output, and where in them."""
+    found: dict[str, dict[str, None]] = {}
+    for text in _texts(spec):
+        for bucket, path, next_letter in _NAMED.findall(text):
+            # Before a pattern or a variable only the folders are sure.
+            sure = path.rpartition("/")[0] if next_letter and next_letter in "*?[{$" else path
+            found.setdefault(bucket, {})[sure.strip("/")] = None
+    return {bucket: tuple(paths) for bucket, paths in found.items()}
+
+
+def buckets_by_path(spec: JobSpec) -> frozenset[str]:
+    """Those that a job speaks of as folders."""
+    return frozenset(found[1] for text in _texts(spec) for found in _BY_PATH.finditer(text))
+
+
+def _texts(spec: JobSpec) -> Iterator[str]:
+    yield spec.output
+    for pool in spec.pools:
+        yield from pool.command
+        yield from pool.args
+        yield from (value for _, value in pool.env)
+
+
+def wants_view(spec: JobSpec) -> bool:
+    """A job that says nothing of /gcs and has no output in a bucket pays nothing."""
+    if spec.output.startswith((SCHEME, ROOT + "/")):
+        return True
+    for pool in spec.pools:
+        for text in pool.command:
+            if _speaks(text):
+                return True
+        for text in pool.args:
+            if _speaks(text):
+                return True
+        for name, value in pool.env:
+            if name == LOCAL or _speaks(value):
+                return True
+    return False
+
+
+def _speaks(text: str) -> bool:
+    return (ROOT in text or S3_ROOT in text) and _ROOT.search(text) is not None
+
+
+def place_fault(uri: str) -> str:
+    """Why results cannot go there; empty where they can. What no path is would end up elsewhere."""
+    if any(ord(one) < 32 or 127 <= ord(one) < 160 or 0xD800 <= ord(one) < 0xE000 for one in uri):
+        return "must not have control characters."
+    scheme = next((one for one in (SCHEME, S3, ROOT + "/") if uri.startswith(one)), None)
+    if scheme is None:
+        return ""
+    bucket, _, name = uri.removeprefix(scheme).partition("/")
+    if not bucket:
+        return f"must name a bucket, as in {SCHEME}BUCKET/PATH."
+    if name and any(part in ("", ".", "..") for part in name.removesuffix("/").split("/")):
+        return "must not have an empty, '.' or '..' part between slashes."
+    if len(name.encode()) > LONGEST_NAME:
+        return f"must have at most {LONGEST_NAME} bytes after the bucket, not {len(name.encode())}."
+    return ""
+
+
+def address(text: str) -> tuple[str, str] | None:
+    """The bucket and the name in gs://BUCKET/NAME, or in s3://BUCKET/NAME."""
+    if not text.startswith((SCHEME, S3)):
+        return None
+    bucket, _, name = text[len(SCHEME) :].partition("/")
+    return (bucket, name) if bucket else None
+
+
+def local_path(uri: str, root: str = ROOT) -> str:
+    """gs://BUCKET/NAME as a path below the root of a view."""
+    return f"{root}/{uri.removeprefix(SCHEME)}"

@@ -1,0 +1,96 @@
+"""Views of buckets on the process backend keep the promises of core.view: mounted, and where nothing is."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.views import ViewsContract, ViewWorld, a_view
+from trainshed.backends.process import ProcessBackend, mounts
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, make_keeper
+from trainshed.backends.process.written import shows
+
+NOBODY = 65534
+
+
+class ProcessViews(ViewWorld):
+    image = "trainshed/python:3"
+    python = sys.executable
+
+    def __init__(self, home: Path, keeper: Keeper) -> None:
+        super().__init__(home)
+        self.keeper = keeper
+
+    def make(self) -> ProcessBackend:
+        return ProcessBackend(self.place, keeper=self.keeper)
+
+
+@asynccontextmanager
+async def world(one: ViewWorld) -> AsyncIterator[ViewWorld]:
+    await one.buckets.start()
+    await one.start()
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+@pytest.fixture(params=["mounted", "plain"])
+def keeper(request: pytest.FixtureRequest, tmp_path: Path) -> Keeper:
+    if request.param == "plain":
+        return ShellKeeper()
+    made = make_keeper(tmp_path)
+    trial = mounts.Mounts(tmp_path, tmp_path, lambda _: None)
+    if why := trial.try_to_mount(made):
+        pytest.skip(f"nothing can be mounted here: {why}")
+    return made
+
+
+class TestProcesses(ViewsContract):
+    @pytest.fixture
+    async def one(self, tmp_path: Path, keeper: Keeper) -> AsyncIterator[ViewWorld]:
+        async with world(ProcessViews(tmp_path, keeper)) as one:
+            yield one
+
+
+async def test_what_has_to_be_copied_is_what_the_job_names(tmp_path: Path):
+    async with world(ProcessViews(tmp_path, ShellKeeper())) as one:
+        await one.bucket("mine", "in/a", "huge")
+        view = replace(a_view(), named={"mine": ("in",)})
+        assert await one.run("print(os.listdir(root + '/mine'))", view=view) == "['in']\n"
+        [seen] = await one.backend.observe("job")
+        assert "There is no /gcs here (there is no C compiler" in seen.note
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to become somebody else one has to be root")
+def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path):
+    made = make_keeper(tmp_path)
+    if not isinstance(made, CompiledKeeper) or mounts.Mounts(tmp_path, tmp_path, print).try_to_mount(made):
+        pytest.skip("not even root can mount here")
+    with tempfile.TemporaryDirectory(prefix="ts-") as place:  # pytest's own folders are root's alone
+        home = Path(place)
+        keeper = shutil.copy(made.path, home)
+        for folder in ("view/lower/b", "view/upper", "view/work", "run"):
+            (home / folder).mkdir(parents=True)
+        (home / "view/lower/b/x").write_text("seen")
+        (home / "run/ready").write_bytes(b" " * 512)
+        for one in (home, *home.rglob("*")):
+            os.chown(one, NOBODY, NOBODY)
+        source = "cat /gcs/b/x; echo new > /gcs/b/y; rm /gcs/b/x; id -u"
+        words = [keeper, "--view", home / "view", home / "run", "/", "-", "/bin/sh", "-c", source]
+        done = subprocess.run(
+            words, user=NOBODY, group=NOBODY, extra_groups=(), capture_output=True, text=True, check=False
+        )
+        if "namespace" in done.stderr or "overlay" in done.stderr:
+            pytest.skip(done.stderr)
+        assert done.stdout == f"seen{NOBODY}\n", done.stderr
+        assert (home / "view/upper/b/y").read_text() == "new\n"
+        assert not shows(home / "view", "b", "x")
+        assert (home / "view/lower/b/x").read_text() == "seen"

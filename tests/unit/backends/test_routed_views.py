@@ -1,0 +1,56 @@
+"""Views of two backends as one: a job's is with whoever has it."""
+
+from typing import Any, cast
+
+from trainshed.backends.routed_views import RoutedViews
+from trainshed.core.view import Scan, Views
+
+
+class Shown:
+    """The views of a backend that has those of some jobs."""
+
+    def __init__(self, *jobs: str) -> None:
+        self.jobs = jobs
+        self.asked: list[tuple[str, str]] = []
+
+    def view_of(self, job: str) -> str | None:
+        return "0.0" if job in self.jobs else None
+
+    def kept(self, job: str) -> str:
+        return f"/kept/{job}" if job in self.jobs else ""
+
+    def __getattr__(self, name: str) -> Any:
+        async def ask(job: str, *rest: object) -> object:
+            self.asked.append((name, job))
+            return Scan() if name == "scan" else ()
+
+        return ask
+
+
+async def test_each_question_goes_to_who_has_the_view():
+    first, second = Shown("a"), Shown("b")
+    views = RoutedViews(lambda: [cast(Views, first), cast(Views, second)])
+    assert (views.view_of("a"), views.view_of("b"), views.view_of("c")) == ("0.0", "0.0", None)
+    await views.scan("a")
+    await views.scan("b")
+    await views.notes("b")
+    await views.shows("b", "bucket", "name")
+    await views.note("b", ())
+    await views.keep("b")
+    assert first.asked == [("scan", "a")]
+    assert [name for name, _ in second.asked] == ["scan", "notes", "shows", "note", "keep"]
+
+
+async def test_of_a_job_without_a_view_the_first_answers():
+    first, second = Shown(), Shown()
+    views = RoutedViews(lambda: [cast(Views, first), cast(Views, second)])
+    await views.notes("c")
+    assert (first.asked, second.asked) == ([("notes", "c")], [])
+
+
+async def test_what_was_kept_is_found_with_either_and_goes_from_both():
+    first, second = Shown(), Shown("b")
+    views = RoutedViews(lambda: [cast(Views, first), cast(Views, second)])
+    assert (views.kept("b"), views.kept("c")) == ("/kept/b", "")
+    await views.discard("b")
+    assert first.asked == second.asked == [("discard", "b")]
