@@ -122,16 +122,22 @@ class Streamed:
                 raise TimeoutError(f"stream-logs of {self.job_id} did not end in {self.limit} s")
             if now - checked >= self.check:
                 checked = now
-                if empty >= 2 and self.ended_at_first:
+                if empty >= 2 and self.may_end():
                     return
             time.sleep(self.poll)
+
+    def may_end(self) -> bool:
+        return self.ended_at_first
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return ('resource.type="ml_job"', f'resource.labels.job_id="{self.job_id}"')
 
     def _entries(self, position: Position) -> list[Any]:
         upper = datetime.now(UTC) - timedelta(seconds=5)
         self.polls += 1
         terms = (
-            'resource.type="ml_job"',
-            f'resource.labels.job_id="{self.job_id}"',
+            *self.terms,
             position.lower_bound,
             f'timestamp<"{upper:%Y-%m-%dT%H:%M:%S.%f}Z"',
         )

@@ -1,0 +1,151 @@
+"""A model: what a pipeline says of the one it is to make, and how it is told once it is there.
+
+Of serving a model Trainshed knows nothing: what is said about that is checked for its kind, kept and echoed.
+What only the server sets is accepted and ignored. Nothing here looks at the files of a model.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from trainshed.core.errors import Violation
+from trainshed.core.model import VERSION, Model
+from trainshed.core.query import All, Compare, Condition, Field, Not
+from trainshed.core.query import Any as AnyOf
+from trainshed.wire import job_filter
+from trainshed.wire.base import (
+    Message,
+    duration,
+    flag,
+    free,
+    int32,
+    int64,
+    part,
+    parts,
+    text,
+    text_map,
+    texts,
+)
+from trainshed.wire.base import told as set_here
+from trainshed.wire.faults import invalid
+from trainshed.wire.job_schema import EncryptionSpec, EnvVar
+from trainshed.wire.scalars import time_text
+
+ALIASES = (VERSION, "default")
+_ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
+_FIELDS = (Field.DISPLAY_NAME, Field.CREATED, Field.LABEL, Field.ID)
+
+
+class Port(Message):
+    container_port: int = int32()
+
+
+class ModelContainerSpec(Message):
+    image_uri: str = text()
+    command: tuple[str, ...] = texts()
+    args: tuple[str, ...] = texts()
+    env: tuple[EnvVar, ...] = parts(EnvVar)
+    ports: tuple[Port, ...] = parts(Port)
+    predict_route: str = text()
+    health_route: str = text()
+    invoke_route_prefix: str = text()
+    grpc_ports: tuple[Port, ...] = parts(Port)
+    deployment_timeout: object = duration()
+    shared_memory_size_mb: int = int64()
+    startup_probe: object = free()
+    health_probe: object = free()
+    liveness_probe: object = free()
+
+
+class PredictSchemata(Message):
+    instance_schema_uri: str = text()
+    parameters_schema_uri: str = text()
+    prediction_schema_uri: str = text()
+
+
+class ModelExtras(Message):
+    """What may be said of a model and is only echoed."""
+
+    description: str = text()
+    version_aliases: tuple[str, ...] = texts()
+    version_description: str = text()
+    container_spec: ModelContainerSpec | None = part(ModelContainerSpec)
+    predict_schemata: PredictSchemata | None = part(PredictSchemata)
+    metadata_schema_uri: str = text()
+    metadata: object = free()
+    explanation_spec: object = free()
+    encryption_spec: EncryptionSpec | None = part(EncryptionSpec)
+
+
+class ModelToUpload(ModelExtras):
+    display_name: str = text()
+    labels: Mapping[str, str] = text_map()
+    name: object = set_here()
+    version_id: object = set_here()
+    version_create_time: object = set_here()
+    version_update_time: object = set_here()
+    artifact_uri: object = set_here()
+    training_pipeline: object = set_here()
+    create_time: object = set_here()
+    update_time: object = set_here()
+    etag: object = set_here()
+    satisfies_pzs: object = set_here()
+    satisfies_pzi: bool = flag()
+
+
+def id_fault(identity: str) -> str:
+    """What is wrong with a model's id; empty where nothing is."""
+    if _ID.fullmatch(identity):
+        return ""
+    return "must be at most 63 of a-z, 0-9, _ and -, and begin with a letter or _."
+
+
+def plain_id(path: str) -> str | None:
+    """The id in a path's last part, `ID` or `ID@VERSION`; None where it names a version that cannot be."""
+    identity, at, version = path.partition("@")
+    return None if at and version not in ALIASES else identity
+
+
+def parse_model_filter(text: str) -> Condition | None:
+    """As for jobs; a model has no state and only one time."""
+    where = job_filter.parse_filter(text)
+    if where is not None:
+        _check(where)
+    return where
+
+
+def _check(condition: Condition) -> None:
+    match condition:
+        case Compare():
+            if condition.field not in _FIELDS:
+                known = "display_name, create_time, labels.KEY and name can be asked about."
+                raise invalid((Violation("filter", f"Models have no {condition.field.value}; {known}"),))
+        case Not(part):
+            _check(part)
+        case All(parts) | AnyOf(parts):
+            for one in parts:
+                _check(one)
+
+
+def render_model(model: Model) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "name": model.name,
+        "versionId": VERSION,
+        "displayName": model.display_name,
+        "artifactUri": model.artifact,
+        "trainingPipeline": model.pipeline,
+        **model.said,
+        "versionAliases": version_aliases(model),
+    }
+    if model.created_at is not None:
+        at = time_text(model.created_at)
+        answer |= {"createTime": at, "updateTime": at, "versionCreateTime": at, "versionUpdateTime": at}
+    if model.labels:
+        answer["labels"] = dict(model.labels)
+    return answer
+
+
+def version_aliases(model: Model) -> list[str]:
+    """The first version of a model is always its default one, whatever else it is called."""
+    said = cast("list[str]", model.said.get("versionAliases", []))
+    return ["default", *(alias for alias in said if alias != "default")]
