@@ -1,0 +1,96 @@
+"""manifests: Kubernetes' Pod and Job, and Alibaba's ImageCache, applied as they are; and those there are."""
+
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Json
+from trainshed.core.errors import NotFound
+from trainshed.core.image_cache import ImageCache
+from trainshed.core.job import Job
+from trainshed.core.manifest import Manifest, manifest_of
+from trainshed.core.query import Compare, Field, JobQuery, Op
+from trainshed.service.image_caches import ImageCaches, Outcome
+from trainshed.service.jobs import Request
+from trainshed.service.manifests import Manifests
+from trainshed.wire import page
+from trainshed.wire.custom_job import Draft, render_custom_job, render_spec
+from trainshed.wire.image_cache import render_cache
+from trainshed.wire.job_status import render_job_status
+from trainshed.wire.pool import Offer
+
+DRY_RUN, CREATED, UNCHANGED = "DRY_RUN", "CREATED", "UNCHANGED"
+
+
+@dataclass(slots=True)
+class ManifestsOfServer:
+    manifests: Manifests
+    caches: ImageCaches
+    offer: Offer
+
+    async def apply(self, call: Call) -> Json:
+        from trainshed.wire.manifest import CacheManifest, parse_manifest  # most servers never see one
+
+        wanted = parse_manifest(call.body, self.offer)
+        answer: Json = {"kind": str(call.body["kind"]), "notes": list(wanted.notes)}
+        if isinstance(wanted, CacheManifest):
+            asked = self.caches.draft(
+                (call.path["project"], call.path["location"]),
+                wanted.name,
+                wanted.images,
+                room=wanted.room,
+                days=wanted.retention_days,
+            )
+            return answer | await self._cache(call, asked)
+        return answer | await self._job(call, wanted.manifest, wanted.draft, wanted.notes)
+
+    async def find(self, call: Call) -> Json:
+        """The jobs that were applied, newest first."""
+        project, location = call.path["project"], call.path["location"]
+        kind, name = call.query.get("kind", ""), call.query.get("name", "")
+        fingerprint = page.fingerprint("manifests", project, location, kind, name)
+        found = await self.manifests.find(
+            JobQuery(
+                project=project,
+                location=location,
+                where=Compare(Field.DISPLAY_NAME, Op.EQ, name) if name else None,
+                limit=page.parse_size(call.query.get("pageSize")),
+                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+            )
+        )
+        rows = [_row(job) for job in found.jobs]
+        chosen = [row for row in rows if not kind or row["kind"] == kind]
+        return page.render("manifests", chosen, found.next_cursor, fingerprint)
+
+    async def _job(self, call: Call, manifest: Manifest, draft: Draft, notes: tuple[str, ...]) -> Json:
+        project, location = call.path["project"], call.path["location"]
+        answer: Json = {"name": manifest.name}
+        again = call.flag("again")
+        if call.flag("dryRun"):
+            there = await self.manifests.there(project, location, manifest, again=again)
+            known = None if there is None else manifest_of(there)
+            same = not again and known is not None and known.digest == manifest.digest
+            return answer | {"outcome": UNCHANGED if same else DRY_RUN, "customJob": _drafted(draft)}
+        request = Request(
+            display_name=draft.display_name, spec=draft.spec, labels=draft.labels, remarks=notes
+        )
+        job, is_new = await self.manifests.apply(project, location, request, manifest, again=again)
+        told = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
+        return answer | {"outcome": CREATED if is_new else UNCHANGED, "customJob": told}
+
+    async def _cache(self, call: Call, asked: ImageCache) -> Json:
+        dry_run = call.flag("dryRun")
+        cache, outcome = await self.caches.apply(asked, dry_run=dry_run)
+        told = DRY_RUN if dry_run and outcome is not Outcome.UNCHANGED else outcome.value
+        return {"name": asked.id, "outcome": told, "imageCache": render_cache(cache)}
+
+
+def _drafted(draft: Draft) -> Json:
+    """A job that is not there yet, as it would be told."""
+    answer: Json = {"displayName": draft.display_name, "jobSpec": render_spec(draft.spec)}
+    return answer | ({"labels": dict(draft.labels)} if draft.labels else {})
+
+
+def _row(job: Job) -> Json:
+    found = manifest_of(job)
+    if found is None:
+        raise NotFound(f"There is no manifest of job {job.id}.")
+    return {"kind": found.kind, "name": found.name, "job": render_job_status(job)}

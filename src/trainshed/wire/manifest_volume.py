@@ -1,0 +1,74 @@
+"""The volumes of a Pod, as what a pool's replicas find: folders of NFS servers, and scratch. Pure."""
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from trainshed.core.nfs import folder_fault
+from trainshed.wire.faults import Faults
+from trainshed.wire.manifest_shape import part, parts, text
+from trainshed.wire.scalars import shown
+
+SHM = "/dev/shm"
+
+
+class Volumes:
+    """Those that a Pod declares. Its containers mount them, each by itself."""
+
+    def __init__(self, pod: Mapping[str, Any], inside: str, faults: Faults) -> None:
+        self._faults = faults
+        self._declared: dict[str, tuple[Mapping[str, Any], str]] = {}
+        self.origins: dict[str, str] = {}  # where what pools say of folders comes from
+        self._scratch: dict[str, str] = {}  # an emptyDir to the container that has it
+        for at, volume in enumerate(parts(pod, "volumes")):
+            name, path = text(volume, "name"), f"{inside}.volumes[{at}]"
+            if not name:
+                faults.add(f"{path}.name", "is required.")
+            elif name in self._declared:
+                faults.add(f"{path}.name", f"is given twice: {shown(name)}.")
+            elif len(volume) == 1:
+                faults.add(path, "is nothing: say nfs or emptyDir.")
+            self._declared[name] = volume, path
+
+    def of(self, container: Mapping[str, Any], path: str, pool: str) -> dict[str, Any]:
+        """The fields of its pool, which is called so."""
+        mounts: list[dict[str, Any]] = []
+        scratch: list[str] = []
+        for at, mount in enumerate(parts(container, "volumeMounts")):
+            where = f"{path}.volumeMounts[{at}]"
+            name, target = text(mount, "name"), text(mount, "mountPath").strip()
+            if name not in self._declared:
+                self._faults.add(f"{where}.name", f"names no volume: {shown(name)}.")
+                continue
+            volume, source = self._declared[name]
+            target = posixpath.normpath(target) if target.startswith("/") else target
+            if not target.startswith("/") or target == "/":
+                self._faults.add(f"{where}.mountPath", f"must be the path of a folder, not {shown(target)}.")
+            elif target != SHM and (sentence := folder_fault(target)):
+                self._faults.add(f"{where}.mountPath", sentence)
+            elif "nfs" in volume:
+                self.origins[f"{pool}.nfs_mounts[{len(mounts)}]"] = f"{source}.nfs"
+                mounts.append(_nfs(part(volume, "nfs"), mount, target))
+            elif "emptyDir" in volume and self._has(name, mount, path, where) and target != SHM:
+                scratch.append(target)
+        found: dict[str, Any] = {"nfsMounts": mounts} if mounts else {}
+        return found | ({"scratchDirs": scratch} if scratch else {})
+
+    def _has(self, name: str, mount: Mapping[str, Any], path: str, where: str) -> bool:
+        """Whether the emptyDir can be this container's: it is nobody else's."""
+        if self._scratch.setdefault(name, path) != path:
+            sentence = f"cannot be shared: {self._scratch[name]} has it, and each container runs by itself."
+            self._faults.add(f"{where}.name", sentence)
+            return False
+        if text(mount, "subPath"):
+            self._faults.add(f"{where}.subPath", "cannot be had: an emptyDir is mounted whole.")
+            return False
+        return True
+
+
+def _nfs(source: Mapping[str, Any], mount: Mapping[str, Any], target: str) -> dict[str, Any]:
+    below = text(mount, "subPath").strip("/")
+    folder = text(source, "path").rstrip("/")
+    found = {"server": text(source, "server"), "path": f"{folder}/{below}" if below else folder or "/"}
+    found["mountPoint"] = target
+    return found | ({"readOnly": True} if mount.get("readOnly") or source.get("readOnly") else {})
