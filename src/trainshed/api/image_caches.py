@@ -1,0 +1,46 @@
+"""imageCaches: images that are to be here before a job asks for them: create, list, get, delete."""
+
+import re
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Json
+from trainshed.core.errors import Invalid, NotFound, Violation
+from trainshed.service.image_caches import ImageCaches
+from trainshed.wire.image_cache import parse_cache, render_cache
+
+_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,126}[a-z0-9])?")
+
+
+@dataclass(slots=True)
+class CachesOfServer:
+    caches: ImageCaches
+
+    async def create(self, call: Call) -> Json:
+        """Its name is the parameter imageCacheId; where there is one of that name, it is refused."""
+        name, asked = call.query.get("imageCacheId", ""), parse_cache(call.body)
+        if not _NAME.fullmatch(name):
+            sentence = f"must be at most 128 small letters, digits, '-' and '.', not '{name[:100]}'."
+            raise Invalid((Violation("image_cache_id", sentence),))
+        parent = call.path["project"], call.path["location"]
+        draft = self.caches.draft(
+            parent, name, asked.images, room=asked.image_cache_size, days=asked.retention_days
+        )
+        return render_cache(await self.caches.create(draft))
+
+    async def find(self, call: Call) -> Json:
+        found = await self.caches.find(call.path["project"], call.path["location"])
+        return {"imageCaches": [render_cache(cache) for cache in found]}
+
+    async def get(self, call: Call) -> Json:
+        return render_cache(await self.caches.get(*_place(call)))
+
+    async def delete(self, call: Call) -> Json:
+        await self.caches.delete(*_place(call))
+        return {}
+
+
+def _place(call: Call) -> tuple[str, str, str]:
+    cache = call.path["cache"]
+    if not _NAME.fullmatch(cache):
+        raise NotFound(f"There is no method or image cache '{cache[:200]}'.")
+    return call.path["project"], call.path["location"], cache

@@ -1,0 +1,108 @@
+"""images: what containers are made of, brought here, built, carried away and removed.
+
+What takes its time is answered as lines, one JSON object each, as it goes on; where it fails in the middle
+the last line is an `error` like that of any refusal. An empty line now and then says that it still goes on.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Json, Raw, Stream
+from trainshed.core.errors import TrainshedError
+from trainshed.core.image import Step
+from trainshed.service.images import ImageDesk
+from trainshed.wire import status
+from trainshed.wire.image import parse_names, parse_recipe, read_name, read_names, render_image, render_step
+
+BEAT = 10.0  # seconds after which silence is broken
+
+
+@dataclass(slots=True)
+class ImagesOfServer:
+    desk: ImageDesk
+
+    async def find(self, call: Call) -> Json:
+        return {"images": [render_image(one, jobs) for one, jobs in await self.desk.all()]}
+
+    async def pull(self, call: Call) -> Stream:
+        return await _told(self.desk.pull(read_name(call.body)))
+
+    async def push(self, call: Call) -> Stream:
+        return await _told(self.desk.push(read_name(call.body)))
+
+    async def build(self, call: Call) -> Stream:
+        sent = asyncio.Event()
+        return await _told(self.desk.build(_noting(call.chunks, sent), parse_recipe(call.query)), sent)
+
+    async def load(self, call: Call) -> Stream:
+        sent = asyncio.Event()
+        return await _told(self.desk.load(_noting(call.chunks, sent)), sent)
+
+    async def save(self, call: Call) -> Raw:
+        pieces = self.desk.save(parse_names(call.query, "names"))
+        first = await anext(pieces, b"")  # what is not there is refused before the answer begins
+
+        async def whole() -> AsyncIterator[bytes]:
+            yield first
+            async for piece in pieces:
+                yield piece
+
+        return Raw(whole(), headers={"content-type": "application/x-tar"})
+
+    async def tag(self, call: Call) -> Json:
+        await self.desk.tag(read_name(call.body), read_name(call.body, "tag"))
+        return {}
+
+    async def remove(self, call: Call) -> Json:
+        force = call.body.get("force") is True
+        return {"removed": list(await self.desk.remove(read_names(call.body), force=force))}
+
+
+async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        yield chunk
+    over.set()
+
+
+async def _told(steps: AsyncIterator[Step], sent: asyncio.Event | None = None) -> Stream:
+    """What is refused at once is an answer of its own; after that the answer has begun.
+
+    Not before the whole of what is sent has come: who waits for the caller to hang up would take of it.
+    """
+    coming = asyncio.ensure_future(anext(steps, None))
+    waiting = [asyncio.ensure_future(sent.wait())] if sent else []
+    try:
+        if waiting:
+            await asyncio.wait((coming, *waiting), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((coming,), timeout=BEAT)
+    except asyncio.CancelledError:
+        coming.cancel()
+        raise
+    finally:
+        for one in waiting:
+            one.cancel()
+    if coming.done():
+        coming.result()
+    return Stream(_lines(steps, coming))
+
+
+async def _lines(steps: AsyncIterator[Step], coming: "asyncio.Future[Step | None]") -> AsyncIterator[bytes]:
+    try:
+        while True:
+            if not (await asyncio.wait((coming,), timeout=BEAT))[0]:
+                yield b"\n"
+                continue
+            if (step := coming.result()) is None:
+                return
+            yield _line(render_step(step))
+            coming = asyncio.ensure_future(anext(steps, None))
+    except TrainshedError as error:
+        yield _line(status.to_http(error)[1])
+    finally:
+        coming.cancel()
+
+
+def _line(told: Json) -> bytes:
+    return json.dumps(told, ensure_ascii=False).encode() + b"\n"

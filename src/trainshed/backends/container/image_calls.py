@@ -1,0 +1,282 @@
+"""The engine's calls about images, each in our words. Nothing is remembered here.
+
+What goes wrong inside a stream the engine tells as a line of it: it is raised as Unpulled like any refusal.
+Credentials are asked for in a thread, just before they are sent.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from trainshed.backends.container.auth import RegistryAuth
+from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.layers import Layers
+from trainshed.backends.container.unpulled import error_of, hung, unpulled
+from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
+from trainshed.core.image import Image, ImageConfig, Recipe, Reference, Step, familiar, parse
+
+_MISSING, _CONFLICT = 404, 409
+_NONE = "<none>"
+_PAUSES = (0.1, 0.3, 1.0)  # seconds
+_VANISHED = re.compile("no such container|not exist in database|being removed|already in progress")
+_NO_ARCHIVE = re.compile(
+    "supported image formats|invalid tar header|unexpected EOF|no such file or directory"
+)
+
+
+SLOWEST = 250_000  # bytes a second that a push is trusted to make
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds without a word from a registry after which it is given up."""
+
+    answer: float = 30.0  # before the first
+    stall: float = 60.0  # while bytes are to come
+    unpack: float = 1800.0  # when all is here
+    push: float = 60.0  # of a push, and longer by what its bytes may take: engines say little of it
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCalls:
+    engine: Engine
+    auth: RegistryAuth
+    patience: Patience
+
+    async def all(self) -> tuple[Image, ...]:
+        try:
+            told = await self.engine.ask("GET", "/images/json")
+        except EngineFault as fault:
+            raise Unavailable(f"The container engine does not list its images: {fault.message}") from fault
+        return tuple(_image(row) for row in told or ())
+
+    async def inspect(self, name: str) -> ImageConfig | None:
+        """By name or id; None where it is not here."""
+        try:
+            return config_of(await self.engine.ask("GET", f"/images/{name}/json"))
+        except EngineFault as fault:
+            if fault.status == _MISSING:
+                return None
+            raise unpulled(f"Image {name} cannot be looked at", fault.message) from fault
+
+    async def pull(self, reference: Reference, layers: Layers) -> AsyncIterator[None]:
+        """A word whenever `layers` has heard something. Raises Unpulled."""
+        doing = f"Image {reference.familiar} could not be pulled"
+        query = {"fromImage": reference.name, "tag": reference.digest or reference.tag}
+        headers = await asyncio.to_thread(self.auth.header, reference.canonical)
+        waits = self.patience.answer
+        try:
+            async with self._open("/images/create", query, None, headers, doing) as told:
+                while (one := await _next(told, waits)) is not None:
+                    layers.hear(one)
+                    waits = self.patience.stall if layers.is_moving else self.patience.unpack
+                    yield
+        except TimeoutError as error:
+            raise hung(doing, waits, layers.percent) from error
+
+    async def push(self, reference: Reference, layers: Layers, size: int) -> AsyncIterator[None]:
+        waits = self.patience.push + size / SLOWEST
+        doing = f"Image {reference.familiar} could not be pushed"
+        headers = await asyncio.to_thread(self.auth.header, reference.canonical)
+        headers = headers or {"X-Registry-Auth": "e30="}  # Docker wants the header, be it empty
+        path, query = f"/images/{reference.name}/push", {"tag": reference.tag}
+        try:
+            async with self._open(path, query, None, headers, doing) as told:
+                while (one := await _next(told, waits)) is not None:
+                    layers.hear(one)
+                    if "digest: sha256:" in str(one.get("status", "")):
+                        layers.digest = str(one["status"]).partition("digest: ")[2].split()[0]
+                    yield
+        except TimeoutError as error:
+            raise hung(doing, waits, layers.percent) from error
+
+    async def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+        query: dict[str, Any] = {
+            "t": recipe.tags,
+            "dockerfile": recipe.dockerfile,
+            "buildargs": dict(recipe.args),
+            "labels": dict(recipe.labels),
+            "rm": True,
+            "forcerm": True,
+            "nocache": not recipe.cached,
+        }
+        if recipe.args and await self._forgets_args():
+            query |= {"nocache": True, "layers": False}  # nor is it to be taken for another's
+        query |= {"target": recipe.target} if recipe.target else {}
+        query |= {"pull": True} if recipe.pull else {}
+        headers = await asyncio.to_thread(self.auth.headers)
+        headers["Content-Type"] = "application/x-tar"
+        last = ""
+        async with self._open("/build", query, context, headers, "The image was not built") as told:
+            async for one in told:
+                for line in str(one.get("stream") or one.get("status") or "").splitlines():
+                    if line.strip():
+                        last = line
+                        yield Step(text=line.rstrip())
+        found = await self.inspect(recipe.tags[0])
+        if found is None:
+            raise unpulled("The image was not built", last or "the engine did not say why")
+        names = ", ".join(map(familiar, recipe.tags))
+        yield Step(text=f"Built {names} ({found.id[:19]})", percent=100, image=found.id)
+
+    async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+        try:
+            async for one in self._lines("/images/load", {"quiet": True}, archive, {}, "It was not loaded"):
+                for line in str(one.get("stream") or one.get("status") or "").splitlines():
+                    names = line.partition(":")[2].strip() if line.startswith("Loaded image") else ""
+                    for name in _names(names.split(",")):
+                        yield Step(text=f"Loaded image {name}", percent=100)
+        except EngineFault as fault:
+            if _NO_ARCHIVE.search(fault.message):
+                what = "What was sent is no archive of images, as `trainshed images save` writes them"
+                raise Invalid((Violation("", f"{what}."),)) from fault
+            raise unpulled("It was not loaded", fault.message) from fault
+
+    async def save(self, names: Sequence[str]) -> AsyncIterator[bytes]:
+        try:
+            async with self.engine.open("GET", "/images/get", {"names": tuple(names)}) as answer:
+                async for piece in answer.pieces():
+                    yield piece
+        except EngineFault as fault:
+            raise NotFound(f"Images {', '.join(names)} cannot be saved: {fault.message}.") from fault
+
+    async def tag(self, name: str, new: Reference) -> None:
+        try:
+            await self.engine.ask("POST", f"/images/{name}/tag", {"repo": new.name, "tag": new.tag})
+        except EngineFault as fault:
+            raise _refused(name, fault) from fault
+
+    async def remove(self, name: str, *, force: bool) -> tuple[str, ...]:
+        if force:
+            await self._spare_running(name)
+        told = await self._removed(name, force)
+        gone = [(kind, str(value)) for row in told or () for kind, value in row.items()]
+        names = _names([value for kind, value in gone if kind == "Untagged"])
+        return (*names, *(_id(value) for kind, value in gone if kind == "Deleted"))
+
+    async def _removed(self, name: str, force: bool) -> Any:
+        for pause in (*_PAUSES, None):
+            try:
+                return await self.engine.ask("DELETE", f"/images/{name}", {"force": force})
+            except EngineFault as fault:
+                # A container of it was just being removed, which engines stumble over.
+                if pause is None or not (force and _VANISHED.search(fault.message)):
+                    raise _refused(name, fault) from fault
+            await asyncio.sleep(pause)
+        raise AssertionError("the last try either answers or raises")
+
+    async def _spare_running(self, name: str) -> None:
+        """Podman would end what runs, whoever it belongs to."""
+        wanted = {"ancestor": [name], "status": ["running", "paused"]}
+        told = await self.engine.ask("GET", "/containers/json", {"filters": wanted})
+        if told:
+            raise Conflict(f"Image {name} is in use: {len(told)} running containers are made of it.")
+
+    async def _forgets_args(self) -> bool:
+        """Podman takes a step from its cache although a build argument in it is another (seen with 4.3)."""
+        told = await self.engine.ask("GET", "/version")
+        return any("Podman" in str(part.get("Name", "")) for part in told.get("Components") or ())
+
+    @contextlib.asynccontextmanager
+    async def _open(
+        self,
+        path: str,
+        query: Mapping[str, Any],
+        body: AsyncIterator[bytes] | None,
+        headers: Mapping[str, str],
+        doing: str,
+    ) -> AsyncGenerator[AsyncIterator[dict[str, Any]]]:
+        """The lines of a stream; a refusal, before it or in it, is raised as Unpulled."""
+        try:
+            async with contextlib.aclosing(self._lines(path, query, body, headers, doing)) as told:
+                yield told
+        except EngineFault as fault:
+            raise unpulled(doing, fault.message) from fault
+
+    async def _lines(
+        self,
+        path: str,
+        query: Mapping[str, Any],
+        body: AsyncIterator[bytes] | None,
+        headers: Mapping[str, str],
+        doing: str,
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Nothing is asked before the first is waited for, so that waiting for it can be bounded."""
+        async with self.engine.open("POST", path, query, body, headers) as answer:
+            async for one in answer.objects():
+                if one.get("error"):
+                    raise unpulled(doing, str(one["error"]))
+                yield one
+
+
+async def _next(told: AsyncIterator[dict[str, Any]], seconds: float) -> dict[str, Any] | None:
+    async with asyncio.timeout(seconds):
+        return await anext(told, None)
+
+
+def _refused(name: str, fault: EngineFault) -> Exception:
+    if fault.status == _MISSING:
+        return NotFound(f"There is no image {name} here.")
+    if fault.status == _CONFLICT or "in use" in fault.message:
+        return Conflict(f"Image {name} is in use: {fault.message}.")
+    return error_of(unpulled(f"Image {name}", fault.message).verdict)
+
+
+def config_of(told: Mapping[str, Any]) -> ImageConfig:
+    config: Mapping[str, Any] = told.get("Config") or {}
+    env = (entry.partition("=") for entry in config.get("Env") or ())
+    return ImageConfig(
+        id=_id(str(told["Id"])),
+        entrypoint=_words(config.get("Entrypoint")),
+        command=_words(config.get("Cmd")),
+        env={name: value for name, _, value in env},
+        workdir=str(config.get("WorkingDir") or ""),
+        user=str(config.get("User") or ""),
+        stop_signal=str(config.get("StopSignal") or ""),
+        volumes=tuple(config.get("Volumes") or ()),
+        labels=dict(config.get("Labels") or {}),
+        architecture=str(told.get("Architecture") or ""),
+        size=int(told.get("Size") or 0),
+    )
+
+
+def _image(row: Mapping[str, Any]) -> Image:
+    return Image(
+        id=_id(str(row["Id"])),
+        names=tuple(sorted(_names(row.get("RepoTags") or ()))),
+        digests=tuple(sorted(_names(row.get("RepoDigests") or ()))),
+        size=int(row.get("Size") or 0),
+        created_at=datetime.fromtimestamp(row["Created"], UTC) if row.get("Created") else None,
+        labels=dict(row.get("Labels") or {}),
+    )
+
+
+def _names(names: Iterable[str]) -> Iterator[str]:
+    """Familiar, whichever way the engine writes them."""
+    for name in names:
+        if not name.startswith(_NONE):
+            with contextlib.suppress(ValueError):
+                yield familiar(parse(name).canonical)
+
+
+def _id(text: str) -> str:
+    return text if text.startswith("sha256:") else f"sha256:{text}"
+
+
+def _words(value: object) -> tuple[str, ...]:
+    """Old images have a text where others have a list."""
+    if isinstance(value, str):
+        return ("/bin/sh", "-c", value)
+    return tuple(str(word) for word in value) if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def checked(field: str, name: str) -> Reference:
+    """The reference, or a 400 that names what is wrong."""
+    try:
+        return parse(name)
+    except ValueError as error:
+        raise Invalid((Violation(field, f"Image '{name[:255]}' cannot be: the name {error}."),)) from error

@@ -1,0 +1,70 @@
+"""The image collector: now and then removes images that nobody wants, so that the disk does not fill up.
+
+Only images that this server pulled go, never one that a job, an image cache or a container has, and never
+one that is young. Those go that were not used for longer than the retention,
+where one is set, and the least recently used ones while less is free than is to stay free.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainshed.core.errors import Conflict, NotFound, Unavailable
+from trainshed.core.image import canonical, refusal
+from trainshed.core.image_cache import ImageCache, held, to_collect
+from trainshed.core.image_port import ImageStock
+from trainshed.core.ports import Clock, Store
+from trainshed.core.runtime import room_to_keep
+
+log = logging.getLogger(__name__)
+
+COLLECT = "collect"
+EVERY = timedelta(minutes=5)
+YOUNG = timedelta(minutes=10)  # a job may be about to ask for it
+
+
+@dataclass(slots=True, kw_only=True)
+class ImageCollector:
+    store: Store
+    shelf: Callable[[], ImageStock | None]  # None while there is no engine
+    clock: Clock
+    caches: Callable[[], Iterable[ImageCache]]
+    room: int | None = None  # bytes to stay free; as for runtimes where None
+    retention: timedelta | None = None  # no image goes by its age where None
+    young: timedelta = YOUNG
+
+    async def look(self, _key: str = "") -> datetime:
+        """Flown by a work queue, which gives it its back-off."""
+        shelf = self.shelf()
+        if shelf is not None:
+            try:
+                await self._collect(shelf)
+            except Unavailable as error:
+                log.warning("images cannot be looked at: %s", error.message)
+        return self.clock.now() + EVERY
+
+    async def _collect(self, shelf: ImageStock) -> None:
+        space = await shelf.space()
+        lacking = 0 if space is None else room_to_keep(space[1], self.room) - space[0]
+        if lacking <= 0 and self.retention is None:
+            return
+        wanted = await self._wanted() | held(self.caches())
+        now = self.clock.now()
+        images = [image for image in await shelf.kept() if now - image.used_at >= self.young]
+        for image in to_collect(images, wanted, now, self.retention, lacking):
+            # An engine removes no image by its id that has several names.
+            called = image.names if len(image.names) > 1 else (image.id,)
+            try:
+                gone = [one for name in called for one in await shelf.remove(name)]
+            except Conflict:
+                continue  # a container has it, also one that is not ours
+            except NotFound:
+                continue
+            told = ", ".join(image.names) or image.id
+            log.info("removed image %s, last used at %s (%d)", told, f"{image.used_at:%F %T}", len(gone))
+
+    async def _wanted(self) -> frozenset[str]:
+        """The canonical names of the images of jobs that are not over."""
+        images = {pool.image for job in await self.store.active() for pool in job.spec.pools if pool.image}
+        return frozenset(canonical(image) for image in images if refusal(image) is None)

@@ -1,0 +1,170 @@
+"""Container images: how their names are written, and what is known of each. Pure.
+
+Names keep to the grammar that registries and engines share. `canonical` is the one long form by which two
+spellings of the same name are known to be the same; people are shown the short one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+MOST = 255  # characters of a name, without tag and digest
+HUB, LIBRARY = "docker.io", "library"
+LOCAL = "localhost"  # where Podman puts what it builds under a short name
+
+_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_DOMAIN = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?")
+_PART = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
+_ID = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A name of an image, taken apart and filled up."""
+
+    domain: str
+    path: str
+    tag: str = ""  # "" only where there is a digest
+    digest: str = ""
+    is_short: bool = False  # it was written without a registry
+
+    @property
+    def name(self) -> str:
+        return f"{self.domain}/{self.path}"
+
+    @property
+    def canonical(self) -> str:
+        """A digest says more than a tag beside it: engines go by it too."""
+        return f"{self.name}@{self.digest}" if self.digest else f"{self.name}:{self.tag}"
+
+    @property
+    def familiar(self) -> str:
+        """As people write it."""
+        return familiar(self.canonical)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The full names under which an engine may have it: Podman puts its own builds below localhost.
+
+        Engines are asked by these alone: of a short name Podman takes any that ends so.
+        """
+        if not self.is_short:
+            return (self.canonical,)
+        path = self.canonical.split("/", 1)[1].removeprefix(f"{LIBRARY}/")
+        return (self.canonical, f"{LOCAL}/{path}")
+
+
+def parse(text: str) -> Reference:
+    """The reference; ValueError with a sentence's end ("has …", "is …") where it is none."""
+    name, at, digest = text.partition("@")
+    if at and not _DIGEST.fullmatch(digest):
+        raise ValueError(f"has '{digest}' for a digest, which would read sha256: and 64 digits of 0-9a-f")
+    head, colon, tag = name.rpartition(":")
+    if colon and "/" not in tag:
+        if not _TAG.fullmatch(tag):
+            raise ValueError(
+                f"has '{tag}' for a tag, which is at most 128 letters, digits, '_', '.' and '-', "
+                "and begins with none of the last two"
+            )
+        name = head
+    else:
+        tag = ""
+    if not name:
+        raise ValueError("is empty")
+    if len(name) > MOST:
+        raise ValueError(f"is longer than {MOST} characters")
+    first, slash, rest = name.partition("/")
+    is_short = not (slash and _is_domain(first))
+    domain, path = (HUB, name) if is_short else (first, rest)
+    if not is_short and not _DOMAIN.fullmatch(domain):
+        raise ValueError(f"has '{domain}' for a registry, which would read HOST or HOST:PORT")
+    for part in path.split("/"):
+        if not _PART.fullmatch(part):
+            raise ValueError(
+                f"has '{part}' in its path, where each part is small letters and digits, with single "
+                "'.', '_', '__' or '-' between them"
+            )
+    if is_short and _ID.fullmatch(path):
+        raise ValueError("is the id of an image and no name")
+    if domain == HUB and "/" not in path:
+        path = f"{LIBRARY}/{path}"
+    return Reference(
+        domain=domain, path=path, tag=tag or ("" if digest else "latest"), digest=digest, is_short=is_short
+    )
+
+
+def refusal(text: str) -> str | None:
+    """A sentence on what is wrong with a name; None where it is one."""
+    try:
+        parse(text)
+    except ValueError as error:
+        shown = text if len(text) <= MOST else f"{text[:60]}..."
+        return f"Image '{shown}' cannot be: the name {error}."
+    return None
+
+
+def canonical(text: str) -> str:
+    return parse(text).canonical
+
+
+def familiar(name: str) -> str:
+    """The canonical name without what people leave out."""
+    return name.removeprefix(f"{HUB}/{LIBRARY}/").removeprefix(f"{HUB}/")
+
+
+def _is_domain(first: str) -> bool:
+    return first == LOCAL or "." in first or ":" in first or first != first.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageConfig:
+    """What an image says of how it is to be run."""
+
+    id: str  # sha256:..., which means this content and no other
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    workdir: str = ""
+    user: str = ""
+    stop_signal: str = ""
+    volumes: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    architecture: str = ""
+    size: int = 0  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """One that is here."""
+
+    id: str
+    names: tuple[str, ...] = ()  # familiar; none: it lost its name to a newer one
+    digests: tuple[str, ...] = ()  # by which registries know it, each NAME@sha256:...
+    size: int = 0  # bytes
+    created_at: datetime | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One word on how far a pull, push, build or load is; the last one is the outcome."""
+
+    text: str
+    percent: int | None = None  # None: nobody can tell
+    image: str = ""  # the id of what there is now: of the last step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How an image is to be built from a context of files."""
+
+    tags: tuple[str, ...]
+    dockerfile: str = "Dockerfile"  # its path in the context
+    args: Mapping[str, str] = field(default_factory=dict[str, str])
+    target: str = ""  # the stage to stop at
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    pull: bool = False  # ask the registry for newer bases
+    cached: bool = True

@@ -1,0 +1,134 @@
+"""An ImageCache: images that are to be here before a job asks for them, and stay. Pure.
+
+The server pulls its images, keeps them from being collected, and forgets it when its retention is over. A job
+whose images are all in one starts from there. Nothing here asks an engine or a clock.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from trainshed.core.image import canonical, refusal
+
+MOST_IMAGES = 20
+LONGEST_RETENTION = 36_500  # days
+
+
+class CacheState(StrEnum):
+    CREATING = "CREATING"
+    READY = "READY"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageCache:
+    id: str
+    project: str
+    location: str
+    images: tuple[str, ...]
+    created_at: datetime
+    room: int = 0  # GiB asked for, told and not held to
+    retention_days: int = 0  # it stays until it is deleted where 0
+    state: CacheState = CacheState.CREATING
+    percent: int = 0
+    reason: str = ""  # what it waits for, or why it failed
+    size: int = 0  # bytes, once it is ready
+    updated_at: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        return f"projects/{self.project}/locations/{self.location}/imageCaches/{self.id}"
+
+    @property
+    def expires_at(self) -> datetime | None:
+        return self.created_at + timedelta(days=self.retention_days) if self.retention_days else None
+
+    def is_over(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+    def asks_the_same(self, other: "ImageCache") -> bool:
+        return (self.images, self.room, self.retention_days) == (
+            other.images,
+            other.room,
+            other.retention_days,
+        )
+
+
+class ImageCacheStore(Protocol):
+    """Remembers image caches, in the same place as jobs.
+
+    1. a name is taken once in a project and location: AlreadyExists.
+    2. what is written is there after the next start; NotFound where the cache was deleted meanwhile.
+    """
+
+    async def insert_cache(self, cache: ImageCache) -> None: ...
+
+    async def cache(self, project: str, location: str, cache: str) -> ImageCache: ...
+
+    async def caches(self) -> tuple[ImageCache, ...]:
+        """All there are, oldest first."""
+        ...
+
+    async def write_cache(self, cache: ImageCache) -> None: ...
+
+    async def delete_cache(self, cache: ImageCache) -> None: ...
+
+
+def best(caches: Iterable[ImageCache], project: str, images: Iterable[str]) -> ImageCache | None:
+    """The ready cache of the project that has most of the images, of those the one with least beside them.
+
+    The newer one where that is equal; None where none has any.
+    """
+    wanted = _names(images)
+    ranked: list[tuple[int, int, datetime, ImageCache]] = []
+    for cache in caches:
+        if cache.project == project and cache.state is CacheState.READY:
+            has = _names(cache.images)
+            if shared := len(wanted & has):
+                ranked.append((shared, -len(has - wanted), cache.created_at, cache))
+    return max(ranked, key=lambda one: one[:3], default=(0, 0, None, None))[3]
+
+
+def _names(images: Iterable[str]) -> frozenset[str]:
+    return frozenset(canonical(image) for image in images if refusal(image) is None)
+
+
+def held(caches: Iterable[ImageCache]) -> frozenset[str]:
+    """The canonical names of all images that caches keep."""
+    return frozenset(name for cache in caches for name in _names(cache.images))
+
+
+def holding(caches: Iterable[ImageCache], images: Iterable[str]) -> ImageCache | None:
+    """One that keeps any of the images."""
+    names = _names(images)
+    return next((cache for cache in caches if names & _names(cache.images)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An image that came here through this server."""
+
+    id: str
+    names: tuple[str, ...]  # canonical
+    size: int
+    used_at: datetime  # when a job last started with it, or when it came
+
+
+def to_collect(
+    images: Iterable[Kept], wanted: frozenset[str], now: datetime, retention: timedelta | None, lacking: int
+) -> tuple[Kept, ...]:
+    """Which are to go: all not used for longer than the retention, then the least used until enough is free.
+
+    `wanted` are the names that jobs and caches hold; `lacking` bytes are missing from what is to stay free.
+    """
+    going: list[Kept] = []
+    for one in sorted(images, key=lambda image: (image.used_at, image.id)):
+        if wanted & set(one.names):
+            continue
+        is_old = retention is not None and now - one.used_at >= retention
+        if is_old or lacking > 0:
+            going.append(one)
+            lacking -= one.size
+    return tuple(going)

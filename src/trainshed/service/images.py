@@ -1,0 +1,98 @@
+"""What people may do with images: see, build, bring, carry away and remove them.
+
+It knows which jobs are not over, and so what must stay. It asks no engine itself.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from trainshed.core.errors import Conflict, Invalid, Violation
+from trainshed.core.image import Image, Recipe, Step, canonical, parse, refusal
+from trainshed.core.image_cache import ImageCache, holding
+from trainshed.core.image_port import ImageShelf
+from trainshed.core.job import Job
+from trainshed.core.ports import Store
+
+_ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
+
+
+@dataclass(slots=True)
+class ImageDesk:
+    store: Store
+    shelf: ImageShelf
+    caches: Callable[[], Iterable[ImageCache]] = tuple  # those that keep images
+
+    async def all(self) -> tuple[tuple[Image, tuple[str, ...]], ...]:
+        """Each with the ids of the jobs that want it and are not over."""
+        images, wanted = await self.shelf.all(), await self._wanted()
+        found = [(one, tuple(job.id for job in _wanting(one.names, wanted))) for one in images]
+        return tuple(sorted(found, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
+
+    def pull(self, name: str) -> AsyncIterator[Step]:
+        return self.shelf.pull(_checked("name", name))
+
+    def push(self, name: str) -> AsyncIterator[Step]:
+        if "@" in _checked("name", name):
+            raise Invalid((Violation("name", f"'{name}' has a digest; push a name and a tag."),))
+        return self.shelf.push(name)
+
+    def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+        return self.shelf.build(context, recipe)
+
+    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+        return self.shelf.load(archive)
+
+    def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
+        return self.shelf.save(tuple(_checked("names", name) for name in names))
+
+    async def tag(self, name: str, new: str) -> None:
+        if "@" in _checked("tag", new):
+            raise Invalid((Violation("tag", f"'{new}' has a digest; give a name and a tag."),))
+        await self.shelf.tag(name, new)
+
+    async def remove(self, names: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
+        """What went: names, and the ids of contents that no other name has. All or nothing is refused."""
+        wanted = await self._wanted()
+        if wrong := [s for name in names if not _ID.fullmatch(name) and (s := refusal(name))]:
+            raise Invalid(tuple(Violation("names", sentence) for sentence in wrong))
+        for name in names:
+            image = await self.shelf.get(name)
+            # By force containers go too, under whichever name they were made.
+            one = not force and refusal(name) is None and canonical(name) in _full(image.names)
+            called = (name,) if one else image.names
+            if jobs := _wanting(called, wanted):
+                more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+                raise Conflict(
+                    f"{name} is wanted by job {jobs[0].id} '{jobs[0].display_name}'{more}, not over yet: "
+                    "wait for the end, or cancel first."
+                )
+            if not force and (cache := holding(self.caches(), called)) is not None:
+                raise Conflict(
+                    f"{name} is kept by image cache {cache.id}: delete that first (trainshed images cache rm "
+                    f"{cache.id}), or use force, and the cache brings it back within the hour."
+                )
+        return tuple([gone for name in names for gone in await self.shelf.remove(name, force=force)])
+
+    async def _wanted(self) -> Mapping[str, list[Job]]:
+        """By the full names their images may have, the jobs that are not over."""
+        found: dict[str, list[Job]] = {}
+        for job in await self.store.active():
+            for image in {pool.image for pool in job.spec.pools if pool.image}:
+                for name in parse(image).places if refusal(image) is None else ():
+                    found.setdefault(name, []).append(job)
+        return found
+
+
+def _wanting(names: tuple[str, ...], wanted: Mapping[str, list[Job]]) -> list[Job]:
+    return list({job.id: job for name in _full(names) for job in wanted.get(name, ())}.values())
+
+
+def _full(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(canonical, names))
+
+
+def _checked(field: str, name: str) -> str:
+    if sentence := refusal(name):
+        raise Invalid((Violation(field, sentence),))
+    return name

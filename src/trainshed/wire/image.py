@@ -1,0 +1,89 @@
+"""Images as the API tells them, and how a build is asked for."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from trainshed.core.errors import Invalid, Violation
+from trainshed.core.image import Image, Recipe, Step, refusal
+from trainshed.wire.scalars import time_text
+
+
+def render_image(one: Image, jobs: tuple[str, ...] = ()) -> dict[str, Any]:
+    answer: dict[str, Any] = {"id": one.id, "names": list(one.names), "sizeBytes": str(one.size)}
+    if one.digests:
+        answer["digests"] = list(one.digests)
+    if one.created_at is not None:
+        answer["createTime"] = time_text(one.created_at)
+    if one.labels:
+        answer["labels"] = dict(one.labels)
+    if jobs:
+        answer["jobs"] = list(jobs)
+    return answer
+
+
+def render_step(step: Step) -> dict[str, Any]:
+    answer: dict[str, Any] = {"message": step.text}
+    if step.percent is not None:
+        answer["percent"] = step.percent
+    if step.image:
+        answer["image"] = step.image
+    return answer
+
+
+def parse_recipe(query: Mapping[str, str]) -> Recipe:
+    """From the query of a build; Invalid with every violation."""
+    tags = parse_names(query, "tag")
+    wrong = [Violation("tag", sentence) for tag in tags if (sentence := refusal(tag))]
+    wrong += [Violation("tag", f"'{tag}' has a digest; give a name and a tag.") for tag in tags if "@" in tag]
+    dockerfile = query.get("dockerfile") or "Dockerfile"
+    if dockerfile.startswith("/") or ".." in dockerfile.split("/"):
+        wrong.append(Violation("dockerfile", f"'{dockerfile}' is not a path inside of what is sent."))
+    args, labels = _texts(query, "buildArgs", wrong), _texts(query, "labels", wrong)
+    if wrong:
+        raise Invalid(tuple(wrong))
+    return Recipe(
+        tags=tags,
+        dockerfile=dockerfile,
+        args=args,
+        labels=labels,
+        target=query.get("target", ""),
+        pull=query.get("pull") == "true",
+        cached=query.get("noCache") != "true",
+    )
+
+
+def parse_names(query: Mapping[str, str], field: str) -> tuple[str, ...]:
+    """Names with commas between them, which none of them has."""
+    names = tuple(filter(None, query.get(field, "").split(",")))
+    if not names:
+        raise Invalid((Violation(field, "is required: the name of an image."),))
+    return names
+
+
+def read_name(body: Mapping[str, object], field: str = "name") -> str:
+    name = body.get(field, "")
+    if not isinstance(name, str) or not name:
+        raise Invalid((Violation(field, "is required: the name of an image."),))
+    return name
+
+
+def read_names(body: Mapping[str, object]) -> tuple[str, ...]:
+    told = body.get("names")
+    names = cast("list[object]", told) if isinstance(told, list) else []
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise Invalid((Violation("names", "must be a list of names of images."),))
+    return tuple(map(str, names))
+
+
+def _texts(query: Mapping[str, str], field: str, wrong: list[Violation]) -> dict[str, str]:
+    try:
+        found: object = json.loads(query.get(field) or "{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(
+        isinstance(value, str) for value in cast("dict[str, object]", found).values()
+    ):
+        wrong.append(Violation(field, "must be a JSON object of texts."))
+        return {}
+    return cast("dict[str, str]", found)

@@ -1,0 +1,77 @@
+"""Image caches as the API tells them, and how one is asked for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainshed.core.image import refusal
+from trainshed.core.image_cache import LONGEST_RETENTION, MOST_IMAGES, ImageCache
+from trainshed.wire import base
+from trainshed.wire.base import Message, int32, text, texts, told
+from trainshed.wire.faults import Faults
+from trainshed.wire.scalars import time_text
+
+
+class CacheBody(Message):
+    name: object = told()
+    images: tuple[str, ...] = texts()
+    image_cache_size: int = int32()
+    retention_days: int = int32()
+    display_name: str = text()
+    state: object = told()
+    progress: object = told()
+    reason: object = told()
+    size_bytes: object = told()
+    create_time: object = told()
+    update_time: object = told()
+    expire_time: object = told()
+
+
+def parse_cache(body: Mapping[str, object]) -> CacheBody:
+    """What the body asks for; Invalid with every violation where it may not."""
+    faults = Faults("image_cache")
+    found = base.read(CacheBody, body, faults)
+    if not faults.under("images"):
+        for field, sentence in cache_faults(found.images, found.retention_days):
+            faults.add(field.replace("retentionDays", "retention_days"), sentence)
+    if found.image_cache_size < 0:
+        faults.add("image_cache_size", f"must not be negative, as {found.image_cache_size} is.")
+    faults.settle()
+    return found
+
+
+def render_cache(cache: ImageCache) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "name": cache.name,
+        "images": list(cache.images),
+        "state": cache.state.value,
+        "progress": cache.percent,
+        "createTime": time_text(cache.created_at),
+    }
+    if cache.room:
+        answer["imageCacheSize"] = cache.room
+    if cache.retention_days:
+        answer["retentionDays"] = cache.retention_days
+    if cache.expires_at is not None:
+        answer["expireTime"] = time_text(cache.expires_at)
+    if cache.reason:
+        answer["reason"] = cache.reason
+    if cache.size:
+        answer["sizeBytes"] = str(cache.size)
+    if cache.updated_at is not None:
+        answer["updateTime"] = time_text(cache.updated_at)
+    return answer
+
+
+def cache_faults(images: tuple[str, ...], retention: int) -> list[tuple[str, str]]:
+    """What is wrong with an image cache, by field."""
+    found: list[tuple[str, str]] = []
+    if not images:
+        found.append(("images", "is required: the names of images."))
+    if len(images) > MOST_IMAGES:
+        found.append(("images", f"must have at most {MOST_IMAGES} names, not {len(images)}."))
+    for at, image in enumerate(images):
+        if sentence := refusal(image):
+            found.append((f"images[{at}]", sentence))
+    if not 0 <= retention <= LONGEST_RETENTION:
+        found.append(("retentionDays", f"must be between 0 and {LONGEST_RETENTION}, not {retention}."))
+    return found
