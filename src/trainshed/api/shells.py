@@ -1,0 +1,165 @@
+"""Shells in replicas: customJobs/ID:shell gives a ticket, /shell/… is the page and the WebSocket behind it.
+
+The page and what it is made of hold no secrets and are open to anybody. The ticket is asked for with the
+token, as cancelling is, and travels as the second of the protocols that the WebSocket's client offers: it
+stands in no address and no log.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainshed.api.call import Call, Channel, Json, Raw, Reply, Talk
+from trainshed.core.errors import Forbidden, NotFound, TrainshedError
+from trainshed.core.shell_port import Terminal
+from trainshed.service.shells import PRIMARY, Place, ShellDesk, Ticket
+from trainshed.wire.scalars import time_text
+from trainshed.wire.shell import error_words, exit_words, parse_shell, parse_words
+
+PROTOCOL = "trainshed.shell"
+WINDOW = 512 * 1024  # bytes on their way to a screen that says what it has taken
+_UNTAKEN = 1.0  # seconds in which a screen says that it has taken something, or is sent more all the same
+_PATIENCE = 30.0  # seconds a program may leave what is typed unread, before we look whether anybody is there
+
+# Nothing from elsewhere, nothing inline. xterm.js writes colours into the style of single elements.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    "connect-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+# A file of the console by its name: its bytes and its type. None where there is none.
+Files = Callable[[str], tuple[bytes, str] | None]
+
+
+@dataclass(slots=True)
+class ShellsOfJobs:
+    desk: ShellDesk
+    files: Files
+
+    async def ticket(self, call: Call) -> Json:
+        wish, path = parse_shell(call.body), call.path
+        place = Place(path["project"], path["location"], path["job"], wish.task or PRIMARY)
+        ticket = await self.desk.issue(place, wish.command, wish.screen, call.headers.get("origin"))
+        return {
+            "ticket": ticket.word,
+            "task": place.task,
+            "path": f"/shell/{place.project}/{place.location}/{place.job}/{place.task}",
+            "expireTime": time_text(ticket.until_at),
+        }
+
+    async def page(self, call: Call) -> Reply:
+        return self._file("shell.html")
+
+    async def asset(self, call: Call) -> Reply:
+        return self._file(call.path["file"])
+
+    async def talk(self, call: Call) -> Reply:
+        if len(call.protocols) != 2 or call.protocols[0] != PROTOCOL:
+            raise Forbidden(f"A shell wants the protocols {PROTOCOL} and a ticket, from customJobs/ID:shell.")
+        place = Place(call.path["project"], call.path["location"], call.path["job"], call.path["task"])
+        ticket = self.desk.redeem(call.protocols[1], place, call.headers.get("origin"))
+        return Talk(lambda channel: self._hold(ticket, channel), PROTOCOL)
+
+    async def _hold(self, ticket: Ticket, channel: Channel) -> None:
+        try:
+            terminal = await self.desk.open(ticket)
+            try:
+                await channel.say(await _conversed(terminal, channel))
+            finally:
+                await self.desk.close(terminal)
+        except TrainshedError as error:
+            await channel.say(error_words(str(error)))
+
+    def _file(self, name: str) -> Raw:
+        found = self.files(name)
+        if found is None:
+            raise NotFound(f"The console has no file '{name[:60]}'.")
+        return Raw(found[0], headers={"content-type": found[1], **HEADERS})
+
+
+async def _conversed(terminal: Terminal, channel: Channel) -> str:
+    """The last words, once the program is over, or the other side is."""
+    flow = _Flow()
+    printing = asyncio.create_task(_print(terminal, channel, flow))
+    typing = asyncio.create_task(_type(terminal, channel, flow))
+    try:
+        await asyncio.wait((printing, typing), return_when=asyncio.FIRST_COMPLETED)
+        if printing.done() and printing.result():
+            return exit_words(await terminal.wait())
+        fault = typing.result() if typing.done() else ""
+        return error_words(fault or "Nobody was there any more.")
+    finally:
+        for task in (printing, typing):
+            task.cancel()
+        await asyncio.gather(printing, typing, return_exceptions=True)
+
+
+class _Flow:
+    """How much of what was sent is not on a screen yet: a browser takes in all that comes, and chokes."""
+
+    def __init__(self) -> None:
+        self._sent = 0
+        self._taken: int | None = None
+        self._moved = asyncio.Event()
+
+    def take(self, taken: int) -> None:
+        self._taken = max(self._taken or 0, taken)
+        self._moved.set()
+
+    async def send(self, size: int) -> None:
+        self._sent += size
+        while self._taken is not None and self._sent - self._taken > WINDOW:
+            self._moved.clear()
+            try:
+                await asyncio.wait_for(self._moved.wait(), _UNTAKEN)
+            except TimeoutError:
+                return  # its word may wait behind what it typed, which the program takes once we go on
+
+
+async def _print(terminal: Terminal, channel: Channel, flow: _Flow) -> bool:
+    """Whether all that the program printed was taken."""
+    while data := await terminal.read():
+        if not await channel.say(data):
+            return False
+        await flow.send(len(data))
+    return True
+
+
+async def _type(terminal: Terminal, channel: Channel, flow: _Flow) -> str:
+    """Until the other side is gone; or what is wrong with what it said."""
+    while (said := await channel.hear()) is not None:
+        if isinstance(said, bytes):
+            if not await _taken(terminal, said, channel):
+                break
+            continue
+        try:
+            words = parse_words(said)
+        except TrainshedError as error:
+            return str(error)
+        if words.screen is not None:
+            await terminal.resize(words.screen)
+        if words.taken is not None:
+            flow.take(words.taken)
+        if words.end:
+            await terminal.finish()
+    return ""
+
+
+async def _taken(terminal: Terminal, data: bytes, channel: Channel) -> bool:
+    """Whether the program took it; or the other side went away while it did not."""
+    writing = asyncio.create_task(terminal.write(data))
+    try:
+        while not (await asyncio.wait((writing,), timeout=_PATIENCE))[0]:
+            if not await channel.say("{}"):
+                return False
+    finally:
+        writing.cancel()
+    return True

@@ -1,0 +1,50 @@
+"""How programs in containers are led to the server: which ports of their loopback are hatches. Pure.
+
+A hatch is a port on a container's own loopback that leads to the same port of this machine: init.c listens
+there, and `trainshed/hatches.py` is handed the socket. What jobs are told as addresses is made to fit: a
+server by any other name is found at 127.0.0.1 inside.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+INSIDE = "127.0.0.1"
+
+
+@dataclass(slots=True)
+class Hatch:
+    """What is known of the way, once the server knows it."""
+
+    folder: Path | None = None  # where the server waits for sockets; none: there is no way
+    address: str = ""  # of the server, as jobs are told
+    beyond: frozenset[int] = frozenset()  # further ports of this machine's loopback that jobs are told of
+    passed: set[int] = field(default_factory=set[int])  # all that lead on: those, and where pip looks
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        own = urlsplit(self.address).port if self.folder is not None and self.address else None
+        return () if own is None else (own, *sorted(self.beyond - {own}))
+
+
+def led(env: Mapping[str, str], hatch: Hatch) -> dict[str, str]:
+    """The variables with the server's address as it is inside."""
+    inside = f"http://{INSIDE}:{hatch.ports[0]}" if hatch.ports else ""
+    if not inside or inside == hatch.address:
+        return dict(env)
+    return {name: value.replace(hatch.address, inside) for name, value in env.items()}
+
+
+def loopback_ports(addresses: Iterable[str]) -> frozenset[int]:
+    """The ports of this machine's own loopback that are among these addresses."""
+    found: set[int] = set()
+    for value in addresses:
+        if value.startswith("http://"):
+            try:
+                place = urlsplit(value)
+                if place.hostname in (INSIDE, "localhost") and place.port:
+                    found.add(place.port)
+            except ValueError:  # no port of any kind
+                continue
+    return frozenset(found)

@@ -1,0 +1,261 @@
+"""Shells in containers: programs that the engine starts beside the one of a run, in its box.
+
+They end with the box. When somebody hangs up the engine lets them go on: so they bear a mark in their
+environment, by which they are found and killed; where this server may not, another one started beside them
+does it. The mark names the home, so that a server finds what one that was killed left. What a program prints
+waits at the engine until somebody reads it.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+import signal
+from collections.abc import Sequence
+from typing import Any
+
+from trainshed.backends.container.engine import Engine, EngineFault, Hijacked
+from trainshed.backends.container.run import Run
+from trainshed.core.errors import NotFound, Unavailable
+from trainshed.core.replica import Sight
+from trainshed.core.shell_port import Screen
+
+MARK = "TRAINSHED_SHELL"
+_SHELLS = (
+    ("sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh"),
+    ("bash",),
+)
+_NO_SHELL = (
+    b"trainshed: this image has no shell, neither bash nor sh; a program that is in it can be run:\r\n"
+    b"  trainshed shell JOB -- PROGRAM\r\n"
+)
+_REFUSED = re.compile(rb"executable file not found|no such file or directory|OCI runtime|exec failed", re.I)
+_NOT_STARTED = (126, 127)
+_KILLED = 128 + signal.SIGKILL
+_HANGING_UP = 0.3  # seconds in which what was hung up on may end by itself
+_END_OF_INPUT = b"\x04"
+_HEAD = 8  # bytes before each piece where there is no terminal: which stream, and how long
+
+
+class ContainerTerminal:
+    """Implements `core.shell_port.Terminal`, over the engine's connection to a program."""
+
+    def __init__(self, engine: Engine, run: Run, identity: str, mark: str, line: Hijacked) -> None:
+        self._engine, self._run, self._id, self._mark, self._line = engine, run, identity, mark, line
+        self.screen: Screen | None = None
+        self._rest = bytearray()
+        self._first = b""
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    async def read(self) -> bytes:
+        if self._first:
+            first, self._first = self._first, b""
+            return first
+        if self.screen is not None:
+            return b"" if self._closed else await self._line.read()
+        while not self._closed:
+            if (piece := self._unwrapped()) is not None:
+                return piece
+            if not (came := await self._line.read()):
+                break
+            self._rest += came
+        return b""
+
+    async def write(self, data: bytes) -> None:
+        if not self._closed:
+            await self._line.write(data)
+
+    async def finish(self) -> None:
+        if self.screen is not None:
+            await self.write(_END_OF_INPUT)
+        elif not self._closed:
+            self._line.finish()
+
+    async def resize(self, screen: Screen) -> None:
+        # An engine refuses for a program that has ended, and for one that has hardly begun.
+        for pause in (0.0, 0.02, 0.1):
+            await asyncio.sleep(pause)
+            with contextlib.suppress(EngineFault, Unavailable):
+                size = {"h": screen.rows, "w": screen.columns}
+                await self._engine.ask("POST", f"/exec/{self._id}/resize", size)
+                return
+
+    async def wait(self) -> int:
+        pause = 0.005
+        while (told := await self.look()) is not None:
+            if not told.get("Running"):
+                code = told.get("ExitCode")
+                return code if isinstance(code, int) and code >= 0 else _KILLED
+            if self._run.gone.is_set():
+                return _KILLED
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 0.2)
+        return _KILLED
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._line.close()
+        told = await self.look()
+        if told is None or not told.get("Running"):
+            await self._kill([])
+            return
+        pid = int(told.get("Pid") or 0)
+        _hang_up(pid)
+        await asyncio.sleep(_HANGING_UP)
+        await self._kill([pid])
+        if not self._run.gone.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.wait(), 10)
+
+    async def look(self) -> dict[str, Any] | None:
+        """None where the engine has forgotten it, as it does with its box, or is gone itself."""
+        try:
+            return await self._engine.ask("GET", f"/exec/{self._id}/json")
+        except (EngineFault, Unavailable):
+            return None
+
+    async def refused(self) -> bool:
+        """Whether it was not even started. What the engine says of that is then read."""
+        told = await self.look()
+        if told is None or told.get("Running") or told.get("ExitCode") not in _NOT_STARTED:
+            return False
+        words = b""
+        while piece := await self.read():
+            words += piece
+        self._first = words
+        return _REFUSED.search(words) is not None
+
+    def explain(self) -> None:
+        self._first = _NO_SHELL
+
+    def _unwrapped(self) -> bytes | None:
+        """The next piece, of whichever stream; None: it has not come whole."""
+        if len(self._rest) < _HEAD:
+            return None
+        size = int.from_bytes(self._rest[4:_HEAD], "big")
+        if not size:
+            del self._rest[:_HEAD]
+            return self._unwrapped()
+        if len(self._rest) < _HEAD + size:
+            return None
+        piece = bytes(self._rest[_HEAD : _HEAD + size])
+        del self._rest[: _HEAD + size]
+        return piece
+
+    async def _kill(self, pids: list[int]) -> None:
+        """All that bears the mark, and these."""
+        found = {*await asyncio.to_thread(_marked, self._mark), *pids} - {0}
+        kept = [pid for pid in found if not _killed(pid)]
+        inside = [number for number in map(_inside, kept) if number]
+        if inside:
+            with contextlib.suppress(EngineFault, Unavailable):
+                made = await _made(self._engine, self._run.container, ("kill", "-9", *inside), None, "")
+                (await self._engine.hijack(f"/exec/{made}/start", {"Detach": False, "Tty": False})).close()
+
+
+class ContainerShells:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._home = ""
+        self._open: set[ContainerTerminal] = set()
+
+    async def begin(self, home: str) -> None:
+        """End what an earlier server of this home left: nobody reads it any more."""
+        self._home = f"{home}."
+        for pid in await asyncio.to_thread(_marked, self._home):
+            _killed(pid)
+
+    async def open(self, run: Run | None, command: Sequence[str], screen: Screen | None) -> ContainerTerminal:
+        if run is None or run.sight is not Sight.RUNNING:
+            raise NotFound("The replica does not run: no shell can be opened in it.")
+        self._open = {one for one in self._open if not one.is_closed}
+        terminal = await self._begin(run, command or _SHELLS[0], screen)
+        if not command and await terminal.refused():
+            terminal = await self._begin(run, _SHELLS[1], screen)
+            if await terminal.refused():
+                terminal.explain()
+        return terminal
+
+    async def close(self) -> None:
+        await asyncio.gather(*(one.close() for one in self._open))
+
+    async def _begin(self, run: Run, command: Sequence[str], screen: Screen | None) -> ContainerTerminal:
+        mark = f"{self._home}{secrets.token_hex(8)}"
+        try:
+            made = await _made(self._engine, run.container, command, screen, mark)
+            start = {"Detach": False, "Tty": screen is not None}
+            line = await self._engine.hijack(f"/exec/{made}/start", start)
+        except EngineFault as error:
+            if run.gone.is_set() or error.status in (404, 409):
+                raise NotFound("The replica does not run: no shell can be opened in it.") from error
+            raise Unavailable(f"No shell could be started: {error.message}") from error
+        terminal = ContainerTerminal(self._engine, run, made, mark, line)
+        terminal.screen = screen
+        self._open.add(terminal)
+        if screen is not None:
+            await terminal.resize(screen)
+        return terminal
+
+
+async def _made(
+    engine: Engine, container: str, command: Sequence[str], screen: Screen | None, mark: str
+) -> str:
+    body = exec_body(command, screen, mark)
+    return str((await engine.ask("POST", f"/containers/{container}/exec", None, body))["Id"])
+
+
+def exec_body(command: Sequence[str], screen: Screen | None, mark: str) -> dict[str, object]:
+    """What is asked of the engine: as the run's own user, in its own folder, with no more rights."""
+    env = [f"{MARK}={mark}"] if mark else []
+    return {
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "Tty": screen is not None,
+        "Privileged": False,
+        "Cmd": list(command),
+        "Env": [*env, "TERM=xterm-256color"] if screen is not None else env,
+    }
+
+
+def _marked(mark: str) -> set[int]:
+    """Processes of this machine whose mark begins so; those of others are not to be seen."""
+    wanted, found = f"\0{MARK}={mark}".encode(), set[int]()
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+                if wanted in b"\0" + file.read():
+                    found.add(int(name))
+    return found
+
+
+def _hang_up(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        if pid:
+            os.kill(pid, signal.SIGHUP)
+
+
+def _killed(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True
+
+
+def _inside(pid: int) -> str:
+    """Its number in the box."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:  # noqa: PTH123
+        for line in file:
+            if line.startswith("NSpid:"):
+                return line.split()[-1]
+    return ""

@@ -1,0 +1,214 @@
+"""The server inside containers, at the address at which it is found outside.
+
+The init of a container listens on the container's own loopback and hands that socket over, here, where all
+of them come: the server accepts on it as on its own. No packet passes between the networks, so it works where
+a container reaches nothing else. While no server runs connections wait at the init's socket, and the next
+server is handed it again. Some ports may lead elsewhere: to stores on this machine's loopback that jobs are
+told of. It may assume nothing of who comes, since programs in a container can come too: what is handed over
+is a listening socket of theirs or is dropped, and leads nowhere but where the settings say.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+SOCKET = "socket"
+MOST_TALKS = 10_000
+HASTE = 10.0  # seconds in which who has come must have handed something over
+_MOST_HATCHES = 8
+_BACKLOG = 1024
+_PIECE = 256 * 1024
+
+Serve = Callable[[socket.socket], Awaitable[asyncio.Server]]
+
+
+@dataclass(slots=True, eq=False)
+class _Talk:
+    """With one init; when it ends the container has."""
+
+    line: socket.socket
+    late: asyncio.TimerHandle | None = None
+    heard: bool = False
+    servers: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
+
+
+class Hatches:
+    """`serve` makes a server of the API on a socket; `beyond` are ports of others on this machine."""
+
+    def __init__(self, folder: Path, serve: Serve, beyond: Set[int] = frozenset()) -> None:
+        self._folder, self._serve, self._beyond = folder, serve, beyond
+        self._listener: socket.socket | None = None
+        self._talks: set[_Talk] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def open(self) -> None:
+        """Be there for the inits: those of before come again. A disk without sockets is no reason to fail."""
+        try:
+            self._listener = self._listen()
+        except OSError as error:
+            log.warning("programs in containers cannot reach this server: %s", error)
+            return
+        asyncio.get_running_loop().add_reader(self._listener.fileno(), self._come)
+
+    def _listen(self) -> socket.socket:
+        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._folder.chmod(0o755)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        place = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            draft = f".{SOCKET}"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=place)
+            # By its number: a path may be longer than a socket's name can be.
+            listener.bind(f"/proc/self/fd/{place}/{draft}")
+            os.chmod(draft, 0o666, dir_fd=place)  # whoever the image's user is
+            listener.listen(_BACKLOG)
+            os.rename(draft, SOCKET, src_dir_fd=place, dst_dir_fd=place)
+        except OSError:
+            listener.close()
+            raise
+        finally:
+            os.close(place)
+        return listener
+
+    async def close(self) -> None:
+        """Be there no more: connections wait with the inits from now on."""
+        loop = asyncio.get_running_loop()
+        if self._listener is not None:
+            loop.remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+        for talk in list(self._talks):
+            self._end(talk)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _come(self) -> None:
+        assert self._listener is not None
+        loop = asyncio.get_running_loop()
+        for _ in range(_BACKLOG):
+            try:
+                line, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no file numbers left: those who wait are taken when there are
+                log.warning("the server cannot be reached from further containers now: %s", error)
+                loop.remove_reader(self._listener.fileno())
+                loop.call_later(1.0, self._listen_again)
+                return
+            line.setblocking(False)
+            if len(self._talks) >= MOST_TALKS:
+                line.close()
+                continue
+            talk = _Talk(line)
+            talk.late = loop.call_later(HASTE, self._end, talk)
+            self._talks.add(talk)
+            loop.add_reader(line.fileno(), self._hear, talk)
+
+    def _listen_again(self) -> None:
+        if self._listener is not None:
+            asyncio.get_running_loop().add_reader(self._listener.fileno(), self._come)
+
+    def _hear(self, talk: _Talk) -> None:
+        try:
+            word, handles, _, _ = socket.recv_fds(talk.line, 1, _MOST_HATCHES, socket.MSG_CMSG_CLOEXEC)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._end(talk)
+            return
+        given = [one for handle in handles if (one := _hatch(handle)) is not None]
+        if not word or talk.heard or not given:
+            for one in given:
+                one.close()
+            self._end(talk)
+            return
+        talk.heard = True
+        if talk.late is not None:
+            talk.late.cancel()
+        task = asyncio.create_task(self._take(talk, given))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _take(self, talk: _Talk, given: list[socket.socket]) -> None:
+        for hatch in given:
+            port = hatch.getsockname()[1]
+            try:
+                if port in self._beyond:
+                    server = await asyncio.start_server(_passer(port), sock=hatch, backlog=_BACKLOG)
+                else:
+                    server = await self._serve(hatch)
+            except (OSError, ValueError) as error:
+                log.warning("a container's way to this server cannot be taken: %s", error)
+                hatch.close()
+                continue
+            if talk in self._talks:
+                talk.servers.append(server)
+            else:
+                server.close()
+
+    def _end(self, talk: _Talk) -> None:
+        if talk not in self._talks:
+            return
+        self._talks.discard(talk)
+        if talk.late is not None:
+            talk.late.cancel()
+        asyncio.get_running_loop().remove_reader(talk.line.fileno())
+        talk.line.close()
+        for server in talk.servers:
+            server.close()
+
+
+def _hatch(handle: int) -> socket.socket | None:
+    """What was handed over, where it is a socket that listens on loopback."""
+    try:
+        given = socket.socket(fileno=handle)
+    except OSError:
+        os.close(handle)
+        return None
+    try:
+        listens = given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        is_tcp = given.family is socket.AF_INET and given.type is socket.SOCK_STREAM
+        if listens and is_tcp and given.getsockname()[0] == "127.0.0.1":
+            given.setblocking(False)
+            return given
+    except OSError as error:
+        log.debug("a container handed over what is no hatch: %s", error)
+    given.close()
+    return None
+
+
+def _passer(port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+    """Bytes both ways, between who comes and the port of this machine."""
+
+    async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            inner, outer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            writer.transport.abort()
+            return
+        try:
+            await asyncio.gather(_pass(reader, outer), _pass(inner, writer))
+        except OSError:
+            writer.transport.abort()
+        finally:
+            for one in (writer, outer):
+                one.close()
+
+    return passed
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while piece := await reader.read(_PIECE):
+        writer.write(piece)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()

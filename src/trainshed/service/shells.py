@@ -1,0 +1,127 @@
+"""Who gets a shell in a replica: whoever may cancel the job, by a ticket that is good once and for a moment.
+
+A browser cannot send a token with a WebSocket, so who has the token is given a ticket for it: bound to the
+run, what is to be started there, and the page that asked. It is forgotten at its first use, and by a server
+that ends. What is typed and printed is kept nowhere.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound
+from trainshed.core.job import Job
+from trainshed.core.names import RunKey, task_name
+from trainshed.core.ports import Clock, Store
+from trainshed.core.replica import Phase, Replica
+from trainshed.core.shell_port import Screen, Shells, Terminal
+
+LIFE = timedelta(seconds=30)
+MOST_TICKETS = 256  # not used yet
+MOST_OPEN = 64  # shells
+PRIMARY = "workerpool0-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A replica as people call it."""
+
+    project: str
+    location: str
+    job: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    word: str
+    place: Place
+    key: RunKey
+    command: tuple[str, ...]
+    screen: Screen | None
+    origin: str | None  # of the page that asked; None: no page did
+    until_at: datetime
+
+
+@dataclass(slots=True)
+class ShellDesk:
+    store: Store
+    shells: Shells | None  # where the backend has them
+    clock: Clock
+    _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
+    _open: int = 0
+
+    async def issue(
+        self, place: Place, command: Sequence[str], screen: Screen | None, origin: str | None
+    ) -> Ticket:
+        if self.shells is None:
+            raise Conflict("The backend of this server has no shells.")
+        key = await self._running(place)
+        now = self.clock.now()
+        for word in [word for word, one in self._tickets.items() if one.until_at < now]:
+            del self._tickets[word]
+        if len(self._tickets) >= MOST_TICKETS:
+            raise Exhausted(f"{MOST_TICKETS} shells were asked for and not opened; try again in a moment.")
+        ticket = Ticket(
+            word=secrets.token_urlsafe(24),
+            place=place,
+            key=key,
+            command=tuple(command),
+            screen=screen,
+            origin=origin,
+            until_at=now + LIFE,
+        )
+        self._tickets[ticket.word] = ticket
+        return ticket
+
+    def redeem(self, word: str, place: Place, origin: str | None) -> Ticket:
+        """The ticket, which is good no more; Forbidden where it never was, for this place and page."""
+        ticket = self._tickets.pop(word, None)
+        if ticket is None:
+            raise Forbidden("This ticket for a shell is unknown or was used; ask for another.")
+        if ticket.until_at < self.clock.now():
+            raise Forbidden("This ticket for a shell is too old; ask for another.")
+        if ticket.place != place or ticket.origin != origin:
+            raise Forbidden("This ticket is for a shell elsewhere, or for another page; ask for another.")
+        return ticket
+
+    async def open(self, ticket: Ticket) -> Terminal:
+        if self.shells is None or await self._running(ticket.place) != ticket.key:
+            raise Conflict(f"{ticket.place.task} was started anew meanwhile; ask for another shell.")
+        if self._open >= MOST_OPEN:
+            raise Exhausted(f"{MOST_OPEN} shells are open on this server; close one first.")
+        self._open += 1
+        try:
+            return await self.shells.open_shell(ticket.key, ticket.command, ticket.screen)
+        except BaseException:
+            self._open -= 1
+            raise
+
+    async def close(self, terminal: Terminal) -> None:
+        """Hang up on a shell that was opened here; once for each."""
+        try:
+            await terminal.close()
+        finally:
+            self._open -= 1
+
+    async def _running(self, place: Place) -> RunKey:
+        job = await self.store.get(place.project, place.location, place.job)
+        replicas = {task_name(r.pool, r.index): r for r in job.status.replicas}
+        if job.is_final:
+            raise Conflict(
+                f"Job {job.name} is over ({job.status.state}): there is nothing to open a shell in."
+            )
+        replica = replicas.get(place.task)
+        if replica is None and replicas:
+            names = ", ".join(list(replicas)[:5]) + (" …" if len(replicas) > 5 else "")
+            raise NotFound(f"Job {job.name} has no replica '{place.task[:60]}'; it has {names}.")
+        if replica is None or replica.phase is not Phase.RUNNING:
+            raise Conflict(f"{place.task} of job {job.name} does not run: {_standing(job, replica)}.")
+        return job.key(replica)
+
+
+def _standing(job: Job, replica: Replica | None) -> str:
+    if replica is None:
+        return f"the job is {job.status.state}"
+    return f"it is {replica.phase}" if replica.exit is None else f"it {replica.exit}"

@@ -1,0 +1,99 @@
+"""The process backend keeps the promises of shells, with the compiled keeper and with the one in shell."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.backend_bench import Bench, World, benched, until
+from tests.contracts.shells import MARKED, STAYS, ShellsContract, all_of, sees
+from tests.contracts.test_process_backend import OWN_GROUP, ProcessWorld
+from trainshed.backends.process.net import label
+from trainshed.core.shell_port import Screen, Shells
+
+OPENER = """
+import asyncio, sys
+from pathlib import Path
+from trainshed.backends.process import ProcessBackend
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.shell_port import Screen
+
+async def main():
+    backend = ProcessBackend(Path(sys.argv[1]))
+    await backend.start()
+    script = "trap '' HUP; : shell-of-a-test; echo began; while :; do sleep 1; done"
+    key = RunKey(ReplicaName(sys.argv[2], 1, 0, 0), 0)
+    terminal = await backend.open_shell(key, ("sh", "-c", script), Screen())
+    while b"began" not in await terminal.read():
+        pass
+    print("began", flush=True)
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+class OnProcesses(ShellsContract):
+    keeper: str
+
+    @pytest.fixture
+    async def world(self, tmp_path: Path):
+        if self.keeper == "compiled" and shutil.which("cc") is None:
+            pytest.skip("needs a C compiler (cc)")
+        (tmp_path / "tools").mkdir()
+        yield ProcessWorld(tmp_path / "home", tmp_path / "tools", self.keeper)
+
+    @pytest.fixture
+    async def bench(self, world: World, tmp_path: Path):
+        async with benched(world, tmp_path) as bench:
+            yield bench
+
+
+class TestCompiledKeeper(OnProcesses):
+    keeper = "compiled"
+
+    async def test_a_shell_is_in_the_group_of_its_run_and_leaves_none_behind(self, opened, bench: Bench):  # pyright: ignore
+        if OWN_GROUP is None:
+            pytest.skip("needs a cgroup v2 in which groups may be made")
+        terminal = await opened(("sh", "-c", "cat /proc/self/cgroup; sleep 1000"))
+        assert str(bench.key()) in await sees(terminal, str(bench.key()))
+        await bench.backend.stop(bench.key(), force=True)
+        await bench.ended(bench.key())
+        await terminal.wait()
+        base = OWN_GROUP / label(Path(os.path.dirname(bench.folder)) / "home")
+        await until(lambda: not list(base.glob(f"{bench.job}*")))
+
+    async def test_a_shell_sees_the_mounts_of_its_run(self, bench: Bench, shells: Shells, tmp_path: Path):
+        if os.geteuid() != 0:
+            pytest.skip("needs root, to mount something in a namespace of its own")
+        script = (
+            f"mkdir -p {tmp_path}/over; mount -t tmpfs none {tmp_path}/over && touch {tmp_path}/over/seen"
+        )
+        stays = ("unshare", "--mount", "sh", "-c", f"{script}; echo ready; exec sleep 1000")
+        await bench.begin(stays)
+        terminal = await shells.open_shell(bench.key(), ("ls", f"{tmp_path}/over"), Screen())
+        assert await all_of(terminal) == "seen\n"
+        assert not (tmp_path / "over" / "seen").exists()
+        await terminal.close()
+
+    async def test_a_killed_server_takes_its_shells_along_and_leaves_the_run(self, bench: Bench):
+        await bench.begin(STAYS)
+        home = str(bench.world.home)  # pyright: ignore[reportAttributeAccessIssue]
+        server = subprocess.Popen([sys.executable, "-c", OPENER, home, bench.job], stdout=subprocess.PIPE)
+        assert server.stdout is not None
+        await asyncio.to_thread(server.stdout.readline)
+        server.send_signal(signal.SIGKILL)
+        await asyncio.to_thread(server.wait)
+        server.stdout.close()
+        await until(lambda: not [one for one in bench.world.leftovers(bench.job) if MARKED in one])
+        seen = await bench.see(bench.key())
+        assert seen is not None and seen.alive
+
+
+class TestShellKeeper(OnProcesses):
+    keeper = "shell"
