@@ -1,0 +1,1 @@
+"""The container backend: any image, on Docker or Podman."""

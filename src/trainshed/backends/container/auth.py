@@ -1,0 +1,152 @@
+"""Credentials for private registries, from the files in which Docker and Podman keep them.
+
+Read anew each time they are needed, so that a `podman login` holds at once. They leave this module only as
+the headers the engine takes them in: no error or representation shows them.
+"""
+
+import base64
+import binascii
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from trainshed.core.image import HUB, parse
+
+_HUB_KEYS = ("https://index.docker.io/v1/", "index.docker.io", "registry-1.docker.io")
+_HELPER_TIME = 20.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    user: str = field(repr=False, default="")
+    password: str = field(repr=False, default="")
+    token: str = field(repr=False, default="")  # an identity token, which stands for both
+
+    def as_engine_has_it(self, registry: str) -> dict[str, str]:
+        if self.token:
+            return {"identitytoken": self.token, "serveraddress": registry}
+        return {"username": self.user, "password": self.password, "serveraddress": registry}
+
+
+class RegistryAuth:
+    """The files, in the order in which they are asked: ours, Podman's, Docker's."""
+
+    def __init__(self, own: Path | None = None, environ: Mapping[str, str] | None = None) -> None:
+        self._own = own
+        self._environ = os.environ if environ is None else environ
+
+    def header(self, image: str) -> dict[str, str]:
+        """For a pull or push of that image. Blocks: reads files, and may run a helper."""
+        reference = parse(image)
+        for file in self._files():
+            if (found := _found(file, reference.domain, reference.name)) is not None:
+                return {"X-Registry-Auth": _packed(found.as_engine_has_it(reference.domain))}
+        return {}
+
+    def headers(self) -> dict[str, str]:
+        """For a build, which may pull from any of the registries."""
+        known: dict[str, dict[str, str]] = {}
+        for file in self._files():
+            for key in _registries(file):
+                found = _found(file, _domain(key), _domain(key)) if key not in known else None
+                if found is not None:
+                    known[key] = found.as_engine_has_it(key)
+        return {"X-Registry-Config": _packed(known)} if known else {}
+
+    def _files(self) -> Iterator[Mapping[str, Any]]:
+        for path in self._places():
+            try:
+                text = path.read_bytes()
+                told: object = json.loads(text)
+            except (OSError, ValueError):
+                continue
+            if isinstance(told, dict):
+                yield cast("Mapping[str, Any]", told)
+
+    def _places(self) -> Iterator[Path]:
+        env = self._environ
+        home = Path(env.get("HOME") or "/nonexistent")
+        if self._own is not None:
+            yield self._own
+        if env.get("REGISTRY_AUTH_FILE"):
+            yield Path(env["REGISTRY_AUTH_FILE"])
+        if env.get("XDG_RUNTIME_DIR"):
+            yield Path(env["XDG_RUNTIME_DIR"], "containers", "auth.json")
+        yield Path(f"/run/containers/{os.getuid()}/auth.json")
+        yield Path(env.get("XDG_CONFIG_HOME") or home / ".config", "containers", "auth.json")
+        yield Path(env.get("DOCKER_CONFIG") or home / ".docker", "config.json")
+
+
+def _found(file: Mapping[str, Any], domain: str, name: str) -> Credentials | None:
+    """The most exact entry: Podman has them for parts of a registry too."""
+    helper = _mapping(file.get("credHelpers")).get(domain) or file.get("credsStore")
+    if helper and (found := _helped(str(helper), domain)) is not None:
+        return found
+    auths = {_domain(key): _mapping(value) for key, value in _mapping(file.get("auths")).items()}
+    at = name
+    while at:
+        if (entry := auths.get(at)) is not None and (found := _entry(entry)) is not None:
+            return found
+        at = at.rpartition("/")[0]
+    return None
+
+
+def _entry(entry: Mapping[str, Any]) -> Credentials | None:
+    if entry.get("identitytoken"):
+        return Credentials(token=str(entry["identitytoken"]))
+    if entry.get("username"):
+        return Credentials(str(entry["username"]), str(entry.get("password", "")))
+    try:
+        text = base64.b64decode(str(entry.get("auth", ""))).decode()
+    except (binascii.Error, ValueError):
+        return None
+    user, colon, password = text.partition(":")
+    return Credentials(user, password.rstrip("\0")) if colon and user else None
+
+
+def _helped(helper: str, domain: str) -> Credentials | None:
+    """What docker-credential-HELPER says; nothing where it cannot, as for an image that is public."""
+    if not helper.replace("-", "").replace("_", "").isalnum():
+        return None
+    server = _HUB_KEYS[0] if domain == HUB else domain
+    try:
+        done = subprocess.run(
+            [f"docker-credential-{helper}", "get"],
+            input=server.encode(),
+            capture_output=True,
+            timeout=_HELPER_TIME,
+            check=True,
+        )
+        told = _mapping(json.loads(done.stdout))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    user, secret = str(told.get("Username", "")), str(told.get("Secret", ""))
+    if not secret:
+        return None
+    return Credentials(token=secret) if user == "<token>" else Credentials(user, secret)
+
+
+def _registries(file: Mapping[str, Any]) -> Iterator[str]:
+    for key in (*_mapping(file.get("auths")), *_mapping(file.get("credHelpers"))):
+        if "/" not in _domain(key):
+            yield key
+
+
+def _domain(key: str) -> str:
+    """An entry's key as a registry, or part of one: old files have whole addresses."""
+    if key in _HUB_KEYS:
+        return HUB
+    scheme, mark, rest = key.partition("://")
+    return rest.partition("/")[0] if mark and scheme in ("http", "https") else key.rstrip("/")
+
+
+def _packed(told: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,341 @@
+"""ContainerBackend: the promises of core.ports.Backend, kept with containers of an engine on this machine.
+
+What is known of each run is kept in memory and changed by three things only: a launch, the end of an init,
+the scan at start. So observing asks nobody. The truth is in the runs' folders and in the engine: a server
+killed at any line finds it there. It may assume that it alone works on its home, and that files here are
+the same files for the engine.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.bury import Undertaker
+from trainshed.backends.container.derive import Deriver, Means
+from trainshed.backends.container.disk import DiskWatch
+from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.furnisher import Furnisher
+from trainshed.backends.container.hatch import Hatch
+from trainshed.backends.container.init import make_init
+from trainshed.backends.container.network import Networks
+from trainshed.backends.container.render import Furnishing, container_name, render
+from trainshed.backends.container.run import Run, reload
+from trainshed.backends.container.shell import ContainerShells, ContainerTerminal
+from trainshed.backends.container.stacks import BoxStacks
+from trainshed.backends.container.start import Starter
+from trainshed.backends.container.stats import MEASURES, Gauge
+from trainshed.backends.container.tend import Tender
+from trainshed.backends.folders import find_runs, run_folder
+from trainshed.backends.process import node
+from trainshed.core.code_port import CodeStore
+from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
+from trainshed.core.fleet import Admission, Node
+from trainshed.core.image import ImageConfig
+from trainshed.core.image_port import Images
+from trainshed.core.job import JobSpec
+from trainshed.core.launch import Launch
+from trainshed.core.metrics import Usage
+from trainshed.core.names import ReplicaName, RunKey, task_name
+from trainshed.core.ports import Capabilities
+from trainshed.core.readiness import Readiness, together
+from trainshed.core.replica import Handle, Observation, Sight
+from trainshed.core.runtime import Need
+from trainshed.core.shell_port import Screen
+from trainshed.core.stacks import Dump
+
+_HOST = "127.0.0.1"
+_PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+class ContainerBackend:
+    def __init__(
+        self,
+        home: Path,
+        engine: Engine,
+        images: Images,
+        *,
+        size: tuple[float | None, int | None] = (None, None),  # CPUs and memory; what there is where none
+        code: CodeStore | None = None,
+        subnets: str = "10.210.0.0/16",
+        hatch: Hatch | None = None,
+    ) -> None:
+        home = home.absolute()
+        self.capabilities = Capabilities(
+            name="container",
+            survives_server=True,
+            kills_escapees=True,
+            measures=MEASURES,
+            stacks=True,
+            views=True,
+            private_network=True,
+            shells=True,
+            images=True,
+        )
+        self._gauge, self._stacks, self._shells = Gauge(), BoxStacks(), ContainerShells(engine)
+        self._engine, self.images = engine, images
+        self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
+        self._size, self._subnets = size, subnets
+        hatch = hatch or Hatch()
+        self._furnisher = Furnisher(self._jobs_folder, self._trash, code, hatch, self._hint_job)
+        self.derived = Deriver(home / "derived", images, hatch, self._hint_job)
+        self.views = self._furnisher.views
+        self._node: Node | None = None
+        self._id = self._init = ""
+        self._hints: list[Callable[[str], None]] = []
+        self._runs: dict[str, dict[RunKey, Run]] = {}
+        # One launch of a name at a time: the second finds the first.
+        self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
+        self._boxes: Boxes
+        self._disk: DiskWatch
+        self._tender: Tender
+        self._starter: Starter
+        self._undertaker: Undertaker
+
+    async def start(self) -> None:
+        """Unavailable, with the reason, where containers cannot be run here."""
+        told = await self._engine.ask("GET", "/version")
+        podman = "podman" in str(told.get("Components", "")).lower()
+        found = await asyncio.to_thread(self._open)
+        self._boxes = Boxes(self._engine, self._id)
+        self._tender = Tender(self._boxes, self._hint)
+        self._disk = DiskWatch(self._engine, self._tender.kill)
+        self._furnisher.use(self._engine, self._id)
+        networks = Networks(self._engine, self._id, self._subnets, podman=podman)
+        self._starter = Starter(
+            home=self._id,
+            init=self._init,
+            podman=podman,
+            boxes=self._boxes,
+            networks=networks,
+            images=self.images,
+            furnisher=self._furnisher,
+            derived=self.derived,
+        )
+        memory = (await self.nodes())[0].memory
+        self.derived.open(Means(self._engine, self._boxes, self._id, self._init, memory))
+        self._undertaker = Undertaker(self._boxes, networks, self._furnisher.volumes)
+        if found:
+            await networks.keep_apart()
+        for job, runs in found:
+            self._runs[job] = {run.key: run for run in runs}
+            self.views.open(job)
+            for run in runs:
+                self._tender.find_again(run)
+                self._disk.watch(run)
+        await self._shells.begin(self._id)
+        self._undertaker.begin(lambda: self._runs, self._containers)
+
+    async def close(self) -> None:
+        await self._shells.close()
+        await self._undertaker.close()
+        await self._furnisher.forget()
+        await self._disk.close()
+        await self._tender.close()
+        await self._gauge.close()
+        self._stacks.close()
+        await self.derived.close()
+        await self.images.close()
+        await self._engine.close()
+
+    async def nodes(self) -> tuple[Node, ...]:
+        if self._node is None:
+            cpus, memory = self._size
+            self._node = await asyncio.to_thread(node.survey, cpus=cpus, memory=memory, host=_HOST)
+        return (self._node,)
+
+    def refuse_image(self, image: str) -> str | None:
+        return self.images.refuse(image)
+
+    def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
+        pools = [pool for pool in spec.pools if not pool.is_empty]
+        needs = dict.fromkeys(Need(pool.image, spec.requirements, pool.packages) for pool in pools)
+        return together([self._ready(need, job) for need in needs])
+
+    def render(self, launch: Launch) -> Mapping[str, object]:
+        image = self.images.config(launch.image, launch.key.name.job) or ImageConfig(id=launch.image)
+        run = Run(launch.key, str(run_folder(self._jobs_folder, launch.key)), "")
+        return render(launch, image, self._starter.frame(run, launch, None), Furnishing())
+
+    async def launch(self, launch: Launch) -> Handle:
+        key = launch.key
+        job = key.name.job
+        if not _SAFE.fullmatch(job):
+            raise Invalid((Violation("job", f"'{job}' cannot be the name of a container."),))
+        await self._undertaker.wait(job)
+        async with self._lock(key.name):
+            known = self._runs.get(job, {}).get(key)
+            if known is not None and known.observation is not None:
+                return known.handle
+            run = known or Run(key, str(run_folder(self._jobs_folder, key)), container_name(self._id, key))
+            run.container = run.container or container_name(self._id, key)
+            self._runs.setdefault(job, {})[key] = run
+            try:
+                await self._clear_the_way(key)
+                with self._undertaker.giving_way():
+                    await self._starter.begin(run, launch, shared=self._shared(run))
+                self._tender.begun(run)
+                self._disk.watch(run)
+            except BaseException:
+                self._forget(run)
+                raise
+            return run.handle
+
+    async def observe(self, job: str) -> tuple[Observation, ...]:
+        runs = self._runs.get(job)
+        if not runs:
+            return ()
+        return tuple(run.observation for run in runs.values() if run.observation is not None)
+
+    async def sample(self) -> Mapping[RunKey, Usage]:
+        return await self._gauge.sample(run for runs in self._runs.values() for run in runs.values())
+
+    async def open_shell(
+        self, key: RunKey, command: Sequence[str], screen: Screen | None
+    ) -> ContainerTerminal:
+        return await self._shells.open(self._runs.get(key.name.job, {}).get(key), command, screen)
+
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]:
+        runs = [self._runs.get(key.name.job, {}).get(key) for key in keys]
+        return await self._stacks.dump(run for run in runs if run is not None)
+
+    async def stop(self, key: RunKey, *, force: bool) -> None:
+        run = self._runs.get(key.name.job, {}).get(key)
+        if run is None or run.gone.is_set():
+            return
+        try:
+            if force:
+                await self._tender.kill(run)
+            else:
+                await self._tender.ask(run)
+        except EngineFault as error:
+            raise Unavailable(f"{key} could not be stopped: {error.message}") from error
+
+    async def remove(self, job: str) -> None:
+        runs = list(self._runs.get(job, {}).values())
+        if job not in self._runs:
+            return
+        alive = [run for run in runs if not run.gone.is_set()]
+        await asyncio.gather(*(self.stop(run.key, force=True) for run in alive))
+        if left := [str(run.key) for run in runs if not run.gone.is_set()]:
+            raise Unavailable(f"Containers of {', '.join(left)} do not end although they were killed.")
+        await self._furnisher.forget(job)
+        try:
+            await asyncio.to_thread(self._put_away, job)
+        except OSError as error:
+            raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
+        del self._runs[job]
+        self._undertaker.bury(job, [run.container for run in runs if run.container])
+
+    async def jobs(self) -> frozenset[str]:
+        return frozenset(self._runs)
+
+    async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
+        places = tuple(
+            replace(place, host=task_name(place.pool, place.index), port=_PORT)
+            for place in admission.placements
+        )
+        return replace(admission, placements=places, master_port=_MASTER_PORT)
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        self._hints.append(hint)
+        self.images.on_change(hint)
+
+    # Starting
+
+    def _shared(self, run: Run) -> bool:
+        """Whether others of its attempt are alive."""
+        name = run.key.name
+        runs = self._runs.get(name.job, {}).values()
+        return any(one.sight is Sight.RUNNING and one.key.name.attempt == name.attempt for one in runs)
+
+    async def _clear_the_way(self, key: RunKey) -> None:
+        """Nothing of the same replica is left: neither alive nor, as it has its address, in the engine."""
+        name, runs = key.name, self._runs[key.name.job]
+        others = [run for run in runs.values() if run.key != key and _place(run.key) == _place(key)]
+        if any(run.key.name == name and run.key.run > key.run for run in others):
+            raise Conflict(f"A later run than {key} has been started.")
+        for run in others:
+            if not run.gone.is_set():
+                await self.stop(run.key, force=True)
+            if not run.gone.is_set():
+                raise Unavailable(f"Run {run.key} is still alive although it was killed: {key} has to wait.")
+            if run.container:
+                try:
+                    await self._boxes.remove(run.container)
+                except EngineFault as error:
+                    raise Unavailable(f"{run.container} cannot be removed: {error.message}") from error
+                run.container = ""
+
+    def _forget(self, run: Run) -> None:
+        """It was not started, and is not shown; its folder, where there is one, says what is left to do."""
+        runs = self._runs.get(run.key.name.job, {})
+        if run.observation is None and not Path(run.folder).exists():
+            runs.pop(run.key, None)
+            if not runs:
+                self._runs.pop(run.key.name.job, None)
+
+    def _ready(self, need: Need, job: str) -> Readiness:
+        """Of an image, then of what is on top of it."""
+        found = self.images.readiness(need.image, job)
+        if not found.is_ready or not (need.requirements or need.packages):
+            return found
+        return together((found, self.derived.readiness(need, job)))
+
+    def _containers(self) -> frozenset[str]:
+        ours = frozenset(run.container for runs in self._runs.values() for run in runs.values())
+        return ours | self.derived.containers
+
+    # Ending
+
+    def _put_away(self, job: str) -> None:
+        # Moved away first: at once and whole, so that a crash does not leave half a job.
+        grave = self._trash / f"{job}-{os.urandom(4).hex()}"
+        with contextlib.suppress(FileNotFoundError):
+            (self._jobs_folder / job).rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+
+    # Beginning
+
+    def _open(self) -> list[tuple[str, list[Run]]]:
+        for folder in (self._home, self._jobs_folder, self._trash):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._home.chmod(0o700)  # files of runs are open to anybody who gets there
+        shutil.rmtree(self._trash, ignore_errors=True)
+        self._trash.mkdir(mode=0o700, exist_ok=True)
+        self.views.unstored.open()
+        self._id = _identity(self._home / "id")
+        self._init = make_init(self._home / "bin")
+        return list(find_runs(self._jobs_folder, reload))
+
+    def _hint(self, run: Run) -> None:
+        self._hint_job(run.key.name.job)
+
+    def _hint_job(self, job: str) -> None:
+        for hint in self._hints:
+            hint(job)
+
+    def _lock(self, name: ReplicaName) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
+
+
+def _place(key: RunKey) -> tuple[int, int]:
+    return key.name.pool, key.name.index
+
+
+def _identity(path: Path) -> str:
+    """By which containers are known to be of this home: made once."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        draft = path.with_name(".id")
+        draft.write_text(os.urandom(4).hex())
+        draft.rename(path)
+        return path.read_text()

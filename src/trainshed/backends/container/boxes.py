@@ -1,0 +1,86 @@
+"""Containers by name, as the engine has them: made, started, signalled, looked at, removed.
+
+Every call bears being made twice, and what is not there is no error where that was the aim.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.render import LABEL
+from trainshed.backends.container.specgen import devices, spec
+
+_IS_GONE, _IS_THERE = 404, 409
+_TRIES, _PAUSE = 5, 0.1  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A container as the engine sees it."""
+
+    begun: bool  # it has been started, once
+    running: bool
+    out_of_memory: bool
+
+
+class Boxes:
+    def __init__(self, engine: Engine, home: str) -> None:
+        self._engine, self._home = engine, home
+
+    async def create(self, name: str, body: Mapping[str, object]) -> None:
+        try:
+            if devices(body):
+                await self._engine.ask("POST", "/libpod/containers/create", None, spec(name, body))
+            else:
+                await self._engine.ask("POST", "/containers/create", {"name": name}, body)
+        except EngineFault as error:
+            # Podman tells of a name that is given as of any fault.
+            if error.status != _IS_THERE and "already in use" not in error.message:
+                raise
+
+    async def start(self, name: str) -> None:
+        await self._engine.ask("POST", f"/containers/{name}/start")
+
+    async def signal(self, name: str, signal: str) -> None:
+        try:
+            await self._engine.ask("POST", f"/containers/{name}/kill", {"signal": signal})
+        except EngineFault as error:
+            # Podman tells of one that has ended as of any fault.
+            ended = "not running" in error.message or "state improper" in error.message
+            if error.status not in (_IS_GONE, _IS_THERE) and not ended:
+                raise
+
+    async def look(self, name: str) -> Box | None:
+        try:
+            told: dict[str, Any] = (await self._engine.ask("GET", f"/containers/{name}/json"))["State"]
+        except EngineFault as error:
+            if error.status == _IS_GONE:
+                return None
+            raise
+        return Box(
+            begun=told.get("Status") not in ("created", "configured"),
+            running=bool(told.get("Running")),
+            out_of_memory=bool(told.get("OOMKilled")),
+        )
+
+    async def remove(self, name: str) -> None:
+        for last in (False,) * _TRIES + (True,):
+            try:
+                await self._engine.ask("DELETE", f"/containers/{name}", {"force": True, "v": True})
+                return
+            except EngineFault as error:
+                if error.status == _IS_GONE:
+                    return
+                if last:
+                    raise
+            await asyncio.sleep(_PAUSE)  # it was just ending, or somebody else removes it too
+
+    async def names(self) -> tuple[str, ...]:
+        """All of this home."""
+        query: Mapping[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
+        told: list[dict[str, Any]] = await self._engine.ask(
+            "GET", "/containers/json", {"all": True, "filters": query}
+        )
+        return tuple(str(one["Names"][0]).lstrip("/") for one in told if one.get("Names"))

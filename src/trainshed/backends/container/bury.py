@@ -1,0 +1,114 @@
+"""Takes away what the engine still has of jobs that are over: nobody waits for it.
+
+It may be given up at any line: a later server finds by the labels what is left, and takes that away. An
+engine that is away, or busy with the very container, is asked again until it has done it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+from dataclasses import dataclass, field
+
+from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.network import Networks
+from trainshed.backends.container.volumes import Volumes
+from trainshed.core.errors import TrainshedError, Unavailable
+
+_log = logging.getLogger(__name__)
+_SOON, _SELDOM = 0.1, 30.0  # seconds between two tries
+_PATIENCE = 10.0  # seconds
+_REST, _LONGEST = 0.3, 20.0  # seconds a burial waits after a launch, and at most
+
+
+@dataclass(slots=True)
+class Undertaker:
+    boxes: Boxes
+    networks: Networks
+    volumes: Volumes
+    _burials: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
+    _sweeping: asyncio.Task[None] | None = None
+    _urgent: set[str] = field(default_factory=set[str])  # jobs somebody waits for after all
+    _launches: int = 0
+    _launched_at: float = 0.0
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def begin(self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]) -> None:
+        """Take away what no folder knows any more; what is known is asked again before each step."""
+        self._sweeping = asyncio.create_task(insist(lambda: self._sweep(jobs, containers), "earlier jobs"))
+
+    async def close(self) -> None:
+        tasks = [task for task in (self._sweeping, *self._burials.values()) if task is not None]
+        for task in tasks:  # the next server goes on
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def bury(self, job: str, containers: Sequence[str]) -> None:
+        burial = asyncio.create_task(insist(lambda: self._bury(job, containers), f"job {job}"))
+        self._burials[job] = burial
+        burial.add_done_callback(lambda _: self._buried(job))
+
+    def _buried(self, job: str) -> None:
+        self._burials.pop(job, None)
+        self._urgent.discard(job)
+
+    async def wait(self, job: str) -> None:
+        """Until nothing of the job is being taken away."""
+        if (burial := self._burials.get(job)) is not None:
+            self._urgent.add(job)
+            _, late = await asyncio.wait((burial,), timeout=_PATIENCE)
+            if late:
+                raise Unavailable(f"The container engine has not taken away yet what is left of job {job}.")
+
+    @contextlib.contextmanager
+    def giving_way(self) -> Generator[None]:
+        """While something is started: that waits for the engine, and a burial for nobody."""
+        self._launches += 1
+        try:
+            yield
+        finally:
+            self._launches -= 1
+            self._launched_at = time.monotonic()
+
+    async def _bury(self, job: str, containers: Sequence[str]) -> None:
+        for _ in range(int(_LONGEST / _SOON)):
+            if not self._is_busy() or job in self._urgent:
+                break
+            await asyncio.sleep(_SOON)
+        async with self._turn:
+            await self._take_away(job, containers)
+
+    def _is_busy(self) -> bool:
+        return self._launches > 0 or time.monotonic() < self._launched_at + _REST
+
+    async def _take_away(self, job: str, containers: Sequence[str]) -> None:
+        for container in containers:
+            await self.boxes.remove(container)
+        await self.networks.remove(job)
+        await self.volumes.remove(job)
+
+    async def _sweep(
+        self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]
+    ) -> None:
+        for name in await self.boxes.names():
+            if name not in containers():
+                await self.boxes.remove(name)
+        for job in await self.networks.jobs():
+            if job not in jobs():
+                await self.networks.remove(job)
+        await self.volumes.sweep(frozenset(jobs()))
+
+
+async def insist(work: Callable[[], Coroutine[None, None, None]], whose: str) -> None:
+    """Do it until it succeeds, less and less often; what is in the way is told once."""
+    pause, told = _SOON, False
+    while True:
+        try:
+            return await work()
+        except TrainshedError as error:
+            if pause > _PATIENCE and not told:
+                told = True
+                _log.warning("the container engine keeps what is left of %s: %s", whose, error.message)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _SELDOM)

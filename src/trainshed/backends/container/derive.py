@@ -1,0 +1,252 @@
+"""Derived images: a job's image with its packages and requirements on top, made once and kept by the engine.
+
+A container of the image installs them, with the image's own interpreter, and is committed; which there are is
+known by their names, from the engine. Jobs that ask while one is made join in. It may assume that all calls
+come from one event loop and that the job's own image is here. What a killed server left half made is no
+image: its container goes with all that no run knows, and it is made anew.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.derived import Derived
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.fitting import LENT, container_name, digest_of, image_name, title
+from trainshed.backends.container.hatch import Hatch
+from trainshed.backends.container.install import Broken, Installation
+from trainshed.backends.container.making import Making, failed, judged, to_be_made, unsupplied
+from trainshed.core.errors import NotYet, TrainshedError, Unavailable
+from trainshed.core.image import ImageConfig
+from trainshed.core.image_port import Images
+from trainshed.core.layer_port import Supplies, Unfit
+from trainshed.core.package import Package
+from trainshed.core.readiness import READY, Readiness
+from trainshed.core.runtime import Need
+from trainshed.core.verdict import Verdict
+
+log = logging.getLogger(__name__)
+
+PACE = 1.0  # seconds between two words on how far it is
+MOST_KNOWN = 10_000
+_SMALL = 4  # with fewer cores one at a time is enough to keep them busy
+
+_Key = tuple[Need, str]  # and the job
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What images are made with."""
+
+    engine: Engine
+    boxes: Boxes
+    home: str  # its id
+    init: str
+    memory: int  # bytes an installation may take
+
+
+class Deriver:
+    def __init__(
+        self,
+        folder: Path,
+        images: Images,
+        hatch: Hatch,
+        hint: Callable[[str], None],
+    ) -> None:
+        self._folder, self._images = folder, images
+        self._hatch, self._hint = hatch, hint
+        self._supplies: Supplies | None = None
+        self._fits: dict[_Key, Readiness] = {}  # what came of it for each job
+        self._looking: dict[_Key, Making | None] = {}  # None: it is not known yet what is to be made
+        self._makings: dict[str, Making] = {}  # by digest
+        self._slots = asyncio.Semaphore(1 if (os.cpu_count() or 1) < _SMALL else 2)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._means: Means
+        self._there: Derived
+
+    def take_from(self, supplies: Supplies) -> None:
+        self._supplies = supplies
+
+    def open(self, means: Means) -> None:
+        self._means, self._there = means, Derived(means.engine, means.home)
+        self._clear()
+
+    async def close(self) -> None:
+        """What is being made is given up."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    @property
+    def containers(self) -> frozenset[str]:
+        """Those in which something is made now."""
+        return frozenset(container_name(self._means.home, digest) for digest in self._makings)
+
+    def readiness(self, need: Need, job: str = "") -> Readiness:
+        """Of what is on top of an image that is here."""
+        if not need.requirements and not need.packages:
+            return READY
+        if (found := self._fits.get((need, job))) is not None:
+            return found
+        if self._supplies is None:
+            return unsupplied(need)
+        if need.packages and self._supplies.of(need.packages, job) is None:
+            return self._supplies.readiness(need.packages, job)
+        if job and (need, job) not in self._looking:
+            self._looking[need, job] = None
+            self._later(self._come_by(need, job, self._supplies))
+        making = self._looking.get((need, job))
+        if making is not None:
+            return making.readiness()
+        return READY if not job and self._is_here(need) else to_be_made(need)
+
+    def _is_here(self, need: Need) -> bool:
+        """For nobody in particular: by what is known without asking anybody."""
+        base = None if need.packages else self._images.config(need.image)
+        return base is not None and self._there.find(digest_of(base.id, (), need.requirements)) is not None
+
+    async def resolve(self, need: Need, base: ImageConfig, job: str) -> ImageConfig:
+        """The image with what is on top, to be run as the one below is. NotYet where it is not there."""
+        if not need.requirements and not need.packages:
+            return base
+        packages = self._supplies.of(need.packages, job) if self._supplies is not None else None
+        digest = digest_of(base.id, packages or (), need.requirements)
+        found = self._there.find(digest) if packages is not None else None
+        if found is None:
+            self.forget(need, job)
+            raise NotYet(f"It is made first: {title(need)}.")
+        self._images.made(found, image_name(self._means.home, digest))
+        return replace(base, id=found)
+
+    def forget(self, need: Need, job: str) -> None:
+        """The engine no longer has it, whatever was known: look again when next asked."""
+        if self._fits.pop((need, job), None) is not None:
+            self._there.doubt()
+
+    # How it is done
+
+    async def _come_by(self, need: Need, job: str, supplies: Supplies) -> None:
+        """See what is to be made for the job, and have it made where it is not there."""
+        try:
+            base = await self._images.resolve(need.image, job)
+            packages = supplies.of(need.packages, job) or ()
+            digest = digest_of(base.id, packages, need.requirements)
+            await self._there.be_sure()
+            if self._there.find(digest) is not None:
+                self._keep(need, job, Readiness(installed=_told(packages)))
+                return
+            making = self._makings.get(digest)
+            if making is None:
+                made = Making(
+                    need=need, base=base, packages=packages, digest=digest, hearing=supplies.listen()
+                )
+                making = self._makings[digest] = made
+                making.task = self._later(self._made(making, supplies))
+            making.jobs.add(job)
+            self._looking[need, job] = making
+            assert making.task is not None
+            await asyncio.wait((making.task,))
+        except TrainshedError as error:  # the engine is away: the next look begins anew
+            log.debug("%s: %s", title(need), error.message)
+            await asyncio.sleep(PACE)
+        finally:
+            self._looking.pop((need, job), None)
+            self._hint(job)
+
+    async def _made(self, making: Making, supplies: Supplies) -> None:
+        pace = asyncio.create_task(self._tell(making))
+        try:
+            if self._slots.locked():
+                making.sentence = "it waits for another one to be made"
+            async with self._slots:
+                making.begun = time.monotonic()
+                image = await self._install(making, supplies)
+            took = time.monotonic() - making.begun
+            outcome = f"Made {title(making.need)} ({image[:19]}) in {took:.1f} s."
+            for job in making.jobs:
+                self._keep(making.need, job, Readiness(installed=(*_told(making.packages), outcome)))
+        except Unfit as unfit:
+            self._fail(making, unfit.verdict)
+        except Broken as broken:
+            self._fail(making, judged(making.need, broken, making.hearing, supplies))
+        except Unavailable as error:  # the engine is away, or its image: the next look begins anew
+            log.debug("%s: %s", title(making.need), error.message)
+            for job in making.jobs:
+                self._images.forget(making.need.image, job)
+            await asyncio.sleep(PACE)
+        except (OSError, TrainshedError) as error:
+            said = Broken(1, error.message if isinstance(error, TrainshedError) else str(error))
+            self._fail(making, judged(making.need, said, making.hearing, supplies))
+        finally:
+            pace.cancel()
+            del self._makings[making.digest]
+
+    async def _install(self, making: Making, supplies: Supplies) -> str:
+        making.sentence = "looking into its packages" if making.packages else "it begins"
+        means, folder = self._means, self._folder / making.digest
+        installation = Installation(
+            engine=means.engine,
+            boxes=means.boxes,
+            base=making.base,
+            name=container_name(means.home, making.digest),
+            folder=folder,
+            init=means.init,
+            home=means.home,
+            hatch=self._hatch,
+            hearing=making.hearing,
+            memory=means.memory,
+        )
+        try:
+            kit = await supplies.lay_out(making.packages, making.need.requirements, making.jobs, LENT)
+            await installation.run(kit, making.move)
+            making.sentence = "keeping it"
+            name = image_name(means.home, making.digest)
+            image = await installation.commit(name, making.digest)
+            self._there.add(making.digest, image)
+            self._images.made(image, name)
+            return image
+        finally:
+            with contextlib.suppress(TrainshedError):
+                await asyncio.shield(means.boxes.remove(installation.name))
+            await asyncio.to_thread(shutil.rmtree, folder, True)
+
+    def _fail(self, making: Making, verdict: Verdict) -> None:
+        log.warning("%s could not be made: %s", title(making.need), verdict.summary)
+        for job in making.jobs:
+            self._keep(making.need, job, failed(making.need, verdict))
+
+    def _keep(self, need: Need, job: str, found: Readiness) -> None:
+        self._fits[need, job] = found
+        while len(self._fits) > MOST_KNOWN:
+            del self._fits[next(iter(self._fits))]
+
+    async def _tell(self, making: Making) -> None:
+        """A hint to one of those who wait, upon which the cycle looks at them all."""
+        while True:
+            await asyncio.sleep(PACE)
+            for job in list(making.jobs)[:1]:
+                self._hint(job)
+
+    def _clear(self) -> None:
+        """What was being made when a server was killed goes."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _later(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _told(packages: tuple[Package, ...]) -> tuple[str, ...]:
+    return tuple(one.sentence for one in packages)

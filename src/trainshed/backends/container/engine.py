@@ -1,0 +1,297 @@
+"""The engine's HTTP, as Docker and Podman both speak it, over the unix socket where it listens.
+
+It may assume that the engine is on this machine: what is mounted into containers are files of ours. A call
+that finds a kept connection closed is made once more, so every call must bear being made twice, as those by
+name do. It knows nothing of jobs and decides nothing; faults of the engine are told as EngineFault, one that
+does not answer as Unavailable.
+"""
+
+import asyncio
+import contextlib
+import json
+from codecs import getincrementaldecoder
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+from urllib.parse import quote, urlencode
+
+import h11
+
+from trainshed.core.errors import TrainshedError, Unavailable
+
+VERSION = "1.41"  # of the API: what it is asked in, unless it says that this is too old
+LIBPOD = "v4.0.0"  # of what only Podman has, below /libpod
+_PIECE = 256 * 1024
+_MOST_IDLE = 8
+_MOST_HEAD = 64 * 1024
+_LONGEST_LINE = 1 << 20  # of a stream of JSON lines
+
+Body: TypeAlias = Mapping[str, object] | bytes | AsyncIterator[bytes] | None
+Query: TypeAlias = Mapping[str, str | int | bool | Mapping[str, object] | tuple[str, ...]]  # a tuple: several
+
+
+class EngineFault(TrainshedError):
+    """The engine refused."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+@dataclass(slots=True)
+class Link:
+    """One connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    talk: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT))
+    used: bool = False
+
+    async def event(self) -> Any:
+        while True:
+            event = self.talk.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            self.talk.receive_data(await self.reader.read(_PIECE))
+
+    async def say(self, event: Any) -> None:
+        data = cast(bytes | None, self.talk.send(event))
+        if data:
+            self.writer.write(data)
+            await self.writer.drain()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether another call can be made on it."""
+        return self.talk.our_state is h11.DONE and self.talk.their_state is h11.DONE
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+@dataclass(slots=True)
+class Answer:
+    """The head of an answer, with its body still to come."""
+
+    status: int
+    headers: Mapping[str, str]
+    _link: Link
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while isinstance(event := await _told(self._link), h11.Data):
+            yield bytes(event.data)
+
+    async def objects(self) -> AsyncIterator[dict[str, Any]]:
+        """The JSON objects of a body that is one after the other, as progress and events are told."""
+        rest, decoder, letters = "", json.JSONDecoder(), getincrementaldecoder("utf-8")(errors="replace")
+        async for piece in self.pieces():
+            rest += letters.decode(piece)
+            while text := rest.lstrip():
+                try:
+                    found, end = decoder.raw_decode(text)
+                except json.JSONDecodeError:
+                    if len(text) > _LONGEST_LINE:
+                        raise Unavailable("The container engine tells what cannot be read.") from None
+                    break
+                rest = text[end:]
+                if isinstance(found, dict):
+                    yield found
+
+    async def whole(self) -> bytes:
+        return b"".join([piece async for piece in self.pieces()])
+
+
+class Hijacked:
+    """A connection that has become a terminal's: bytes both ways."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def read(self) -> bytes:
+        """What comes next; nothing at its end."""
+        try:
+            return await self._reader.read(_PIECE)
+        except OSError:
+            return b""
+
+    async def write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._writer.write(data)
+            await self._writer.drain()
+
+    def finish(self) -> None:
+        """Nothing more is written."""
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class Engine:
+    def __init__(self, socket: str, version: str = VERSION) -> None:
+        self.socket, self._version = socket, f"v{version}"
+        self._idle: list[Link] = []
+
+    def _of(self, path: str) -> str:
+        return LIBPOD if path.startswith("/libpod/") else self._version
+
+    async def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    async def ask(self, verb: str, path: str, query: Query | None = None, body: Body = None) -> Any:
+        """The answer's JSON; None where it says nothing."""
+        async with self.open(verb, path, query, body) as answer:
+            text = await answer.whole()
+        try:
+            return json.loads(text) if text.strip() else None
+        except ValueError as error:
+            raise Unavailable(f"The container engine answers {path} with what is no JSON.") from error
+
+    @contextlib.asynccontextmanager
+    async def open(
+        self,
+        verb: str,
+        path: str,
+        query: Query | None = None,
+        body: Body = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[Answer]:
+        """An answer that may be long, either way. Its connection is closed unless it was read whole."""
+        head, data = _request(verb, f"/{self._of(path)}{path}", query, body, headers or {})
+        link: Link | None = None
+        try:
+            link, answer = await self._reach(head, data)
+            if answer.status >= 400:
+                raise EngineFault(answer.status, _message(answer.status, await answer.whole()))
+            yield answer
+        except OSError as error:
+            raise self._silent(error) from error
+        except h11.ProtocolError as error:
+            raise Unavailable(f"The container engine does not keep to HTTP: {error}.") from error
+        finally:
+            if link is not None:
+                self._keep(link)
+
+    async def hijack(self, path: str, body: Mapping[str, object]) -> Hijacked:
+        """The raw connection behind a POST that the engine turns into one."""
+        text = json.dumps(body).encode()
+        head = (
+            f"POST /{self._version}{path} HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+        )
+        try:
+            reader, writer = await asyncio.open_unix_connection(self.socket, limit=_MOST_HEAD)
+        except OSError as error:
+            raise self._silent(error) from error
+        try:
+            writer.write(head.encode() + text)
+            await writer.drain()
+            status = int((await reader.readline()).split()[1])
+            while (await reader.readline()).strip():
+                pass
+            if status >= 300:
+                raise EngineFault(status, _message(status, await reader.read(_MOST_HEAD)))
+        except (OSError, ValueError, IndexError) as error:
+            writer.close()
+            raise Unavailable(f"The container engine does not open {path}: {error}.") from error
+        except BaseException:
+            writer.close()
+            raise
+        return Hijacked(reader, writer)
+
+    async def _reach(self, head: h11.Request, data: bytes | AsyncIterator[bytes]) -> tuple[Link, Answer]:
+        while True:
+            link = await self._link()
+            try:
+                await link.say(head)
+                if isinstance(data, bytes):
+                    await link.say(h11.Data(data=data))
+                else:
+                    async for piece in data:
+                        await link.say(h11.Data(data=piece))
+                await link.say(h11.EndOfMessage())
+                while isinstance(event := await link.event(), h11.InformationalResponse):
+                    pass
+            except (OSError, h11.RemoteProtocolError):
+                link.close()
+                if not link.used or not isinstance(data, bytes):
+                    raise
+                continue  # it was kept, and closed meanwhile
+            except BaseException:
+                link.close()
+                raise
+            if not isinstance(event, h11.Response):
+                link.close()
+                if link.used and isinstance(data, bytes):
+                    continue
+                raise Unavailable("The container engine hung up.")
+            headers = {name.decode().lower(): value.decode(errors="replace") for name, value in event.headers}
+            return link, Answer(event.status_code, headers, link)
+
+    async def _link(self) -> Link:
+        while self._idle:
+            link = self._idle.pop()
+            if not link.reader.at_eof():
+                return link
+            link.close()
+        return Link(*await asyncio.open_unix_connection(self.socket))
+
+    def _keep(self, link: Link) -> None:
+        if link.is_fresh and len(self._idle) < _MOST_IDLE:
+            link.talk.start_next_cycle()
+            link.used = True
+            self._idle.append(link)
+        else:
+            link.close()
+
+    def _silent(self, error: OSError) -> Unavailable:
+        why = error.strerror or error
+        return Unavailable(f"The container engine at {self.socket} does not answer: {why}.")
+
+
+async def _told(link: Link) -> Any:
+    event = await link.event()
+    if isinstance(event, h11.ConnectionClosed):
+        raise Unavailable("The container engine hung up in the middle of an answer.")
+    return event
+
+
+def _request(
+    verb: str, path: str, query: Query | None, body: Body, more: Mapping[str, str]
+) -> tuple[h11.Request, bytes | AsyncIterator[bytes]]:
+    headers = {"Host": "engine", **more}
+    data: bytes | AsyncIterator[bytes]
+    if isinstance(body, Mapping):
+        data = json.dumps(body).encode()
+        headers["Content-Type"] = "application/json"
+    else:
+        data = body if body is not None else b""
+    if isinstance(data, bytes):
+        headers["Content-Length"] = str(len(data))
+    else:
+        headers["Transfer-Encoding"] = "chunked"
+        headers.setdefault("Content-Type", "application/x-tar")
+    target = quote(path, safe="/:@")
+    if query:
+        target += "?" + urlencode({name: _words(value) for name, value in query.items()}, doseq=True)
+    return h11.Request(method=verb, target=target, headers=list(headers.items())), data
+
+
+def _words(value: str | int | bool | Mapping[str, object] | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
+
+
+def _message(status: int, text: bytes) -> str:
+    """What the engine says is wrong, as a sentence."""
+    try:
+        told: Any = json.loads(text)
+        said = str(told["message"] or told.get("cause") or "")
+    except (ValueError, LookupError, TypeError):
+        said = text.decode(errors="replace").strip()[:500]
+    return said or f"The container engine answers {status}."

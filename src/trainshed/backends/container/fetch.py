@@ -1,0 +1,94 @@
+"""An image on its way: who waits for it, and what is said to them meanwhile, or when it cannot be had."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from trainshed.backends.container.layers import Layers
+from trainshed.backends.container.unpulled import error_of
+from trainshed.core.image import ImageConfig, Reference, Step
+from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.verdict import Verdict
+
+QUARTER = 25  # percent: each is a line in the history of those who wait
+_ONCE = "It is pulled once and kept; the job starts by itself then."
+
+
+@dataclass(slots=True)
+class Fetch:
+    reference: Reference
+    layers: Layers
+    fresh: bool = False  # its registry is asked also where it is here
+    jobs: set[str] = field(default_factory=set[str])
+    sentence: str = ""  # instead of what the layers tell
+    begun: float = field(default_factory=time.monotonic)
+    pulled: bool = False
+    task: "asyncio.Task[None] | None" = None
+    config: ImageConfig | None = None  # once it is here
+    verdict: Verdict | None = None  # once it is known that it cannot be
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def move(self) -> None:
+        """Something new can be said."""
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    @property
+    def is_over(self) -> bool:
+        return self.config is not None or self.verdict is not None
+
+    @property
+    def step(self) -> Step:
+        if self.sentence:
+            return Step(text=f"{self.layers.doing}: {self.sentence}", percent=self.layers.percent)
+        return self.layers.step
+
+    def readiness(self) -> Readiness:
+        return Readiness(
+            standing=Standing.PREPARING,
+            message=f"{self.step.text}.",
+            remedy=_ONCE,
+            mark=(self.step.percent or 0) // QUARTER,
+        )
+
+    async def follow(self) -> AsyncIterator[Step]:
+        """Every new word, and the last; raises what went wrong."""
+        said: Step | None = None
+        while not self.is_over:
+            moved = self._moved
+            if self.step != said:
+                said = self.step
+                yield said
+            await moved.wait()
+        if self.verdict is not None:
+            raise error_of(self.verdict)
+        assert self.config is not None
+        yield Step(text=self.outcome, percent=100, image=self.config.id)
+
+    @property
+    def outcome(self) -> str:
+        assert self.config is not None
+        size, name = self.config.size / 1e6, self.reference.familiar
+        if not self.pulled:
+            return f"Image {name} is here ({self.config.id[:19]})"
+        took = time.monotonic() - self.begun
+        return f"Pulled image {name} ({self.config.id[:19]}, {size:.0f} MB) in {took:.1f} s"
+
+
+def absent(reference: Reference) -> Readiness:
+    """Nobody has asked for it yet, and this is no asking."""
+    return Readiness(
+        standing=Standing.PREPARING,
+        message=f"Image {reference.familiar} is not here: it is pulled from {reference.domain} first.",
+        remedy=_ONCE,
+    )
+
+
+def failed(reference: Reference, verdict: Verdict) -> Readiness:
+    return Readiness(
+        standing=Standing.FAILED,
+        message=f"Image {reference.familiar} could not be pulled.",
+        remedy=verdict.advice,
+        verdict=verdict,
+    )

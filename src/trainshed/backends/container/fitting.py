@@ -1,0 +1,112 @@
+"""What a derived image is called, and the container in which one is made. Pure.
+
+    FROM the job's image, by its id
+    + its packages and requirements, installed by the image's own interpreter
+
+The digest says both: the same on the same image is made once, whichever jobs ask. What the installation is
+told of indexes is in a file that is shown to it, and so in no layer, name, label or variable.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from trainshed.backends.container.render import INSIDE, LABEL, PIDS, PYTHON, Mount, mounted, walls
+from trainshed.core.image import ImageConfig
+from trainshed.core.package import Package
+from trainshed.core.requirements import normal
+from trainshed.core.runtime import Need
+
+LENT = f"{INSIDE}/lent"
+NOT_FOUND = 127
+_FORM = "1"  # another one, and everything is made anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What one installation has on this machine."""
+
+    init: str
+    fit: str
+    plan: str
+    record: str
+    log: str
+    tmp: str
+    hatch: str = ""  # the folder in which the server waits for sockets
+
+
+def digest_of(base: str, packages: Sequence[Package], requirements: Sequence[str]) -> str:
+    """Packages in their order, as the later may replace what the earlier brought; requirements in none."""
+    made_of = [_FORM, base, [(one.sha256, one.name) for one in packages], normal(requirements)]
+    return sha256(json.dumps(made_of).encode()).hexdigest()[:32]
+
+
+def repository(home: str) -> str:
+    return f"localhost/{LABEL}-derived-{home}"
+
+
+def image_name(home: str, digest: str) -> str:
+    return f"{repository(home)}:{digest}"
+
+
+def container_name(home: str, digest: str) -> str:
+    return f"{LABEL}-{home}-derive-{digest}"
+
+
+def title(need: Need) -> str:
+    counts = ((len(need.packages), "package"), (len(need.requirements), "requirement"))
+    more = " and ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts if count)
+    return f"image {need.image} with {more} on top"
+
+
+def body(
+    image: ImageConfig,
+    files: Files,
+    shown: Sequence[tuple[str, str]],
+    *,
+    ports: Sequence[int] = (),
+    labels: dict[str, str],
+    memory: int = 0,
+) -> dict[str, object]:
+    """The container that installs: as bounded as any, root in it because an image's packages are root's."""
+    own = (
+        Mount(source=files.init, target=f"{INSIDE}/init", read_only=True),
+        Mount(source=files.record, target=f"{INSIDE}/record"),
+        Mount(source=files.log, target=f"{INSIDE}/out"),
+        Mount(source=files.log, target=f"{INSIDE}/err"),
+        Mount(source=files.fit, target=f"{INSIDE}/fit.py", read_only=True),
+        Mount(source=files.plan, target=f"{INSIDE}/plan.json", read_only=True),
+        Mount(source=files.tmp, target=f"{INSIDE}/tmp"),
+        *(Mount(source=here, target=inside, read_only=True) for here, inside in shown),
+        *((Mount(source=files.hatch, target=f"{INSIDE}/hatch", read_only=True),) if ports else ()),
+    )
+    hatches = [word for port in ports for word in ("--hatch", str(port))]
+    return {
+        "Image": image.id,
+        "Entrypoint": [f"{INSIDE}/init", *hatches],
+        "Cmd": [PYTHON, f"{INSIDE}/fit.py"],
+        "User": "0",
+        "WorkingDir": "/",
+        "Labels": labels,
+        "Tty": False,
+        "OpenStdin": False,
+        "HostConfig": {
+            "Mounts": [mounted(mount) for mount in own],
+            "PidsLimit": PIDS,
+            **({"Memory": memory, "MemorySwap": memory} if memory else {}),
+            **walls(),
+        },
+    }
+
+
+def changes(image: ImageConfig, digest: str) -> tuple[str, ...]:
+    """By which what comes out is run as the image it was made of is."""
+    return (
+        f"ENTRYPOINT {json.dumps(list(image.entrypoint))}",
+        f"CMD {json.dumps(list(image.command))}",
+        f"USER {image.user or '0'}",
+        f"WORKDIR {image.workdir or '/'}",
+        f"LABEL {LABEL}.derived={digest}",
+        f"LABEL {LABEL}.base={image.id}",
+    )

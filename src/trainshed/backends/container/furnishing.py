@@ -1,0 +1,107 @@
+"""What a container is given beside its image, as mounts, variables and a place to start. Pure.
+
+    /trainshed/code          the job's folder, where it has one; where its program starts then
+    /.trainshed/tmp          scratch on the disk, its run's own
+    /.trainshed/report       where it may report its progress
+    /.trainshed/hatch        the way to the server (hatch.py)
+    /gcs, /s3                buckets
+    /mnt/nfs/NAME            folders of NFS servers
+
+Paths and addresses a job is told are those inside. The image's own TMPDIR is left alone, the job's own
+variables too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from trainshed.backends.container.hatch import Hatch, led
+from trainshed.backends.container.render import INSIDE, Furnishing, Mount
+from trainshed.core.image import ImageConfig
+from trainshed.core.launch import Launch
+from trainshed.core.metrics import REPORT
+from trainshed.core.nfs import NfsMount
+
+CODE = "/trainshed/code"
+TMP = f"{INSIDE}/tmp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """What was made ready for one run, on this machine."""
+
+    tmp: str
+    code: str = ""  # the folder; none where empty
+    report: str = ""  # the file
+    buckets: tuple[Mount, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])  # what is told of the buckets
+    nfs: tuple[tuple[str, NfsMount], ...] = ()  # with the volumes they are
+    quota: int = 0  # bytes: the engine itself holds the run to them
+    notes: tuple[str, ...] = ()
+
+
+def furnish(launch: Launch, image: ImageConfig, places: Places, hatch: Hatch) -> tuple[Launch, Furnishing]:
+    """The launch with its variables as they are to be inside, and all the rest."""
+    mounts = [Mount(source=places.tmp, target=TMP), *places.buckets]
+    env = led({**launch.env, **places.env}, hatch)
+    if places.code:
+        mounts.append(Mount(source=places.code, target=CODE))
+    if places.report:
+        mounts.append(Mount(source=places.report, target=f"{INSIDE}/report"))
+        env[REPORT] = f"{INSIDE}/report"
+    if hatch.ports:
+        mounts.append(Mount(source=str(hatch.folder), target=f"{INSIDE}/hatch", read_only=True))
+    mounts += [volume(name, mount.target) for name, mount in places.nfs]
+    mounts += [Mount(source=scratch(places.tmp, n), target=path) for n, path in enumerate(launch.scratch)]
+    start = f"{CODE}/{launch.working_directory}".rstrip("/") if places.code else ""
+    furnishing = Furnishing(
+        mounts=tuple(mounts),
+        env={} if "TMPDIR" in image.env else {"TMPDIR": TMP},
+        workdir=start,
+        hatches=hatch.ports,
+        quota=places.quota,
+        note=" ".join(places.notes),
+    )
+    return replace(launch, env=env), furnishing
+
+
+def scratch(tmp: str, number: int) -> str:
+    """The folder that is a run's own at one of the paths its job names."""
+    return f"{tmp}/.scratch-{number}"
+
+
+def volume(name: str, target: str) -> Mount:
+    """One that the engine keeps. Nothing of the image is copied into it."""
+    return Mount(source=name, target=target, options={"Type": "volume", "VolumeOptions": {"NoCopy": True}})
+
+
+def overlay_volume(name: str, folder: str, labels: Mapping[str, str]) -> dict[str, object]:
+    """The body of a volume that shows `lower` with what is written in `upper`, to all who have it at once."""
+    layers = {"lowerdir": "lower", "upperdir": "upper", "workdir": "work"}
+    options = ",".join(f"{word}={folder}/{layer}" for word, layer in layers.items())
+    # As the keeper mounts it: what was written is in `upper` as a whole, under its own name.
+    options += ",index=off,metacopy=off,redirect_dir=off,nodev,nosuid"
+    return _local(name, {"type": "overlay", "device": "overlay", "o": options}, labels)
+
+
+def nfs_volume(name: str, mount: NfsMount, labels: Mapping[str, str]) -> dict[str, object]:
+    """The body of a volume that is a folder of an NFS server."""
+    options = {
+        "type": "nfs",
+        "device": f":{mount.path}",
+        "o": f"addr={mount.server},{'ro' if mount.read_only else 'rw'}",
+    }
+    return _local(name, options, labels)
+
+
+def _local(name: str, options: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, object]:
+    return {"Name": name, "Driver": "local", "DriverOpts": dict(options), "Labels": dict(labels)}
+
+
+def can_overlay(folder: str) -> bool:
+    """Whether a mount's options can name the folder."""
+    return not any(letter in folder for letter in ",:\\")
+
+
+def is_root(user: str) -> bool:
+    """Whether an image's user may change any file it is given."""
+    return user.partition(":")[0] in ("", "0", "root")

@@ -1,0 +1,243 @@
+/* The init of every container: PID 1, which holds the program's exit status while no server runs.
+ *
+ *     /.trainshed/init [--hatch PORT]... PROGRAM [ARG...]
+ *
+ * A hatch is a port on the container's own loopback behind which programs find one of the machine's: the server
+ * they were told of. The init listens there and never answers: it hands the socket to whoever listens at
+ * /.trainshed/hatch/socket (hatches.py), again after every restart of the server. Meanwhile connections wait.
+ *
+ * It may assume three files, mounted one by one so that nothing inside can put others in their place:
+ *
+ *     /.trainshed/record    spaces, which it overwrites in place, a line each (that works on a full disk):
+ *
+ *         init BOOT NANOSECONDS              it has begun; a record with this line is never begun again
+ *         oom COUNT                          processes the kernel killed here for want of memory
+ *         exit CODE NANOSECONDS              or: signal NUMBER NANOSECONDS
+ *
+ *     /.trainshed/out, /.trainshed/err       the program's output, opened for appending
+ *
+ * It holds a lock on the record as long as it lives: by that the server finds its pid and knows that it is
+ * there, without asking the engine. The first SIGTERM it gets goes to all others in the container, further
+ * ones to nobody. It never writes the last line before all that the program left is gone, and never reads or
+ * writes the program's output but to say why there is none.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOME "/.trainshed/"
+#define PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define SPENT 125 /* it was begun before, or cannot begin */
+
+#define HATCHES 8
+#define KNOCK 200 /* milliseconds between two looks for a server, while there is none */
+
+static int record = -1;
+static int hatches[HATCHES], opened, talk = -1;
+
+static long long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static ssize_t slurp(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t got = read(fd, text, size - 1);
+    close(fd);
+    text[got < 0 ? 0 : got] = 0;
+    return got;
+}
+
+static void note(const char *line) {
+    struct timespec pause = {0, 100000000L};
+    size_t length = strlen(line);
+    while (write(record, line, length) < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EINTR))
+        nanosleep(&pause, NULL);
+}
+
+/* Whether this is the first time. The lock comes first: who sees the line sees who wrote it. */
+static int claim(void) {
+    char first = 0, boot[64] = "-", line[128];
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    record = open(HOME "record", O_RDWR | O_CLOEXEC);
+    if (record < 0 || fcntl(record, F_SETLK, &whole) < 0) return 0;
+    if (pread(record, &first, 1, 0) != 1 || first != ' ') return 0;
+    if (slurp("/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
+    snprintf(line, sizeof line, "init %s %lld\n", boot, now());
+    note(line);
+    return 1;
+}
+
+static int put(const char *path, int how, int as) {
+    int fd = open(path, how | O_NOCTTY);
+    if (fd < 0) return -1;
+    if (fd != as && (dup2(fd, as) < 0 || close(fd) < 0)) return -1;
+    return 0;
+}
+
+static void become(char **words) {
+    sigset_t none;
+    int code;
+    setsid();
+    prctl(PR_SET_DUMPABLE, 1);
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (!getenv("PATH")) setenv("PATH", PATH, 1);
+    execvp(words[0], words);
+    if (errno == ENOENT && (strcmp(words[0], "python") == 0 || strcmp(words[0], "python3") == 0)) {
+        /* Images have the one or the other: either means their interpreter, as it does for processes. */
+        execvp(strcmp(words[0], "python") ? "python" : "python3", words);
+        errno = ENOENT;
+    }
+    code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
+    dprintf(2, "trainshed: cannot run '%s': %s\n", words[0], strerror(errno));
+    _exit(code);
+}
+
+/* How many the kernel killed here: version 2 of cgroups, then version 1. */
+static long killed(void) {
+    static const char *const files[] = {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"};
+    char text[1024], *found;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (slurp(files[i], text, sizeof text) > 0 && (found = strstr(text, "oom_kill "))) return atol(found + 9);
+    return -1;
+}
+
+static void conclude(int status) {
+    char line[128];
+    long oom = killed();
+    if (oom >= 0) {
+        snprintf(line, sizeof line, "oom %ld\n", oom);
+        note(line);
+    }
+    if (WIFSIGNALED(status))
+        snprintf(line, sizeof line, "signal %d %lld\n", WTERMSIG(status), now());
+    else
+        snprintf(line, sizeof line, "exit %d %lld\n", WEXITSTATUS(status), now());
+    note(line);
+}
+
+static void open_hatch(const char *port) {
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port))};
+    int yes = 1, fd = opened < HATCHES ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    if (fd < 0) return;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, (struct sockaddr *)&place, sizeof place) == 0 && listen(fd, SOMAXCONN) == 0)
+        hatches[opened++] = fd;
+    else
+        close(fd);
+}
+
+/* Who holds the other end of the talk has the hatches: when that end is closed, they are to be had again. */
+static void hand_over(void) {
+    struct sockaddr_un place = {.sun_family = AF_UNIX, .sun_path = HOME "hatch/socket"};
+    union {
+        char room[CMSG_SPACE(sizeof hatches)];
+        struct cmsghdr align;
+    } held;
+    struct iovec word = {.iov_base = "h", .iov_len = 1};
+    size_t size = (size_t)opened * sizeof *hatches;
+    struct msghdr message = {.msg_iov = &word, .msg_iovlen = 1};
+    memset(&held, 0, sizeof held);
+    message.msg_control = held.room;
+    message.msg_controllen = CMSG_SPACE(size);
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(head), hatches, size);
+    talk = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (talk < 0) return;
+    if (connect(talk, (struct sockaddr *)&place, sizeof place) == 0 && sendmsg(talk, &message, MSG_NOSIGNAL) == 1) return;
+    close(talk);
+    talk = -1;
+}
+
+/* Until there is a signal. */
+static void attend(int signals) {
+    struct pollfd wait[2] = {{.fd = signals, .events = POLLIN}, {.events = POLLIN}};
+    char word;
+    ssize_t got;
+    while (opened) {
+        if (talk < 0) hand_over();
+        wait[1].fd = talk;
+        wait[1].revents = 0;
+        poll(wait, 2, talk < 0 ? KNOCK : -1);
+        if (wait[1].revents && ((got = read(talk, &word, 1)) == 0 || (got < 0 && errno != EAGAIN))) {
+            close(talk);
+            talk = -1;
+            poll(wait, 1, KNOCK); /* one that hangs up at once is not asked at once again */
+        }
+        if (wait[0].revents) return;
+    }
+}
+
+/* The program's status once it has ended; whatever else ends meanwhile is reaped. */
+static int hold(pid_t program, int signals) {
+    struct signalfd_siginfo told;
+    int status, asked = 0;
+    pid_t gone;
+    for (;;) {
+        attend(signals);
+        if (read(signals, &told, sizeof told) != sizeof told) continue;
+        if (told.ssi_signo == SIGTERM && !asked) {
+            asked = 1;
+            kill(-1, SIGTERM);
+        }
+        while ((gone = waitpid(-1, &status, WNOHANG)) > 0)
+            if (gone == program) return status;
+    }
+}
+
+/* All that the program left: nothing of it lives once its end is written. */
+static void clear(void) {
+    do kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0);
+}
+
+int main(int count, char **words) {
+    struct timespec pause = {0, 50000000L};
+    sigset_t every;
+    int signals, status;
+    pid_t program;
+    if (count < 2) return 2;
+    prctl(PR_SET_DUMPABLE, 0);
+    sigfillset(&every);
+    sigprocmask(SIG_SETMASK, &every, NULL);
+    signals = signalfd(-1, &every, SFD_CLOEXEC);
+    if (signals < 0 || !claim()) return SPENT;
+    if (put("/dev/null", O_RDONLY, 0) < 0 || put(HOME "out", O_WRONLY | O_APPEND, 1) < 0 ||
+        put(HOME "err", O_WRONLY | O_APPEND, 2) < 0) {
+        conclude(126 << 8);
+        return 126;
+    }
+    while (count > 3 && strcmp(words[1], "--hatch") == 0) {
+        open_hatch(words[2]);
+        words += 2;
+        count -= 2;
+    }
+    while ((program = fork()) < 0) nanosleep(&pause, NULL); /* no room for a process now: asked for again */
+    if (program == 0) become(words + 1);
+    status = hold(program, signals);
+    clear();
+    conclude(status);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,160 @@
+"""One installation on top of an image: a container in which it is done, and what is kept of it.
+
+It may assume that nobody else makes the same one, and that the image is here. What the program inside says
+goes into a file, which is read as it grows; by the init's record its end is known. Whoever called it takes
+the container and the folder away, however it ended.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.fitting import Files, body, changes
+from trainshed.backends.container.hatch import Hatch, loopback_ports
+from trainshed.backends.container.record import BLANK, Record, parse
+from trainshed.backends.container.render import LABEL
+from trainshed.core.errors import Unavailable
+from trainshed.core.image import ImageConfig
+from trainshed.core.layer_port import Hearing, Kit
+from trainshed.core.replica import Exit
+
+FIT = Path(__file__).with_name("fit.py")
+LOOK = 0.1  # seconds between two looks at whether it is done
+ASK = 5.0  # ... and at whether its container is still there
+LONGEST = 7200.0  # seconds: what hangs must not keep others from being made for ever
+_MISSING = 404
+PATIENCE = 60.0  # seconds an engine that is away is waited for, once all is installed
+
+
+class Broken(Exception):
+    """It failed; with the exit code of what failed."""
+
+    def __init__(self, code: int, why: str = "") -> None:
+        super().__init__(why)
+        self.code, self.why = code, why
+
+
+@dataclass(slots=True, kw_only=True)
+class Installation:
+    engine: Engine
+    boxes: Boxes
+    base: ImageConfig
+    name: str  # of its container
+    folder: Path
+    init: str
+    home: str  # its id
+    hatch: Hatch
+    hearing: Hearing
+    memory: int = 0
+    _read: int = 0
+    _rest: bytes = b""
+
+    async def run(self, kit: Kit, moved: Callable[[], None]) -> None:
+        """Install. Raises Broken."""
+        ports = sorted(loopback_ports(kit.addresses)) if self.hatch.folder is not None else []
+        self.hatch.passed.update(ports)
+        files = await asyncio.to_thread(self._lay_out, kit)
+        labels = {f"{LABEL}.home": self.home}
+        made = body(self.base, files, kit.shown, ports=ports, labels=labels, memory=self.memory)
+        try:
+            await self.boxes.remove(self.name)
+            await self.boxes.create(self.name, made)
+            await self.boxes.start(self.name)
+        except EngineFault as fault:
+            if fault.status == _MISSING:
+                raise Unavailable(f"The image is no longer here: {fault.message}") from fault
+            raise Broken(1, f"The container engine does not start it: {fault.message}") from fault
+        end = await self._end(files, moved)
+        if end != Exit(code=0):
+            raise Broken(128 + end.signal if end.signal else end.code or 1)
+
+    async def commit(self, name: str, digest: str) -> str:
+        """The id of what came out, under a name."""
+        repository, _, tag = name.rpartition(":")
+        query = {
+            "container": self.name,
+            "repo": repository,
+            "tag": tag,
+            "pause": False,
+            "changes": changes(self.base, digest),
+        }
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                await self.engine.ask("POST", "/commit", query, {})
+                made = str((await self.engine.ask("GET", f"/images/{name}/json"))["Id"])
+                return made if made.startswith("sha256:") else f"sha256:{made}"
+            except EngineFault as fault:
+                raise Broken(1, f"The container engine does not keep it: {fault.message}") from fault
+            except Unavailable:
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(1.0)
+
+    def _lay_out(self, kit: Kit) -> Files:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        tmp = self.folder / "tmp"
+        tmp.mkdir(parents=True, mode=0o700)
+        self.folder.chmod(0o700)
+        for name, content in (("plan", json.dumps(kit.plan).encode()), ("record", BLANK), ("log", b"")):
+            handle = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+        self._read, self._rest = 0, b""
+        return Files(
+            init=self.init,
+            fit=str(FIT),
+            plan=str(self.folder / "plan"),
+            record=str(self.folder / "record"),
+            log=str(self.folder / "log"),
+            tmp=str(tmp),
+            hatch=str(self.hatch.folder or ""),
+        )
+
+    async def _end(self, files: Files, moved: Callable[[], None]) -> Exit:
+        begun = asked = time.monotonic()
+        while True:
+            await asyncio.sleep(LOOK)
+            end = _read(files.record).exit
+            if self._listen(files.log):
+                moved()
+            if end is not None:
+                return end
+            now = time.monotonic()
+            if now - begun > LONGEST:
+                raise Broken(124, f"It was ended because it took longer than {LONGEST / 60:.0f} minutes.")
+            if now - asked > ASK:
+                asked = now
+                await self._look(files)
+
+    async def _look(self, files: Files) -> None:
+        """Raises Broken where its container has ended without a word."""
+        try:
+            box = await self.boxes.look(self.name)
+        except (EngineFault, Unavailable):
+            return
+        if (box is None or not box.running) and _read(files.record).exit is None:
+            more = " for want of memory" if box is not None and box.out_of_memory else ""
+            raise Broken(1, f"Its container was ended from outside{more}.")
+
+    def _listen(self, log: str) -> bool:
+        """Hear what was said since; whether there was anything."""
+        with Path(log).open("rb") as file:
+            file.seek(self._read)
+            said = file.read()
+        self._read += len(said)
+        *lines, self._rest = (self._rest + said).split(b"\n")
+        for line in lines:
+            self.hearing.hear(line.decode(errors="replace"))
+        return bool(lines)
+
+
+def _read(record: str) -> Record:
+    return parse(Path(record).read_bytes())

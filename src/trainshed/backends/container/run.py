@@ -1,0 +1,152 @@
+"""One run as its folder tells it: prepared, begun by an init, ended; and what is remembered of it.
+
+    launch.json   the container's name, and what it was made of
+    record        spaces, until the init writes into it (record.py)
+    asked         exists once SIGTERM has been sent
+    killed        exists once SIGKILL was about to be
+    seen          exists once a server has seen the init
+    disk, full    the bytes it may fill, where it is looked at; that it did, in words (disk.py)
+
+The name of the container is the lock: the engine gives it once. It may assume that one server at a time
+works on a home. It never asks the engine and never waits.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trainshed.backends.container.record import BLANK, Record, holder, parse
+from trainshed.core.names import RunKey
+from trainshed.core.replica import Exit, Handle, Observation, Sight
+
+_ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nobody else pass
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    key: RunKey
+    folder: str
+    container: str  # its name
+    sight: Sight | None = None  # None: prepared, and no init has begun it
+    asked: bool = False
+    killed: bool = False
+    seen: bool = False  # its init was seen from here: where it is not to be seen any more, it is dead
+    note: str = ""  # how it was started
+    refusals: int = 0  # of the engine, to start it
+    full: str = ""  # that it filled its disk
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    observation: Observation | None = None
+
+    def show(
+        self,
+        sight: Sight,
+        started_at: datetime | None,
+        *,
+        exit: Exit | None = None,
+        ended_at: datetime | None = None,
+        out_of_memory: str = "",
+    ) -> None:
+        self.sight = sight
+        self.observation = Observation(
+            key=self.key,
+            sight=sight,
+            exit=exit,
+            started_at=started_at,
+            ended_at=ended_at,
+            handle=self.handle,
+            out_of_memory=out_of_memory,
+            note=self.note,
+            disk_full=self.full,
+        )
+        if sight is not Sight.RUNNING:
+            self.gone.set()
+
+    @property
+    def handle(self) -> Handle:
+        return {"container": self.container, "run": self.folder}
+
+    @property
+    def started_at(self) -> datetime | None:
+        return self.observation.started_at if self.observation else None
+
+    # The files
+
+    @property
+    def record(self) -> str:
+        return f"{self.folder}/record"
+
+    def prepare(self, body: Mapping[str, object], outputs: tuple[str, ...]) -> None:
+        """Everything an init needs; the record last and whole, so that a half-made run is no run."""
+        os.makedirs(self.folder, 0o700, exist_ok=True)
+        write(f"{self.folder}/launch.json", json.dumps({"container": self.container, "body": body}).encode())
+        for path in outputs:
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.fchmod(handle, _ANYBODY)
+            os.close(handle)
+        write(f"{self.folder}/.record", BLANK)
+        os.chmod(f"{self.folder}/.record", _ANYBODY)
+        os.rename(f"{self.folder}/.record", self.record)
+
+    def read(self) -> Record | None:
+        """What the init wrote; None where the run is not prepared."""
+        try:
+            with open(self.record, "rb", buffering=0) as file:
+                return parse(file.read(len(BLANK)))
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return Record()
+
+    def holder(self) -> int | None:
+        return holder(self.record)
+
+    def write_end(self, code: int, at: datetime) -> None:
+        """It can never be started: an end, as an init would have written it."""
+        at_ns = int(at.timestamp() * 1e9)
+        with open(self.record, "r+b") as file:
+            file.write(f"init - {at_ns}\nexit {code} {at_ns}\n".encode())
+
+    def mark(self, name: str) -> None:
+        # On a full disk it is remembered as long as this server lives.
+        with contextlib.suppress(OSError):
+            os.link(f"{self.folder}/launch.json", f"{self.folder}/{name}")
+
+    def prepared_at(self) -> datetime | None:
+        try:
+            return datetime.fromtimestamp(os.stat(f"{self.folder}/launch.json").st_mtime, UTC)
+        except OSError:
+            return None
+
+
+def write(path: str, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        if os.write(handle, content) != len(content):
+            raise OSError(28, "No space left on device", path)
+    finally:
+        os.close(handle)
+
+
+def reload(key: RunKey, path: Path) -> Run:
+    """A run as an earlier server left it."""
+    try:
+        container = json.loads((path / "launch.json").read_bytes())["container"]
+    except (OSError, ValueError, LookupError, TypeError):
+        container = ""  # killed while it was being prepared: to be prepared again
+    full = ""
+    with contextlib.suppress(OSError):
+        full = (path / "full").read_text()
+    return Run(
+        key,
+        str(path),
+        str(container),
+        asked=(path / "asked").exists(),
+        killed=(path / "killed").exists(),
+        seen=(path / "seen").exists(),
+        full=full,
+    )

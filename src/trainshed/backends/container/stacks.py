@@ -1,0 +1,46 @@
+"""Where the programs in containers are: from outside, as those of the machine's own processes.
+
+Nothing runs inside a container for it. Where nobody here may look into a process, only the kernel's account
+of it is told.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+
+from trainshed.backends.container.run import Run
+from trainshed.backends.container.stats import members
+from trainshed.backends.process import spy
+from trainshed.backends.process.stacks import ALL, Dumper
+from trainshed.core.names import RunKey
+from trainshed.core.replica import Sight
+from trainshed.core.stacks import Dump, Thread
+
+
+class BoxStacks:
+    """Stacks of the runs of a backend: looked at in a thread, one look at a time."""
+
+    def __init__(self) -> None:
+        self._dumper = Dumper()
+        self._looking = asyncio.Lock()
+
+    def close(self) -> None:
+        self._dumper.close()
+
+    async def dump(self, runs: Iterable[Run]) -> Mapping[RunKey, Dump]:
+        async with self._looking:
+            alive = [run for run in runs if run.sight is Sight.RUNNING]
+            return await asyncio.to_thread(self._dump, alive) if alive else {}
+
+    def _dump(self, runs: list[Run]) -> dict[RunKey, Dump]:
+        deadline = time.monotonic() + ALL
+        found: dict[RunKey, Dump] = {}
+        for run in runs:
+            if pid := run.holder():
+                found[run.key] = self._dumper.describe_all(members(pid), self._look, deadline)
+        return found
+
+    def _look(self, pid: int, patience: float) -> tuple[tuple[Thread, ...], str]:
+        if self._dumper.spy is None:
+            return (), "Its Python stacks are not told: py-spy is not here, or may not look into processes."
+        return spy.spy_on(self._dumper.spy, pid, patience)

@@ -1,0 +1,115 @@
+"""Starts one run: what it finds in its container, its network, its files, its container.
+
+Every step bears being made again: a killed server leaves at most a container that was not started, and the
+next launch goes on from there. It may assume that no other launch of the same replica goes on and that its
+earlier runs are gone. A record that an init has begun is never started again, and the init sees to it too.
+"""
+
+import asyncio
+import contextlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.derive import Deriver
+from trainshed.backends.container.engine import EngineFault
+from trainshed.backends.container.furnisher import Furnisher
+from trainshed.backends.container.network import Net, Networks
+from trainshed.backends.container.render import Frame, render
+from trainshed.backends.container.run import Run
+from trainshed.core.errors import TrainshedError, Unavailable
+from trainshed.core.image_port import Images
+from trainshed.core.launch import Launch
+from trainshed.core.runtime import Need
+
+# What the engine says of a container that can never be started, however often it is tried.
+_HOPELESS = re.compile(
+    r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
+    r"|unknown filesystem type|access denied by server",
+    re.I,
+)
+_TAKEN = "is already allocated to container"  # said of an address
+_STUBBORN = 12  # refusals: about a minute
+_NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # another one at each try
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    home: str  # its id
+    init: str
+    podman: bool
+    boxes: Boxes
+    networks: Networks
+    images: Images
+    furnisher: Furnisher
+    derived: Deriver
+
+    async def begin(self, run: Run, launch: Launch, *, shared: bool) -> None:
+        """`shared` where others of its job's attempt are alive. Returns with a record that tells all else."""
+        job = run.key.name.job
+        image = await self.images.resolve(launch.image, job)
+        if launch.packages or launch.requirements:
+            image = await self.derived.resolve(need_of(launch), image, job)
+        launch, furnishing = await self.furnisher.furnish(launch, image, run.folder, shared=shared)
+        run.note = furnishing.note
+        net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
+        body = render(launch, image, self.frame(run, launch, net), furnishing)
+        record = run.read()
+        try:
+            if record is None:
+                run.prepare(body, (launch.stdout, launch.stderr))
+        except OSError as error:
+            raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
+        if record is not None and record.begun:
+            return
+        try:
+            await self.boxes.create(run.container, body)
+            await self.boxes.start(run.container)
+        except EngineFault as error:
+            await self._not_started(run, launch, error, shared)
+
+    def frame(self, run: Run, launch: Launch, net: Net | None) -> Frame:
+        hosts = {name: net.address(number) for number, name in enumerate(launch.peers)} if net else {}
+        return Frame(
+            home=self.home,
+            init=self.init,
+            record=run.record,
+            podman=self.podman,
+            network=self.networks.name(run.key.name.job),
+            address=hosts.get(launch.placement.host, ""),
+            hosts=hosts,
+        )
+
+    async def _not_started(self, run: Run, launch: Launch, error: EngineFault, shared: bool) -> None:
+        """The engine refused. Returns where there is a run nevertheless, or one that can never be."""
+        run.refusals += 1
+        record = run.read()
+        if record is not None and record.begun:
+            return
+        with contextlib.suppress(EngineFault):
+            await self.boxes.remove(run.container)
+        said = " ".join(_NUMBER.sub("", error.message).split())
+        if _HOPELESS.search(said):
+            await asyncio.to_thread(_refuse, run, launch.stderr, said)
+            return
+        if _TAKEN in said and shared and run.refusals > _STUBBORN:
+            return  # only others of its job, which live, keep it from another address: it is lost
+        if _TAKEN in said and not shared:
+            with contextlib.suppress(TrainshedError):
+                await self.networks.spoil(run.key.name.job)
+        self.networks.forget(run.key.name.job)
+        self.images.forget(launch.image, run.key.name.job)
+        self.derived.forget(need_of(launch), run.key.name.job)
+        raise Unavailable(f"The container engine does not start {run.key}: {said}")
+
+
+def need_of(launch: Launch) -> Need:
+    return Need(launch.image, launch.requirements, launch.packages)
+
+
+def _refuse(run: Run, stderr: str, message: str) -> None:
+    with contextlib.suppress(OSError), Path(stderr).open("a") as file:
+        file.write(f"trainshed: the container cannot be started: {message}\n")
+    run.write_end(126, datetime.now(UTC))

@@ -1,0 +1,238 @@
+"""What every container uses, in one pass: CPU and memory by its cgroup, disk by its processes, its network.
+
+The kernel is asked, never the engine: a look costs a few small files for each container. Groups may be v1,
+v2 or both side by side; where the engine may make none (rootless, on v1) the processes that descend from the
+container's first one are counted instead. Loopback is left out of the network: it never leaves the container.
+
+It may assume that one thread at a time calls it, and pids that were those of the containers' inits just now.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainshed.backends.container.run import Run
+from trainshed.backends.process.cgroup import find
+from trainshed.backends.process.gpu import Gpus
+from trainshed.backends.process.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
+from trainshed.backends.process.stats import Families
+from trainshed.core.metrics import Measure, Usage
+from trainshed.core.names import RunKey
+from trainshed.core.replica import Sight
+
+MEASURES = frozenset(Measure)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A container that is alive."""
+
+    pid: int  # of its init, as this machine counts
+    gpus: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The folders of a container's cgroups; empty where there is none."""
+
+    cpu: str = ""
+    memory: str = ""
+    is_new: bool = False  # v2
+
+    @property
+    def members(self) -> str:
+        return self.memory or self.cpu
+
+
+@dataclass(slots=True)
+class _Tracked:
+    """What is remembered of a container between looks."""
+
+    pid: int
+    groups: Groups
+    cpu: Rising = field(default_factory=Rising)
+    read: Rising = field(default_factory=Rising)
+    written: Rising = field(default_factory=Rising)
+    received: Rising = field(default_factory=Rising)
+    sent: Rising = field(default_factory=Rising)
+
+
+class Gauge:
+    """Stats of the runs of a backend: looked at in a thread, one look at a time."""
+
+    def __init__(self) -> None:
+        self._sampler = Sampler()
+        self._gpus: dict[RunKey, tuple[str, ...]] = {}
+        self._looking = asyncio.Lock()
+
+    async def sample(self, runs: Iterable[Run]) -> Mapping[RunKey, Usage]:
+        alive = [run for run in runs if run.sight is Sight.RUNNING]
+        async with self._looking:
+            return await asyncio.to_thread(self._look, alive) if alive else {}
+
+    async def close(self) -> None:
+        async with self._looking:
+            self._sampler.close()
+
+    def _look(self, runs: list[Run]) -> Mapping[RunKey, Usage]:
+        self._gpus = {run.key: self._gpus.get(run.key) or devices(run.folder) for run in runs}
+        boxes = {run.key: Box(pid, self._gpus[run.key]) for run in runs if (pid := run.holder())}
+        return self._sampler.sample(boxes)
+
+
+def devices(folder: str) -> tuple[str, ...]:
+    """The GPUs a run was given, by what it was made of."""
+    try:
+        body: Any = json.loads(slurp(f"{folder}/launch.json"))["body"]
+        env = dict(str(line).split("=", 1) for line in body["Env"])
+    except (ValueError, LookupError, TypeError):
+        return ()
+    return tuple(name for name in env.get("NVIDIA_VISIBLE_DEVICES", "").split(",") if name.isdigit())
+
+
+class Sampler:
+    def __init__(self, gpus: Gpus | None = None, proc: str = "/proc") -> None:
+        self._gpus = gpus or Gpus()
+        self._proc = proc
+        self._mounts = ""
+        self._tracked: dict[RunKey, _Tracked] = {}
+        self._families = Families(proc)
+
+    def close(self) -> None:
+        self._gpus.close()
+
+    def sample(self, boxes: Mapping[RunKey, Box]) -> dict[RunKey, Usage]:
+        known: dict[RunKey, _Tracked] = {}
+        for key, box in boxes.items():
+            tracked = self._tracked.get(key)
+            if tracked is None or tracked.pid != box.pid:
+                groups = slurp(f"{self._proc}/{box.pid}/cgroup")
+                if not groups:
+                    continue  # it has ended meanwhile
+                tracked = _Tracked(box.pid, groups_of(self._mounted(), groups.decode(errors="replace")))
+            known[key] = tracked
+        self._tracked = known
+        pids = self._members(known)
+        found: dict[RunKey, Usage] = {}
+        for key, tracked in known.items():
+            if stat_of(slurp(f"{self._proc}/{tracked.pid}/stat")) is not None:
+                found[key] = self._use(tracked, pids[key], boxes[key].gpus)
+        return found
+
+    def _mounted(self) -> str:
+        if not self._mounts:
+            self._mounts = slurp(f"{self._proc}/self/mountinfo").decode(errors="replace")
+        return self._mounts
+
+    def _members(self, known: Mapping[RunKey, _Tracked]) -> dict[RunKey, list[int]]:
+        pids: dict[RunKey, list[int]] = {}
+        for key, tracked in known.items():
+            folder = tracked.groups.members
+            if folder and (text := slurp(f"{folder}/cgroup.procs")):
+                pids[key] = [int(pid) for pid in text.split()]
+        heads = {tracked.pid for key, tracked in known.items() if key not in pids}
+        families = self._families.look(heads) if heads else {}
+        for key, tracked in known.items():
+            if key not in pids:
+                pids[key] = [tracked.pid, *families.get(tracked.pid, [])]
+        return pids
+
+    def _use(self, tracked: _Tracked, pids: list[int], gpus: tuple[str, ...]) -> Usage:
+        taken, groups = time.monotonic(), tracked.groups
+        seconds, memory = cpu_in(groups), memory_in(groups)
+        ticks = own = shared = read = written = 0
+        # The first of them first: what ends meanwhile is missed once, and never counted twice.
+        for pid in sorted(pids, key=lambda one: one != tracked.pid):
+            folder = f"{self._proc}/{pid}"
+            if seconds is None and (stat := stat_of(slurp(f"{folder}/stat"))):
+                ticks += stat.ticks
+            if memory is None:
+                everything, some = memory_of(slurp(f"{folder}/statm"))
+                own, shared = own + everything - some, max(shared, some)
+            if io := io_of(slurp(f"{folder}/io")):
+                read, written = read + io.read, written + io.written
+        received, sent = carried(slurp(f"{self._proc}/{tracked.pid}/net/dev"))
+        return Usage(
+            taken=taken,
+            cpu_seconds=tracked.cpu.take(seconds if seconds is not None else ticks / TICKS),
+            memory=memory if memory is not None else own + shared,
+            read_bytes=int(tracked.read.take(read)),
+            written_bytes=int(tracked.written.take(written)),
+            received_bytes=int(tracked.received.take(received)),
+            sent_bytes=int(tracked.sent.take(sent)),
+            processes=max(0, len(pids) - 1),  # the init is ours
+            gpus=self._gpus.use(gpus),
+        )
+
+
+def members(pid: int, proc: str = "/proc") -> list[int]:
+    """The processes of the container whose init that is, without it."""
+    text = slurp(f"{proc}/self/mountinfo").decode(errors="replace")
+    folder = groups_of(text, slurp(f"{proc}/{pid}/cgroup").decode(errors="replace")).members
+    told = slurp(f"{folder}/cgroup.procs") if folder else b""
+    found = [int(one) for one in told.split()] if told else Families(proc).look({pid})[pid]
+    return sorted(one for one in found if one != pid)
+
+
+def groups_of(mounts: str, groups: str) -> Groups:
+    """Where the numbers of a process's groups are, by /proc/self/mountinfo and /proc/PID/cgroup. Pure.
+
+    A group that holds more than containers, as the root does, is none of a container's.
+    """
+    old = {name: _deep(mounts, groups, name) for name in ("cpuacct", "memory")}
+    if old["cpuacct"] or old["memory"]:
+        return Groups(cpu=old["cpuacct"], memory=old["memory"])
+    new = _deep(mounts, groups, "")
+    return Groups(cpu=new, memory=new, is_new=True)
+
+
+def _deep(mounts: str, groups: str, controller: str) -> str:
+    for line in groups.splitlines():
+        number, controllers, path = line.split(":", 2)
+        named = controller in controllers.split(",") if controller else number == "0"
+        if named and path not in ("", "/"):
+            return str(find(mounts, groups, controller) or "")
+    return ""
+
+
+def cpu_in(groups: Groups) -> float | None:
+    """Seconds of CPU of all that ever ran in it."""
+    if not groups.cpu:
+        return None
+    if groups.is_new:
+        return cpu_of_group(slurp(f"{groups.cpu}/cpu.stat"))
+    text = slurp(f"{groups.cpu}/cpuacct.usage").strip()
+    return int(text) / 1e9 if text.isdigit() else None
+
+
+def memory_in(groups: Groups) -> int | None:
+    """Bytes in use, without files that are merely still cached: those go when somebody needs room."""
+    if not groups.memory:
+        return None
+    name, line = (
+        ("memory.current", b"inactive_file ")
+        if groups.is_new
+        else ("memory.usage_in_bytes", b"total_inactive_file ")
+    )
+    text = slurp(f"{groups.memory}/{name}").strip()
+    if not text.isdigit():
+        return None
+    idle = 0
+    for one in slurp(f"{groups.memory}/memory.stat").splitlines():
+        if one.startswith(line):
+            idle = int(one[len(line) :])
+    return max(0, int(text) - idle)
+
+
+def carried(text: bytes) -> tuple[int, int]:
+    """Bytes received and sent by /proc/PID/net/dev, loopback left out. Pure."""
+    received = sent = 0
+    for line in text.splitlines()[2:]:
+        name, _, numbers = line.partition(b":")
+        fields = numbers.split()
+        if name.strip() != b"lo" and len(fields) >= 9:
+            received, sent = received + int(fields[0]), sent + int(fields[8])
+    return received, sent

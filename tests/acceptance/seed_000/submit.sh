@@ -1,0 +1,13 @@
+gcloud ai-platform jobs submit training $JOB_NAME \
+  --region $REGION \
+  --master-machine-type complex_model_m \
+  --master-image-uri $MASTER_IMAGE_URI \
+  --worker-machine-type complex_model_m \
+  --worker-image-uri $WORKER_IMAGE_URI \
+  --worker-count 9 \
+  --parameter-server-machine-type large_model \
+  --parameter-server-image-uri $PS_IMAGE_URI \
+  --parameter-server-count 3 \
+  -- \
+  --model-dir=gs://$BUCKET_NAME/$MODEL_DIR \
+  --epochs=10

@@ -1,0 +1,209 @@
+"""The server is found inside containers where it is outside, whatever network they have, and its files."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.engine import Podman
+from tests.engine_images import BASE
+from tests.live import PROJECT, LiveServer, python, until
+
+pytestmark = pytest.mark.containers
+
+BUCKET = "training-data"
+ORDINARY = "localhost/reach-ordinary:1"
+ALONE = {"network": "none"}
+
+ASK = """
+import json, os, sys, time, urllib.request
+place = os.environ['STORAGE_EMULATOR_HOST']
+def ask(path, data=None):
+    sent = urllib.request.Request(place + path, data=data, headers={'Content-Type': 'text/plain'})
+    return urllib.request.urlopen(sent, timeout=60).read()
+"""
+PUT = (
+    ASK
+    + """
+ask('/upload/storage/v1/b/training-data/o?uploadType=media&name=' + os.environ['TRAINSHED_TASK'], b'here')
+print('put', flush=True)
+"""
+)
+
+
+def boxed(source: str, *, image: str = BASE, replicas: int = 1, **pool: object) -> dict[str, Any]:
+    return {
+        "machineSpec": {"machineType": "n1-standard-1"},
+        "replicaCount": replicas,
+        "containerSpec": {"imageUri": image, "command": python(source)},
+        **pool,
+    }
+
+
+@pytest.fixture(scope="session")
+def ordinary(podman: Podman) -> str:
+    podman.run("build", "--tag", ORDINARY, "-", feed=f"FROM {BASE}\nUSER 1234:1234\n".encode())
+    return ORDINARY
+
+
+@pytest.fixture
+def server(podman: Podman) -> Iterator[LiveServer]:
+    flags = ("--engine", str(podman.socket), "--subnets", podman.subnets)
+    with LiveServer(*flags, "--cpus", "64", "--memory", "240GiB") as live:
+        live.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
+        yield live
+        assert "Traceback" not in live.said(), live.said()
+
+
+def said(server: LiveServer, job: str) -> list[str]:
+    return [line["text"] for line in server.lines(job)]
+
+
+def ended(server: LiveServer, job: str, state: str = "JOB_STATE_SUCCEEDED") -> list[str]:
+    done = server.wait(job, 180)
+    lines = said(server, job)
+    assert done["state"] == state, (done.get("error"), lines)
+    return lines
+
+
+def objects(server: LiveServer) -> set[str]:
+    return {one["name"] for one in server.get(f"/storage/v1/b/{BUCKET}/o").get("items", [])}
+
+
+@pytest.mark.parametrize("spec", [{}, ALONE], ids=["open", "alone"])
+def test_a_container_puts_an_object_by_the_address_it_is_told(server: LiveServer, spec: dict[str, str]):
+    job = server.submit(pools=[boxed(PUT)], spec=spec)
+    assert ended(server, job) == ["put"]
+    assert objects(server) == {"workerpool0-0"}
+
+
+def test_an_ordinary_user_puts_an_object_too(server: LiveServer, ordinary: str):
+    job = server.submit(pools=[boxed(PUT + "print(os.getuid())", image=ordinary)], spec=ALONE)
+    assert ended(server, job) == ["put", "1234"]
+
+
+def test_who_is_alone_reaches_its_peers_and_the_server_and_nothing_else(server: LiveServer):
+    source = (
+        ASK
+        + """
+import socket
+first = os.environ['TRAINSHED_TASK'].startswith('workerpool0')
+if first:
+    door = socket.create_server(('', 2222))
+    door.accept()[0].recv(1)
+    print('met', flush=True)
+else:
+    while True:
+        try:
+            meeting = socket.create_connection(('workerpool0-0', 2222), timeout=5)
+            break
+        except OSError:
+            time.sleep(0.1)
+    meeting.send(b'x')
+with open('/proc/net/route') as table:
+    ways = [row.split()[1] for row in table][1:]
+print('way out:', '00000000' in ways, flush=True)
+ask('/storage/v1/b/training-data/o')
+"""
+    )
+    job = server.submit(pools=[boxed(source), boxed(source)], spec=ALONE)
+    lines = ended(server, job)
+    assert sorted(lines) == ["met", "way out: False", "way out: False"]
+
+
+def test_connections_wait_while_the_server_is_killed_and_started_again(server: LiveServer):
+    source = (
+        ASK
+        + """
+print('ready', flush=True)
+while not os.path.exists('/.trainshed/tmp/go'):
+    time.sleep(0.02)
+ask('/storage/v1/b/training-data/o')
+print('answered', flush=True)
+"""
+    )
+    jobs = [server.submit(pools=[boxed(source)], spec=ALONE) for _ in range(3)]
+    for job in jobs:
+        until(lambda job=job: said(server, job) == ["ready"])
+    server.kill()
+    for go in (server.home / "containers/jobs").glob("*/0/0-0/0/tmp"):
+        (go / "go").touch()
+    time.sleep(1)  # they ask meanwhile, and nobody is there
+    server.start()
+    for job in jobs:
+        assert ended(server, job) == ["ready", "answered"]
+
+
+def test_twenty_containers_at_once_reach_the_server(server: LiveServer):
+    job = server.submit(pools=[boxed(PUT), boxed(PUT, replicas=19)], spec=ALONE)
+    assert ended(server, job).count("put") == 20
+    assert len(objects(server)) == 20
+
+
+def test_what_a_program_reports_is_heard(server: LiveServer, ordinary: str):
+    source = """
+import json, os, time
+at = time.time_ns()
+text = f"{at} {json.dumps({'step': 3.0, 'total': 10.0, 'values': {'loss': 0.5}})} {at}"
+with open(os.environ['TRAINSHED_REPORT'], 'w') as file:
+    file.write(text + chr(10))
+time.sleep(3)
+"""
+    job = server.submit(pools=[boxed(source, image=ordinary)])
+    ended(server, job)
+    series = server.get(f"/v1/{job}:metrics")
+    assert "value.loss" in json.dumps(series)
+
+
+def test_scratch_is_on_the_disk_and_shared_memory_half_of_the_memory(server: LiveServer):
+    source = """
+import os, tempfile
+with tempfile.NamedTemporaryFile() as file:
+    print(file.name.startswith('/.trainshed/tmp/'), flush=True)
+size = os.statvfs('/dev/shm')
+print(size.f_blocks * size.f_frsize >> 20)
+"""
+    job = server.submit(pools=[boxed(source)])
+    assert ended(server, job) == ["True", "1920"]
+    assert not list((server.home / "containers/jobs").iterdir())
+
+
+def test_what_is_handed_over_and_is_no_listening_socket_leads_nowhere(server: LiveServer):
+    source = (
+        ASK
+        + """
+import array, socket
+for wrong in (socket.socket(), open('/dev/null'), socket.socketpair()[0], None):
+    talk = socket.socket(socket.AF_UNIX)
+    talk.connect('/.trainshed/hatch/socket')
+    if wrong is None:
+        talk.send(b'h')
+    else:
+        socket.send_fds(talk, [b'h'], [wrong.fileno()])
+    talk.settimeout(30)
+    print(talk.recv(1), flush=True)
+ask('/storage/v1/b/training-data/o')
+"""
+    )
+    job = server.submit(pools=[boxed(source)])
+    assert ended(server, job) == ["b''"] * 4
+
+
+def test_who_fills_more_than_its_disk_is_ended_with_a_verdict_that_names_limit_and_use(server: LiveServer):
+    source = """
+import time
+for number in range(12):
+    with open(f'/fill-{number}', 'wb') as file:
+        file.write(bytes(100 << 20))
+time.sleep(600)
+"""
+    pool = boxed(source, diskSpec={"bootDiskSizeGb": 1})
+    job = server.submit(pools=[pool], spec={"scheduling": {"disableRetries": True}})
+    done = server.wait(job, 180)
+    assert done["state"] == "JOB_STATE_FAILED"
+    assert "DISK_FULL: it filled 1." in done["error"]["message"], done["error"]
+    assert "its diskSpec allows 1 GiB" in done["error"]["message"]
+    events = json.dumps(server.get(f"/v1/{job}:events"))
+    assert "Its disk is 1 GiB: it is looked at" in events

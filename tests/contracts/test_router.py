@@ -1,0 +1,361 @@
+"""The router keeps the promises of a backend with either of its two; and what it alone promises."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.builders import a_job, an_admission
+from tests.contracts.backend import BackendContract, spec_of
+from tests.contracts.backend_bench import until
+from tests.contracts.stats import StatsContract
+from tests.contracts.test_fake_backend import FakeWorld
+from tests.contracts.test_process_backend import ProcessWorld
+from trainshed.backends import router as routing
+from trainshed.backends.process import ProcessBackend
+from trainshed.backends.router import Router
+from trainshed.core.errors import Conflict, Unavailable
+from trainshed.core.fleet import Placement
+from trainshed.core.launch import Launch
+from trainshed.core.metrics import Measure
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.ports import Backend, Capabilities
+from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.replica import Exit, Sight
+from trainshed.core.shell_port import Screen
+from trainshed.testing import FakeBackend, FakeMachine, FakeRuntimes
+from trainshed.testing.backend import FakeRun
+from trainshed.testing.program import read_program
+
+OURS, THEIRS = "trainshed/python:3", "box/train:1"
+
+
+class BoxRuntimes(FakeRuntimes):
+    """Those of the second: it runs what begins with box/."""
+
+    def refuse(self, image: str) -> str | None:
+        return None if image.startswith("box/") else f"Image '{image}' cannot run in a box."
+
+
+class Found:
+    """A second backend that is there, or not yet."""
+
+    def __init__(self, machine: FakeMachine, *, there: bool = True) -> None:
+        self.capabilities = Capabilities(
+            name="box", survives_server=True, kills_escapees=True, measures=frozenset({Measure.CPU})
+        )
+        self.machine, self.there, self.looks = machine, there, 0
+        self.backend: FakeBackend | None = None
+
+    def left(self) -> frozenset[str]:
+        return frozenset(key.name.job for key in self.machine.runs)
+
+    def refuse(self, image: str, sentence: str) -> str | None:
+        return None if self.there else f"{sentence} And there is no box."
+
+    def absence(self) -> Readiness:
+        return Readiness(standing=Standing.PREPARING, message="There is no box.", remedy="Bring one.")
+
+    async def find(self) -> Backend:
+        self.looks += 1
+        if not self.there:
+            raise Unavailable("There is no box.")
+        self.backend = FakeBackend(self.machine)
+        self.backend.capabilities = self.capabilities
+        await self.backend.start()
+        return self.backend
+
+
+class Routed(FakeWorld):
+    """Two fakes behind a router; the job runs on the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.boxes = FakeMachine(runtimes=BoxRuntimes())
+        self.refused = "refused/by:both"
+
+    async def backend(self) -> Router:
+        router = Router(FakeBackend(self.machine), Found(self.boxes))
+        await router.start()
+        await router.second()
+        return router
+
+
+class RoutedToSecond(Routed):
+    """The same world from the other side: the machine that the contract looks at is the second's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.image = THEIRS
+        self.machine, self.boxes = self.boxes, self.machine
+
+    async def backend(self) -> Router:
+        router = Router(FakeBackend(self.boxes), Found(self.machine))
+        await router.start()
+        await router.second()
+        return router
+
+    def unmake(self) -> str:
+        self.machine.runtimes.unmade.add("box/made")
+        return "box/made"
+
+
+class RoutedProcess(ProcessWorld):
+    def __init__(self, home: Path, tools: Path) -> None:
+        super().__init__(home, tools, "shell")
+        self.boxes = FakeMachine(runtimes=BoxRuntimes())
+        self.refused = "refused/by:both"
+
+    async def backend(self) -> Backend:
+        process = ProcessBackend(self.home, keeper=self.keeper, runtimes=self.runtimes)
+        router = Router(process, Found(self.boxes))
+        await router.start()
+        await router.second()
+        return router
+
+
+class TestRoutedToTheFirst(BackendContract, StatsContract):
+    @pytest.fixture
+    async def world(self, tmp_path: Path):
+        yield Routed()
+
+
+class TestRoutedToTheSecond(BackendContract, StatsContract):
+    @pytest.fixture
+    async def world(self, tmp_path: Path):
+        yield RoutedToSecond()
+
+
+class TestRoutedToProcesses(BackendContract):
+    @pytest.fixture
+    async def world(self, tmp_path: Path):
+        yield RoutedProcess(tmp_path / "home", tmp_path)
+
+
+class Two:
+    """A router over two machines, the second not there unless a test says so."""
+
+    def __init__(self, folder: Path, *, there: bool = False) -> None:
+        self.folder = folder
+        self.first, self.boxes = FakeMachine(), FakeMachine(runtimes=BoxRuntimes())
+        self.second = Found(self.boxes, there=there)
+        self.router = Router(FakeBackend(self.first), self.second)
+        self.hints: list[str] = []
+        self.router.on_change(self.hints.append)
+
+    def launch(self, image: str, *words: str, job: str = "job", run: int = 0) -> Launch:
+        return Launch(
+            key=key_of(job, run),
+            image=image,
+            command=words,
+            args=(),
+            placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=1),
+            stdout=str(self.folder / "out"),
+            stderr=str(self.folder / "err"),
+        )
+
+
+def key_of(job: str, run: int = 0) -> RunKey:
+    return RunKey(ReplicaName(job, 1, 0, 0), run)
+
+
+@pytest.fixture
+async def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(routing, "AGAIN", 0.01)
+    two = Two(tmp_path)
+    await two.router.start()
+    yield two
+    await two.router.close()
+
+
+async def test_the_second_is_not_looked_for_while_nobody_needs_it(two: Two):
+    assert two.router.prepare(spec_of(OURS), "a") == READY
+    await two.router.launch(two.launch(OURS, "exit", "0"))
+    await two.router.remove("job")
+    assert await two.router.jobs() == frozenset()
+    assert two.router.refuse_image(OURS) is None
+    assert two.second.looks == 0
+
+
+async def test_a_job_waits_for_a_second_that_is_not_there_and_is_hinted_when_it_comes(two: Two):
+    waits = two.router.prepare(spec_of(THEIRS), "a")
+    assert waits.standing is Standing.PREPARING
+    assert (waits.message, waits.remedy) == ("There is no box.", "Bring one.")
+    await until(lambda: two.second.looks >= 3)
+    assert two.hints == []
+    two.second.there = True
+    await until(lambda: two.hints == ["a"])
+    assert two.router.prepare(spec_of(THEIRS), "a") == READY
+    await two.router.launch(two.launch(THEIRS, "sleep", job="a"))
+    assert two.boxes.alive() == {key_of("a")}
+
+
+async def test_asking_without_a_job_does_not_look(two: Two):
+    assert two.router.prepare(spec_of(THEIRS)).standing is Standing.PREPARING
+    await asyncio.sleep(0.05)
+    assert two.second.looks == 0
+
+
+async def test_nobody_is_looked_for_once_nobody_waits(two: Two, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(routing, "FORGOTTEN", 0.05)
+    two.router.prepare(spec_of(THEIRS), "a")
+    await until(lambda: two.second.looks >= 2)
+    await asyncio.sleep(0.2)
+    looks = two.second.looks
+    await asyncio.sleep(0.1)
+    assert two.second.looks == looks
+    two.router.prepare(spec_of(THEIRS), "a")
+    await until(lambda: two.second.looks > looks)
+
+
+async def test_a_launch_looks_for_the_second_and_says_where_it_is_not(two: Two):
+    with pytest.raises(Unavailable, match="no box"):
+        await two.router.launch(two.launch(THEIRS, "sleep"))
+    two.second.there = True
+    await two.router.launch(two.launch(THEIRS, "sleep"))
+    assert len(await two.router.observe("job")) == 1
+
+
+async def test_what_is_left_with_an_absent_second_is_neither_shown_as_gone_nor_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(routing, "AGAIN", 0.01)
+    before = Two(tmp_path, there=True)
+    await before.router.start()
+    await before.router.launch(before.launch(THEIRS, "sleep"))
+    await before.router.close()
+
+    two = Two(tmp_path)
+    two.boxes.runs = before.boxes.runs
+    await two.router.start()
+    assert await two.router.jobs() == {"job"}
+    for ask in (
+        two.router.observe("job"),
+        two.router.stop(key_of("job"), force=True),
+        two.router.remove("job"),
+        two.router.launch(two.launch(OURS, "sleep", run=1)),
+    ):
+        with pytest.raises(Unavailable, match="no box"):
+            await ask
+    assert await two.router.observe("another") == ()
+    two.second.there = True
+
+    async def found() -> bool:
+        try:
+            return [seen.sight for seen in await two.router.observe("job")] == [Sight.RUNNING]
+        except Unavailable:
+            return False
+
+    await until(found)
+    await two.router.close()
+
+
+async def test_a_second_with_something_left_is_found_before_the_router_is_ready(tmp_path: Path):
+    before = Two(tmp_path, there=True)
+    await before.router.start()
+    await before.router.launch(before.launch(THEIRS, "sleep"))
+    await before.router.close()
+    two = Two(tmp_path, there=True)
+    two.boxes.runs = before.boxes.runs
+    await two.router.start()
+    assert two.second.looks == 1
+    (seen,) = await two.router.observe("job")
+    assert seen.alive
+    await two.router.close()
+
+
+async def test_a_server_does_not_wait_long_for_a_second_that_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def stand_still() -> Backend:
+        await asyncio.sleep(1000)
+        raise AssertionError
+
+    monkeypatch.setattr(routing, "START", 0.05)
+    two = Two(tmp_path, there=True)
+    two.boxes.runs[key_of("job")] = FakeRun(
+        two.launch(THEIRS, "sleep"), read_program(("sleep",)), datetime.now(UTC)
+    )
+    monkeypatch.setattr(two.second, "find", stand_still)
+    await two.router.start()
+    with pytest.raises(Unavailable):
+        await two.router.observe("job")
+    await two.router.close()
+
+
+async def test_a_name_is_one_run_whichever_of_the_two_has_it(two: Two):
+    two.second.there = True
+    first = await two.router.launch(two.launch(THEIRS, "stubborn"))
+    # What runs an image may be another after a restart: the same run is found, the next ends it first.
+    assert await two.router.launch(two.launch(OURS, "stubborn")) == first
+    await two.router.launch(two.launch(OURS, "stubborn", run=1))
+    seen = {one.key.run: one for one in await two.router.observe("job")}
+    assert seen[0].exit == Exit(signal=9) and seen[1].alive
+    assert two.first.alive() == {key_of("job", 1)} and not two.boxes.alive()
+    with pytest.raises(Conflict):
+        await two.router.launch(two.launch(THEIRS, "stubborn"))
+    assert not two.boxes.alive()
+
+
+async def test_samples_and_stacks_come_from_whichever_has_the_run(two: Two):
+    two.second.there = True
+    await two.router.launch(two.launch(OURS, "sleep", job="ours"))
+    await two.router.launch(two.launch(THEIRS, "sleep", job="theirs"))
+    keys = [key_of("ours"), key_of("theirs")]
+    assert set(await two.router.sample()) == set(keys)
+    assert set(await two.router.stacks(keys)) == {keys[0]}  # the second does not declare any
+
+
+async def test_a_shell_is_opened_where_the_run_is(two: Two):
+    opened: list[RunKey] = []
+
+    async def open_shell(key: RunKey, command: object, screen: Screen) -> None:
+        opened.append(key)
+
+    two.second.there = True
+    await two.router.launch(two.launch(THEIRS, "sleep", job="theirs"))
+    with pytest.raises(Unavailable):
+        await two.router.open_shell(key_of("theirs"), (), Screen())
+    backend = two.second.backend
+    assert backend is not None
+    backend.capabilities = Capabilities(name="box", survives_server=True, kills_escapees=True, shells=True)
+    backend.open_shell = open_shell  # pyright: ignore[reportAttributeAccessIssue]
+    await two.router.open_shell(key_of("theirs"), (), Screen())
+    assert opened == [key_of("theirs")]
+
+
+async def test_addresses_come_from_whoever_runs_the_job(two: Two):
+    two.second.there = True
+    job = a_job()
+    ours = await two.router.address(an_admission(job), spec_of(OURS), frozenset())
+    theirs = await two.router.address(an_admission(job), spec_of(THEIRS), frozenset())
+    backend = two.second.backend
+    assert backend is not None
+    # Each fake counts its own ports from the same number on.
+    assert ours.ports == theirs.ports
+
+
+def test_a_job_of_both_kinds_is_refused_with_what_to_do(tmp_path: Path):
+    two = Two(tmp_path)
+    assert two.router.refuse_together([OURS, OURS]) is None
+    assert two.router.refuse_together([THEIRS]) is None
+    sentence = two.router.refuse_together([OURS, THEIRS])
+    assert sentence is not None
+    assert OURS in sentence and THEIRS in sentence and "Give every worker pool" in sentence
+
+
+async def test_an_image_that_neither_runs_is_refused_by_who_would_have_to(two: Two):
+    assert two.router.refuse_image("refused/x") == (
+        "Image 'refused/x' cannot run here: the fake runs trainshed/python:3 and nothing else. "
+        "And there is no box."
+    )
+    two.second.there = True
+    await two.router.second()
+    assert two.router.refuse_image("refused/x") == "Image 'refused/x' cannot run in a box."
+
+
+async def test_capabilities_are_what_either_can_do(two: Two):
+    can = two.router.capabilities
+    assert can.stacks and can.survives_server and can.measures == {Measure.CPU}
+    assert not can.shells

@@ -1,0 +1,155 @@
+"""What a container is given beside its image is a pure function: here in full."""
+
+from pathlib import Path
+
+from trainshed.backends.container.furnishing import (
+    Places,
+    can_overlay,
+    furnish,
+    is_root,
+    nfs_volume,
+    overlay_volume,
+)
+from trainshed.backends.container.hatch import Hatch, led, loopback_ports
+from trainshed.backends.container.render import Frame, Furnishing, Mount, render
+from trainshed.core.fleet import Placement
+from trainshed.core.image import ImageConfig
+from trainshed.core.launch import Launch
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.nfs import NfsMount
+
+HATCH = Hatch(Path("/h/hatch"), "http://127.0.0.1:8080", frozenset({8333}))
+IMAGE = ImageConfig(id="sha256:1", workdir="/app")
+
+
+def a_launch(**more: object) -> Launch:
+    return Launch(
+        key=RunKey(ReplicaName("j", 0, 0, 0), 0),
+        image="i",
+        command=("c",),
+        args=(),
+        placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=1 << 30),
+        stdout="/o",
+        stderr="/e",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_a_run_that_asks_for_nothing_gets_scratch_alone():
+    launch, furnishing = furnish(a_launch(), IMAGE, Places(tmp="/r/tmp"), Hatch())
+    assert launch == a_launch()
+    assert furnishing == Furnishing(
+        mounts=(Mount(source="/r/tmp", target="/.trainshed/tmp"),), env={"TMPDIR": "/.trainshed/tmp"}
+    )
+
+
+def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
+    nfs = NfsMount(server="10.0.0.2", path="/x", mount_point="data")
+    places = Places(
+        tmp="/r/tmp",
+        code="/r/work",
+        report="/m/report",
+        buckets=(Mount(source="v", target="/gcs"),),
+        env={"TRAINSHED_GCS_ROOT": "/gcs"},
+        nfs=(("n", nfs),),
+        quota=5,
+        notes=("One.", "Two."),
+    )
+    told = {"STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x", "TRAINSHED_REPORT": "/m/report"}
+    launch, furnishing = furnish(a_launch(env=told, working_directory="sub"), IMAGE, places, HATCH)
+    assert launch.env == {
+        "STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x",
+        "TRAINSHED_REPORT": "/.trainshed/report",
+        "TRAINSHED_GCS_ROOT": "/gcs",
+    }
+    assert furnishing == Furnishing(
+        mounts=(
+            Mount(source="/r/tmp", target="/.trainshed/tmp"),
+            Mount(source="v", target="/gcs"),
+            Mount(source="/r/work", target="/trainshed/code"),
+            Mount(source="/m/report", target="/.trainshed/report"),
+            Mount(source="/h/hatch", target="/.trainshed/hatch", read_only=True),
+            Mount(
+                source="n",
+                target="/mnt/nfs/data",
+                options={"Type": "volume", "VolumeOptions": {"NoCopy": True}},
+            ),
+        ),
+        env={"TMPDIR": "/.trainshed/tmp"},
+        workdir="/trainshed/code/sub",
+        hatches=(8080, 8333),
+        quota=5,
+        note="One. Two.",
+    )
+
+
+def test_the_images_own_tmpdir_is_left_alone():
+    image = ImageConfig(id="sha256:1", env={"TMPDIR": "/scratch"})
+    assert furnish(a_launch(), image, Places(tmp="/r/tmp"), Hatch())[1].env == {}
+
+
+def test_hatches_and_quota_are_in_what_the_engine_is_sent():
+    frame = Frame(home="h", init="/init", record="/record", podman=True, network="n")
+    body = render(a_launch(), IMAGE, frame, Furnishing(hatches=(8080, 8333), quota=5 << 30))
+    assert body["Entrypoint"] == ["/.trainshed/init", "--hatch", "8080", "--hatch", "8333"]
+    assert body["HostConfig"]["StorageOpt"] == {"size": str(5 << 30)}  # type: ignore[index]
+    assert body["WorkingDir"] == "/app"
+    plain = render(a_launch(), IMAGE, frame, Furnishing(workdir="/trainshed/code"))
+    assert plain["Entrypoint"] == ["/.trainshed/init"]
+    assert "StorageOpt" not in plain["HostConfig"]  # type: ignore[operator]
+    assert plain["WorkingDir"] == "/trainshed/code"
+
+
+def test_a_server_by_another_name_is_found_on_loopback_inside():
+    hatch = Hatch(Path("/h"), "http://192.168.1.5:9000")
+    env = {"A": "http://192.168.1.5:9000/t/x", "B": '{"url": "http://192.168.1.5:9000/"}', "C": "c"}
+    assert led(env, hatch) == {
+        "A": "http://127.0.0.1:9000/t/x",
+        "B": '{"url": "http://127.0.0.1:9000/"}',
+        "C": "c",
+    }
+    assert led(env, Hatch()) == env
+
+
+def test_only_ports_of_this_machine_are_hatches():
+    told = ["http://127.0.0.1:8333", "http://localhost:9000/x", "http://10.0.0.1:80", "x", "http://127.0.0.1"]
+    assert loopback_ports([*told, "http://127.0.0.1:x", "https://127.0.0.1:1"]) == {8333, 9000}
+
+
+def test_volumes_are_what_the_engines_local_driver_mounts():
+    labels = {"trainshed.home": "h"}
+    assert overlay_volume("v", "/f", labels) == {
+        "Name": "v",
+        "Driver": "local",
+        "DriverOpts": {
+            "type": "overlay",
+            "device": "overlay",
+            "o": "lowerdir=/f/lower,upperdir=/f/upper,workdir=/f/work"
+            ",index=off,metacopy=off,redirect_dir=off,nodev,nosuid",
+        },
+        "Labels": labels,
+    }
+    mount = NfsMount(server="10.0.0.2", path="/x", mount_point="data")
+    assert nfs_volume("v", mount, labels) == {
+        "Name": "v",
+        "Driver": "local",
+        "DriverOpts": {"type": "nfs", "device": ":/x", "o": "addr=10.0.0.2,rw"},
+        "Labels": labels,
+    }
+
+
+def test_who_is_root_and_which_folders_can_be_named():
+    assert [is_root(user) for user in ("", "0", "root", "0:0", "root:users")] == [True] * 5
+    assert not any(is_root(user) for user in ("1000", "app", "1:0"))
+    assert can_overlay("/home/ü x") and not any(map(can_overlay, ("/a,b", "/a:b", "/a\\b")))
+
+
+def test_scratch_at_a_path_is_a_folder_of_the_run_and_what_is_not_to_be_written_is_mounted_so():
+    _, furnishing = furnish(a_launch(scratch=("/cache", "/b")), IMAGE, Places(tmp="/r/tmp"), Hatch())
+    assert furnishing.mounts[1:] == (
+        Mount(source="/r/tmp/.scratch-0", target="/cache"),
+        Mount(source="/r/tmp/.scratch-1", target="/b"),
+    )
+    nfs = NfsMount(server="10.0.0.2", path="/x", mount_point="/data", read_only=True)
+    options = nfs_volume("n", nfs, {})["DriverOpts"]
+    assert options == {"type": "nfs", "device": ":/x", "o": "addr=10.0.0.2,ro"}
