@@ -24,14 +24,14 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def idle() -> list[Row]:
     ready: list[float] = []
     for _ in range(5):
-        server = LiveServer()
+        server = LiveServer(env={"TRAINSHED_ENGINE": "auto"})
         began = time.perf_counter()
         try:
             server.start()
             ready.append(time.perf_counter() - began)
         finally:
             server.close()
-    with LiveServer() as server:
+    with LiveServer(env={"TRAINSHED_ENGINE": "auto"}) as server:
         server.wait(server.submit(["python", "-c", "pass"]))
         time.sleep(2)
         spent = _cpu(server.pid)

@@ -8,17 +8,19 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainshed.api.call import Call, Json, Method, Stream, Text
+from trainshed.api.call import SOCKET, Call, Json, Method, Raw, Reply, Stream, Talk, Text
+from trainshed.api.door import Door, Way, way
+from trainshed.api.route import Route
+from trainshed.api.talk import held
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
-from trainshed.core.ports import Authenticator
+from trainshed.service.access import Right
 from trainshed.wire import status
 
 log = logging.getLogger(__name__)
@@ -29,26 +31,18 @@ MOST_BODY = 16 * 1024 * 1024  # bytes: far above any job, far below what would h
 ForeignCheck = Callable[[str | None, str | None], str | None]
 
 
-def make_app(methods: tuple[Method, ...], authenticator: Authenticator, foreign: ForeignCheck) -> ASGIApp:
-    return _App([_Route(m) for m in methods], authenticator, foreign)
-
-
-class _Route:
-    """A row of the table, ready to be matched. A parameter holds no slash; verbs stand first in the table."""
-
-    def __init__(self, method: Method) -> None:
-        self.method = method
-        self.pattern = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method.path)))
+def make_app(methods: tuple[Method, ...], door: Door, foreign: ForeignCheck) -> ASGIApp:
+    return _App([Route(m) for m in methods], door, foreign)
 
 
 class _App:
     """The door, the way through the table, and the answer."""
 
-    def __init__(self, routes: list[_Route], authenticator: Authenticator, foreign: ForeignCheck) -> None:
-        self._by_verb: dict[str, list[_Route]] = {}
+    def __init__(self, routes: list[Route], door: Door, foreign: ForeignCheck) -> None:
+        self._by_verb: dict[str, list[Route]] = {}
         for route in routes:
             self._by_verb.setdefault(route.method.verb, []).append(route)
-        self._authenticator = authenticator
+        self._door = door
         self._foreign = foreign
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,27 +51,63 @@ class _App:
             # Cancelled: the server is ending. A stream that breaks off here is asked for again.
             with contextlib.suppress(asyncio.CancelledError):
                 await response(scope, receive, send)
+        elif scope["type"] == "websocket":
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._converse(scope, receive, send)
+
+    async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection, found = HTTPConnection(scope), way(scope)
+        headers = connection.headers
+        await receive()  # that somebody wants to connect
+        if (sentence := self._foreign(headers.get("host"), headers.get("origin"))) is not None:
+            await _error(Forbidden(sentence))(scope, receive, send)
+            return
+        for route in self._by_verb.get(SOCKET, ()):
+            if (path := route.match(found)) is not None:
+                call = Call(
+                    path=path,
+                    query=connection.query_params,
+                    body={},
+                    headers=headers,
+                    base_url="",
+                    protocols=tuple(scope.get("subprotocols", ())),
+                )
+                reply = await _tried(route.method, found, _given(call))
+                if isinstance(reply, Talk):
+                    await held(reply, receive, send)
+                else:
+                    await _answered(reply)(scope, receive, send)
+                return
+        await _error(NotFound(f"There is no conversation at {found.told}."))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         # Before anything else, and for every method: no web page may reach the API.
         sentence = self._foreign(request.headers.get("host"), request.headers.get("origin"))
         if sentence is not None:
             return _error(Forbidden(sentence))
-        path = str(request.scope["path"])
+        found = way(request.scope)
         for route in self._by_verb.get(request.method, ()):
-            if match := route.pattern.fullmatch(path):
-                if not route.method.is_open:
+            if (path := route.match(found)) is not None:
+                method, given = route.method, request.headers.get("authorization")
+                right: Right | None = None
+                if not method.is_open:
                     try:
-                        self._authenticator.check(request.headers.get("authorization"))
+                        right = await self._door.enter(found, given, storage=method.storage)
                     except TrainshedError as error:
                         return _error(error)
-                return await _handled(route.method, request, match.groupdict())
-        return _error(NotFound(f"There is no method {request.method} {path}."))
+                return await _handled(method, request, path, found, right)
+        return _error(NotFound(f"There is no method {request.method} {found.told}."))
 
 
-async def _handled(method: Method, request: Request, path: dict[str, str]) -> Response:
+async def _handled(
+    method: Method, request: Request, path: dict[str, str], found: Way, right: Right | None
+) -> Response:
+    return _answered(await _tried(method, found, _call(request, path, method, found, right)))
+
+
+async def _tried(method: Method, found: Way, call: Awaitable[Call]) -> Reply | Response:
     try:
-        reply = await method.handler(await _call(request, path, streams=method.streams))
+        return await method.handler(await call)
     except TrainshedError as error:
         return _error(error)
     except ClientDisconnect:
@@ -85,40 +115,51 @@ async def _handled(method: Method, request: Request, path: dict[str, str]) -> Re
     except asyncio.CancelledError:
         return _error(Unavailable("The server is ending; ask again when it is back."))
     except Exception:
-        log.exception("%s %s failed", request.method, request.url.path)
+        log.exception("%s %s failed", method.verb, found.told)
         return _json(status.INTERNAL, 500)
+
+
+def _answered(reply: Reply | Response) -> Response:
     match reply:
+        case Response():
+            return reply
         case Stream():
             return StreamingResponse(reply.chunks, media_type=reply.media_type)
         case Text():
             return PlainTextResponse(reply.text, reply.status, media_type=reply.media_type)
+        case Raw():
+            return _raw(reply)
+        case Talk():
+            return _json(status.INTERNAL, 500)
         case _:
             return _json(reply)
 
 
-async def _call(request: Request, path: dict[str, str], *, streams: bool) -> Call:
-    if streams:
+async def _given(call: Call) -> Call:
+    return call
+
+
+async def _call(
+    request: Request, path: dict[str, str], method: Method, found: Way, right: Right | None
+) -> Call:
+    if method.streams:
         return Call(
             path=path,
             query=request.query_params,
             body={},
             headers=request.headers,
-            base_url="",
+            base_url=found.base_url(request.headers) if method.storage else "",
             chunks=request.stream(),
+            right=right,
         )
     return Call(
         path=path,
         query=request.query_params,
         body=await _body(request) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
-        base_url=_base_url(request),
+        base_url=found.base_url(request.headers),
+        right=right,
     )
-
-
-def _base_url(request: Request) -> str:
-    """As the caller knows us. Starlette tells it as well, for the price of parsing it three times."""
-    host = request.headers.get("host")
-    return f"{request.scope['scheme']}://{host}" if host else str(request.base_url).rstrip("/")
 
 
 async def _body(request: Request) -> Json:
@@ -136,6 +177,12 @@ async def _body(request: Request) -> Json:
     if not isinstance(body, dict):
         raise Invalid((Violation("", "The request body must be a JSON object."),))
     return cast(Json, body)
+
+
+def _raw(reply: Raw) -> Response:
+    if isinstance(reply.content, bytes):
+        return Response(reply.content, reply.status, reply.headers)
+    return StreamingResponse(reply.content, reply.status, reply.headers)
 
 
 def _json(body: Json, code: int = 200) -> Response:

@@ -5,9 +5,13 @@ Kept this small so that another door (gRPC, transcoded) can make the same calls.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from trainshed.core.errors import Invalid, Violation
+from trainshed.service.access import Right
+
+SOCKET = "SOCKET"  # stands for a verb in the table: who comes wants a conversation
+MOST_KEY = 255  # characters of an idempotency key
 
 Json: TypeAlias = dict[str, object]
 
@@ -25,6 +29,8 @@ class Call:
     headers: Mapping[str, str]
     base_url: str
     chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
+    protocols: tuple[str, ...] = ()  # that a WebSocket's client offers
+    right: Right | None = None  # of a job that calls; None: of somebody who may do everything
 
     @property
     def enum_ints(self) -> bool:
@@ -34,6 +40,13 @@ class Call:
     @property
     def user_agent(self) -> str:
         return self.headers.get("user-agent", "")
+
+    def idempotency_key(self) -> str:
+        """By which a create that is sent again is known; empty where the caller gave none."""
+        key = self.headers.get("idempotency-key", "")
+        if len(key) > MOST_KEY:
+            raise Invalid((Violation("Idempotency-Key", f"is longer than {MOST_KEY} characters."),))
+        return key
 
     def flag(self, name: str) -> bool:
         return self.query.get(name, "").lower() in ("1", "true", "yes")
@@ -64,7 +77,36 @@ class Text:
     media_type: str = "text/plain"
 
 
-Reply: TypeAlias = Json | Stream | Text
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """An answer whose every header matters: at once, or as chunks that come."""
+
+    content: bytes | AsyncIterator[bytes] = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Channel(Protocol):
+    """The other side of a conversation."""
+
+    async def hear(self) -> bytes | str | None:
+        """What it said, as bytes or as text; None where nobody is there any more."""
+        ...
+
+    async def say(self, data: bytes | str) -> bool:
+        """Waits while it does not listen. False where nobody is there any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """An answer that is a conversation, for who has been let in."""
+
+    hold: Callable[[Channel], Awaitable[None]]
+    protocol: str  # of those the other side offered
+
+
+Reply: TypeAlias = Json | Stream | Text | Raw | Talk
 Handler: TypeAlias = Callable[[Call], Awaitable[Reply]]
 
 
@@ -77,3 +119,5 @@ class Method:
     handler: Handler
     is_open: bool = False  # reachable without a token
     streams: bool = False  # takes its body in chunks as they come, of any kind and length, instead of as JSON
+    storage: bool = False  # matched as it was sent, since names in it may hold anything; may carry a token
+    keyed: bool = False  # reachable only by an address that carries a token: its paths could be anything

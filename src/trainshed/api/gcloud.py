@@ -4,6 +4,9 @@ gcloud fetches the job once, at the start, and ends its loop only if *that* answ
 polls in a row without a new line. So its command, known by its user agent, is told an endTime at once, and
 its polls are held open while the job runs and is silent. A job that is silent for longer than a poll can be
 held gets a line from the service, so that two polls in a row are never empty before the end.
+
+`ai-platform jobs stream-logs`, and `submit training`, which asks for logs only with --stream-logs, fetch the
+job anew each time. They end by themselves, but would miss what is printed in the last five seconds.
 """
 
 import asyncio
@@ -14,7 +17,9 @@ from datetime import UTC, datetime
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Job
 
-STREAMS = re.compile(r"command/gcloud(\.\w+)?\.(ai|ai-platform)\.[\w.-]*stream-logs")
+STREAMS = re.compile(
+    r"command/gcloud(\.\w+)?\.((ai|ai-platform)\.[\w.-]*stream-logs|ai-platform\.jobs\.submit\.training)"
+)
 UPPER_BOUND = re.compile(r'\s+AND\s+timestamp<"[^"]*"')
 HOLD = 240.0  # seconds; gcloud's own HTTP timeout is 300
 SETTLE_NS = 500_000_000  # lines of two replicas may be seen in another order than printed, for that long

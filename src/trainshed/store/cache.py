@@ -10,6 +10,7 @@ from collections import OrderedDict
 from threading import Lock
 
 from trainshed.core.job import Job
+from trainshed.store.codec import dump_plain
 
 BUDGET = 4_000_000  # roughly bytes: about a thousand small jobs
 
@@ -20,7 +21,8 @@ def weight(job: Job) -> int:
     for pool in job.spec.pools:
         size += 500 + sum(map(len, pool.args)) + 80 * len(pool.args)
         size += sum(len(name) + len(value) + 160 for name, value in pool.env)
-    return size
+    # Few jobs have any, and those of a pipeline may be as large as a request.
+    return size + 4 * len(dump_plain(job.extras)) if job.extras else size
 
 
 class Decoded:

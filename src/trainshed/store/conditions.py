@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from sqlalchemy import JSON as Json
-from sqlalchemy import ColumnElement, Text, and_, cast, false, func, literal, not_, or_, select, true
+from sqlalchemy import ColumnElement, Table, Text, and_, cast, false, func, literal, not_, or_, select, true
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
@@ -22,21 +22,22 @@ from trainshed.store.tables import jobs
 Expression = ColumnElement[bool]
 
 
-def to_sql(condition: Condition, dialect: str) -> Expression:
+def to_sql(condition: Condition, dialect: str, table: Table = jobs) -> Expression:
+    """The expression over jobs, or another table that has a column for each field asked about."""
     match condition:
         case query.All(parts):
-            return and_(true(), *(to_sql(part, dialect) for part in parts))
+            return and_(true(), *(to_sql(part, dialect, table) for part in parts))
         case query.Any(parts):
-            return or_(false(), *(to_sql(part, dialect) for part in parts))
+            return or_(false(), *(to_sql(part, dialect, table) for part in parts))
         case query.Not(part):
-            return not_(to_sql(part, dialect))
+            return not_(to_sql(part, dialect, table))
         case Compare():
-            return _compare(condition, dialect)
+            return _compare(condition, dialect, table)
     assert_never(condition)
 
 
-def _compare(wanted: Compare, dialect: str) -> Expression:
-    column, nullable = _column(wanted, dialect)
+def _compare(wanted: Compare, dialect: str, table: Table) -> Expression:
+    column, nullable = _column(wanted, dialect, table)
     value = write_time(wanted.value) if isinstance(wanted.value, datetime) else wanted.value
     found = _apply(wanted, column, value, dialect)
     if not nullable:
@@ -86,33 +87,33 @@ def like_pattern(pattern: str) -> str:
     return pattern.replace("*", "%")
 
 
-def _column(wanted: Compare, dialect: str) -> tuple[ColumnElement[Any], bool]:
-    """The column asked about, and whether a job may lack it."""
+def _column(wanted: Compare, dialect: str, table: Table) -> tuple[ColumnElement[Any], bool]:
+    """The column asked about, and whether a row may lack it."""
     match wanted.field:
         case Field.DISPLAY_NAME:
-            return jobs.c.display_name, False
+            return table.c.display_name, False
         case Field.STATE:
-            return jobs.c.state, False
+            return table.c.state, False
         case Field.CREATED:
-            return jobs.c.created_at, False
+            return table.c.created_at, False
         case Field.UPDATED:
-            return jobs.c.updated_at, False
+            return table.c.updated_at, False
         case Field.STARTED:
-            return jobs.c.started_at, True
+            return table.c.started_at, True
         case Field.ENDED:
-            return jobs.c.ended_at, True
+            return table.c.ended_at, True
         case Field.ID:
-            return jobs.c.id, False
+            return table.c.id, False
         case Field.LABEL:
-            return _label(wanted.label, dialect), True
+            return _label(wanted.label, dialect, table), True
     assert_never(wanted.field)
 
 
-def _label(name: str, dialect: str) -> ColumnElement[Any]:
+def _label(name: str, dialect: str, table: Table) -> ColumnElement[Any]:
     """One label's value. By unfolding the object: a path would need quoting that SQLite does not have."""
     unfold: Callable[..., Any] = func.json_each if dialect == "sqlite" else func.json_each_text
-    source: Any = jobs.c.labels if dialect == "sqlite" else cast(jobs.c.labels, Json)
+    source: Any = table.c.labels if dialect == "sqlite" else cast(table.c.labels, Json)
     pairs = unfold(source).table_valued("key", "value").alias("label")
     value = select(cast(pairs.c.value, Text)).where(pairs.c.key == name)
-    found = value.correlate(jobs).scalar_subquery()
+    found = value.correlate(table).scalar_subquery()
     return found if dialect == "sqlite" else found.collate("C")

@@ -77,7 +77,43 @@ _CODE = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE)
+_KINDS = Migration(
+    "0003_kinds_of_jobs_and_models",
+    (
+        "ALTER TABLE jobs ADD COLUMN kind {text}",
+        "CREATE INDEX jobs_by_kind ON jobs (project, kind, created_at, id) WHERE kind IS NOT NULL",
+        """CREATE TABLE models (
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            id {text} NOT NULL,
+            display_name {text} NOT NULL,
+            created_at {text},
+            labels {text} NOT NULL,
+            artifact {text} NOT NULL,
+            job {text} NOT NULL,
+            said {text} NOT NULL,
+            PRIMARY KEY (project, location, id)
+        )""",
+        "CREATE INDEX models_by_job ON models (job)",
+        "CREATE INDEX models_by_age ON models (project, created_at, id)",
+    ),
+)
+
+_CACHES = Migration(
+    "0004_image_caches",
+    (
+        """CREATE TABLE image_caches (
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            id {text} NOT NULL,
+            created_at {text} NOT NULL,
+            body {text} NOT NULL,
+            PRIMARY KEY (project, location, id)
+        )""",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES)
 
 _WORDS = {
     "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},

@@ -42,6 +42,16 @@ _events = (
     .limit(bindparam("most"))
 )
 _operation = select(*OPERATION_COLUMNS).where(operations.c.name == bindparam("name"))
+_operations = (
+    select(*OPERATION_COLUMNS)
+    .where(
+        operations.c.name > bindparam("after"),
+        operations.c.name >= bindparam("first"),
+        operations.c.name < bindparam("end"),
+    )
+    .order_by(operations.c.name)
+    .limit(bindparam("most"))
+)
 _deleted = select(operations.c.target).where(operations.c.kind == "delete")
 _codes = select(jobs.c.code).where(jobs.c.code.is_not(None)).distinct()
 _counts = select(jobs.c.state, func.count()).group_by(jobs.c.state)
@@ -75,6 +85,8 @@ def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:
     statement = select(*JOB_COLUMNS).where(jobs.c.project == query.project)
     if query.location != "-":
         statement = statement.where(jobs.c.location == query.location)
+    if query.kind:
+        statement = statement.where(jobs.c.kind == query.kind)
     if query.where is not None:
         statement = statement.where(to_sql(query.where, dialect))
     place = tuple_(jobs.c.created_at, jobs.c.id)
@@ -97,6 +109,13 @@ def events_of(connection: Connection, job: str, after: int, limit: int) -> tuple
 def operation_by_name(connection: Connection, name: str) -> Operation | None:
     row = connection.execute(_operation, {"name": name}).one_or_none()
     return None if row is None else to_operation(row)
+
+
+def operations_of(connection: Connection, project: str, limit: int, after: str) -> tuple[Operation, ...]:
+    """By a range of names rather than a pattern: a project's name may hold a pattern's letters."""
+    first = f"projects/{project}/"
+    values = {"first": first, "end": f"{first[:-1]}0", "after": after, "most": limit}
+    return tuple(map(to_operation, connection.execute(_operations, values).all()))
 
 
 def deleted(connection: Connection, among: frozenset[str]) -> frozenset[str]:

@@ -51,6 +51,7 @@ def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
         "version": 1,
         "idempotency_key": idempotency_key or None,
         "code": job.spec.code or None,
+        "kind": job.kind or None,
         **status_values(job, job.status),
     }
 

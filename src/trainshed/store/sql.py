@@ -19,10 +19,12 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Event
+from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobState, Status
+from trainshed.core.model import Model, ModelPage, ModelQuery
 from trainshed.core.ports import Operation, Page
 from trainshed.core.query import JobQuery
-from trainshed.store import reads, writes
+from trainshed.store import image_caches, models, reads, writes
 from trainshed.store.cache import Decoded
 from trainshed.store.database import Database
 from trainshed.store.lanes import Readers
@@ -97,6 +99,9 @@ class SqlStore:
             return known
         return await self._read(lambda connection: reads.job_by_id(connection, job, self._decoded))
 
+    async def keyed(self, project: str, key: str) -> Job | None:
+        return await self._read(lambda connection: reads.job_by_key(connection, project, key, self._decoded))
+
     async def find(self, query: JobQuery) -> Page:
         return await self._read(lambda connection: reads.page(connection, query, self._decoded))
 
@@ -116,6 +121,11 @@ class SqlStore:
             return done
         return await self._write(run, self._remember, flush)
 
+    async def relabel(self, job: Job, labels: Mapping[str, str]) -> Job:
+        return await self._write(
+            lambda connection: writes.update_labels(connection, job, labels), self._remember
+        )
+
     async def delete(self, job: Job, operation: Operation) -> None:
         await self._write(
             lambda connection: writes.delete_job(connection, job, operation), lambda _: self._forget(job.id)
@@ -126,6 +136,9 @@ class SqlStore:
         if found is None:
             raise NotFound(f"There is no operation {name}.")
         return found
+
+    async def operations(self, project: str, limit: int, after: str = "") -> tuple[Operation, ...]:
+        return await self._read(lambda connection: reads.operations_of(connection, project, limit, after))
 
     async def deleted(self, among: frozenset[str]) -> frozenset[str]:
         return await self._read(lambda connection: reads.deleted(connection, among)) if among else among
@@ -138,6 +151,37 @@ class SqlStore:
 
     async def codes(self) -> frozenset[str]:
         return await self._read(reads.codes)
+
+    async def model(self, project: str, location: str, model: str) -> Model:
+        found = await self._read(lambda connection: models.by_name(connection, project, location, model))
+        if found is None:
+            raise NotFound(f"There is no model projects/{project}/locations/{location}/models/{model}.")
+        return found
+
+    async def models(self, query: ModelQuery) -> ModelPage:
+        return await self._read(lambda connection: models.page(connection, query))
+
+    async def delete_model(self, model: Model, operation: Operation) -> None:
+        await self._write(lambda connection: models.remove(connection, model, operation), lambda _: None)
+
+    async def insert_cache(self, cache: ImageCache) -> None:
+        await self._write(lambda connection: image_caches.keep(connection, cache), lambda _: None)
+
+    async def cache(self, project: str, location: str, cache: str) -> ImageCache:
+        found = await self._read(lambda c: image_caches.by_name(c, project, location, cache))
+        if found is None:
+            name = f"projects/{project}/locations/{location}/imageCaches/{cache}"
+            raise NotFound(f"There is no image cache {name}.")
+        return found
+
+    async def caches(self) -> tuple[ImageCache, ...]:
+        return await self._read(image_caches.every)
+
+    async def write_cache(self, cache: ImageCache) -> None:
+        await self._write(lambda connection: image_caches.write(connection, cache), lambda _: None)
+
+    async def delete_cache(self, cache: ImageCache) -> None:
+        await self._write(lambda connection: image_caches.remove(connection, cache), lambda _: None)
 
     async def _read(self, run: Callable[[Connection], Any]) -> Any:
         if self._readers is None:

@@ -3,7 +3,7 @@
 Each runs inside the writer's transaction; what it raises undoes all of it and only it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,9 @@ from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
 from trainshed.core.job import Job, JobSpec, Status
 from trainshed.core.ports import Operation
-from trainshed.store import reads
+from trainshed.store import models, reads
 from trainshed.store.cache import Decoded
-from trainshed.store.codec import dumps, loads
+from trainshed.store.codec import dump_plain, dumps, loads
 from trainshed.store.prepared import Prepared
 from trainshed.store.rows import event_values, job_values, operation_values, status_values
 from trainshed.store.tables import events, jobs, operations
@@ -27,6 +27,11 @@ _update_status = Prepared(
     .where(jobs.c.id == bindparam("of_job"), jobs.c.version == bindparam("of_version"))
     .values({name: bindparam(name) for name in ("state", "updated_at", "started_at", "ended_at", "status")})
     .values(version=jobs.c.version + literal_column("1"))
+)
+_update_labels = (
+    update(jobs)
+    .where(jobs.c.id == bindparam("of_job"), jobs.c.version == bindparam("of_version"))
+    .values(labels=bindparam("new_labels"), version=jobs.c.version + literal_column("1"))
 )
 _delete_job = delete(jobs).where(jobs.c.id == bindparam("of_job"), jobs.c.version == bindparam("of_version"))
 _delete_events = delete(events).where(events.c.job_id == bindparam("of_job"))
@@ -55,6 +60,8 @@ def insert_job(connection: Connection, job: Job, given: Sequence[Event], key: st
         _insert_job.run(connection, job_values(job, key))
     except IntegrityError as error:
         raise AlreadyExists(f"A job with the id {job.id} exists already.") from error
+    if job.extras:
+        models.take(connection, job)
     _insert_events(connection, job.id, given)
     return job
 
@@ -63,8 +70,17 @@ def update_status(connection: Connection, job: Job, status: Status, given: Seque
     values = status_values(job, status) | {"of_job": job.id, "of_version": job.version}
     if _update_status.run(connection, values).rowcount != 1:
         raise _changed(connection, job) or Conflict(f"Job {job.id} has been deleted meanwhile.")
+    if job.extras:
+        models.settle(connection, job, status)
     _insert_events(connection, job.id, given)
     return replace(job, status=status, version=job.version + 1)
+
+
+def update_labels(connection: Connection, job: Job, labels: Mapping[str, str]) -> Job:
+    values = {"new_labels": dump_plain(dict(labels)), "of_job": job.id, "of_version": job.version}
+    if connection.execute(_update_labels, values).rowcount != 1:
+        raise _changed(connection, job) or Conflict(f"Job {job.id} has been deleted meanwhile.")
+    return replace(job, labels=dict(labels), version=job.version + 1)
 
 
 def delete_job(connection: Connection, job: Job, operation: Operation) -> None:

@@ -1,3 +1,4 @@
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,12 @@ settings = st.builds(
     memory=st.none() | st.integers(1, 1 << 45),
     log_quota=st.integers(1, 1 << 45),
     runtimes=st.none() | st.just(Path("/etc/run times.toml")),
+    default_output=st.sampled_from(["", "gs://shelf", "s3://shelf/a b"]),
     keep_free=st.none() | st.integers(1, 1 << 45),
+    buckets=st.none() | st.just(Path("/etc/buc kets.toml")),
+    engine=st.sampled_from(["auto", "none", "/run/my engine.sock"]),
+    subnets=st.sampled_from(["10.210.0.0/16", "192.168.0.0/18"]),
+    image_retention=st.none() | st.integers(1, 40_000).map(lambda hours: timedelta(hours=hours)),
     allowed_hosts=st.lists(st.sampled_from(["a.example", "b.example"])).map(tuple),
 )
 
@@ -44,6 +50,13 @@ def test_a_database_with_its_password_is_never_among_the_flags_of_the_process() 
     value = Settings.from_args(["--database=postgresql://me:secret@db/x"], {})
     assert "secret" not in " ".join(value.to_args())
     assert Settings.from_args([], {"TRAINSHED_DATABASE": "postgresql://db/x"}).database == "postgresql://db/x"
+
+
+def test_a_default_output_is_a_place_in_a_bucket() -> None:
+    assert Settings.from_args(["--default-output", "gs://shelf/out/"], {}).default_output == "gs://shelf/out"
+    for text in ("out", "/out", "gs://", "gs:///", "http://shelf/out", ""):
+        with pytest.raises(SettingsError, match=r"--default-output: .* is no place in a bucket"):
+            Settings.from_args(["--default-output", text], {})
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.example"])
@@ -86,11 +99,37 @@ def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
         ["--memory", "8 apples"],
         ["--memory", "0"],
         ["--log-quota", "inf"],
+        ["--s3-bucket", "No"],
+        ["--s3-bucket", "a/b"],
+        ["--engine", "podman"],
+        ["--engine", "tcp://box:2375"],
+        ["--subnets", "10.0.0.0/28"],
+        ["--subnets", "8.8.0.0/16"],
+        ["--subnets", "here"],
+        ["--image-retention", "0d"],
+        ["--image-retention", "soon"],
+        ["--image-retention", "nan"],
     ],
 )
 def test_a_wrong_setting_is_named(args: list[str]) -> None:
     with pytest.raises(SettingsError, match=args[0]):
         Settings.from_args(args, {})
+
+
+def test_a_store_of_its_own_has_the_buckets_of_the_guides_unless_others_are_named() -> None:
+    assert not Settings.from_args([], {}).s3
+    assert Settings.from_args(["--s3"], {}).s3_buckets == ("training", "datasets")
+    named = Settings.from_args(["--s3-bucket", "s3://cats/", "--s3-bucket=dogs", "--s3-bucket=cats"], {})
+    assert (named.s3, named.s3_buckets) == (True, ("cats", "dogs"))
+    assert Settings.from_args(named.to_args(), {}) == named
+    assert Settings.from_args([], {"TRAINSHED_BUCKETS": "/b.toml"}).buckets == Path("/b.toml")
+
+
+def test_an_engine_is_named_by_its_socket_and_a_flag_wins_over_the_environment() -> None:
+    assert Settings.from_args([], {}).engine == "auto"
+    assert Settings.from_args([], {"TRAINSHED_ENGINE": "none"}).engine == "none"
+    given = ["--engine", "unix:///run/podman/podman.sock"]
+    assert Settings.from_args(given, {"TRAINSHED_ENGINE": "none"}).engine == "/run/podman/podman.sock"
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
@@ -109,3 +148,20 @@ def test_what_is_kept_warm_is_a_runtime_or_an_interpreter_with_its_modules():
 def test_anything_else_is_not_kept_warm(name: str):
     with pytest.raises(SettingsError, match="--warm"):
         Settings.from_args([f"--warm={name}"], {})
+
+
+def test_a_folder_of_wheels_is_named_by_flag_or_variable_and_must_be_there(tmp_path: Path) -> None:
+    found = Settings.from_args(["--wheels", str(tmp_path), "--offline"], {})
+    assert (found.wheels, found.offline) == (tmp_path, True)
+    assert Settings.from_args(found.to_args(), {}) == found
+    assert Settings.from_args([], {"TRAINSHED_WHEELS": str(tmp_path)}).wheels == tmp_path
+    with pytest.raises(SettingsError, match="is no folder"):
+        Settings.from_args(["--wheels", str(tmp_path / "none")], {})
+
+
+def test_credentials_for_registries_are_named_by_flag_or_variable(tmp_path: Path) -> None:
+    file = tmp_path / "auth.json"
+    found = Settings.from_args(["--registry-auth", str(file)], {})
+    assert found.registry_auth == file and Settings.from_args(found.to_args(), {}) == found
+    assert Settings.from_args([], {"TRAINSHED_REGISTRY_AUTH": str(file)}).registry_auth == file
+    assert Settings.from_args([], {}).registry_auth is None

@@ -38,6 +38,11 @@ def test_memory_does_not_grow_with_the_number_of_jobs_or_replicas() -> None:
     assert len(cache) == len(kept)
 
 
+def test_what_was_said_beside_a_job_weighs_too() -> None:
+    said = {"pipeline": {"said": {"trainingTaskInputs": {"args": ["x" * 1000] * 1000}}}}
+    assert weight(a_job(extras=said)) > weight(a_job()) + 1_000_000
+
+
 def test_a_dropped_job_is_gone() -> None:
     cache = Decoded()
     cache.put(a_job(version=1))

@@ -1,0 +1,30 @@
+"""A row of the table, ready to be matched: `{name}` stands for one part of a path, `{name...}` for all the
+rest.
+
+A method of the storage API is matched as it was sent, and its parameters are decoded then: an object's name
+may hold a slash of its own. All others are matched decoded. Verbs (`…:cancel`) stand first in the table.
+"""
+
+import re
+from urllib.parse import unquote
+
+from trainshed.api.call import Method
+from trainshed.api.door import Way
+
+
+class Route:
+    def __init__(self, method: Method) -> None:
+        self.method = method
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method.path))
+        self._pattern = re.compile(re.sub(r"\\{(\w+)\\\.\\\.\\\.\\}", r"(?P<\1>.+)", pattern), re.DOTALL)
+
+    def match(self, way: Way) -> dict[str, str] | None:
+        if not self.method.storage:
+            found = self._pattern.fullmatch(way.path) if not way.token else None
+            return found.groupdict() if found else None
+        if self.method.keyed and not way.token:
+            return None
+        if (found := self._pattern.fullmatch(way.sent)) is None:
+            return None
+        # What is not UTF-8 becomes a letter that no name may have, and is refused as such.
+        return {key: unquote(value, errors="surrogateescape") for key, value in found.groupdict().items()}

@@ -1,0 +1,29 @@
+"""What a server that starts does not import: time that everybody would wait for, and nobody need."""
+
+import json
+import subprocess
+import sys
+
+# A wrong setting ends it when all is imported that there is to import.
+CODE = """import json, sys
+from trainshed.server import main
+assert main(["--no-such-setting", "x"]) == 1
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def imported() -> set[str]:
+    done = subprocess.run([sys.executable, "-P", "-c", CODE], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_of_containers_only_what_looks_for_an_engine_is_imported_at_the_start():
+    found = imported()
+    prefix = "trainshed.backends.container."
+    own = {name.removeprefix(prefix) for name in found if name.startswith(prefix)}
+    assert own == {"find", "hatch", "seek"}
+    assert "h11" not in found
+
+
+def test_no_command_line_and_no_web_client_is_imported_by_the_server():
+    assert not imported() & {"click", "urllib.request", "wsproto", "obstore", "yaml"}
