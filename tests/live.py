@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -82,6 +82,7 @@ class LiveServer:
     def start(self, *, wait: bool = True) -> "LiveServer":
         """Start it; the second time on the port it had before."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("TRAINSHED_", "COV_", "PYTEST_"))}
+        env["TRAINSHED_ENGINE"] = "none"  # whatever runs on this machine; who needs one says which
         command = [sys.executable, "-P", "-m", "trainshed.server", "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -182,6 +183,14 @@ class LiveServer:
         """The pids of all that lives under this home, the server itself excepted."""
         own = {self.process.pid} if self.process else set[int]()
         return [pid for pid in bearing(self.base) if pid not in own]
+
+    def commands(self) -> list[str]:
+        """The command lines of all of them that live on while they are read."""
+        found: list[str] = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
+        return found
 
     # ---- talking to it
 
@@ -342,3 +351,12 @@ def _bears(pid: int, home: bytes) -> bool:
         return os.readlink(f"{folder}/cwd").encode().startswith(home)
     except OSError:
         return False
+
+
+def until(ask: Callable[[], Any]) -> Any:
+    """The first answer that is something."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := ask()):
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.2)
+    return found

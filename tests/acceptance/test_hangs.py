@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live import LOCATION, PATIENCE, PROJECT, LiveServer, pool, python
+from tests.live import LOCATION, PROJECT, LiveServer, pool, python, until
 
 pytestmark = pytest.mark.slow
 
@@ -108,15 +108,6 @@ def watched(
 
 def events(server: LiveServer, job: str, *reasons: str) -> list[Any]:
     return [one for one in server.get(f"/v1/{job}:events")["events"] if one["reason"] in reasons]
-
-
-def until(ask: Callable[[], Any]) -> Any:
-    """The first answer that is something."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := ask()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.2)
-    return found
 
 
 def suspected(server: LiveServer, job: str) -> str:

@@ -7,14 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live import JOBS, PATIENCE, LiveServer, pool, python
+from tests.live import JOBS, PATIENCE, LiveServer, pool, python, until
 from trainshed import report
 
 BURN = "while True: pass"
@@ -55,15 +54,6 @@ def points(told: Any, name: str, task: str = "workerpool0-0") -> list[float]:
         if (one["task"], one["name"]) == (task, name)
         for point in one["points"]
     ]
-
-
-def until(ask: Callable[[], Any]) -> Any:
-    """The first answer that is something."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := ask()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.2)
-    return found
 
 
 def settled(server: LiveServer, job: str, name: str, least: float) -> list[float]:

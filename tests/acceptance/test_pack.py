@@ -10,6 +10,7 @@ import pytest
 from trainshed.cli.ignored import Patterns
 from trainshed.cli.pack import Listing, look
 from trainshed.cli.trouble import Trouble
+from trainshed.serving import make_home
 
 
 def git(root: Path, *args: str) -> str:
@@ -61,6 +62,15 @@ def test_a_virtual_environment_nobody_ignores_is_left_out(repository: Path) -> N
     found = packed(repository, exclude=("linked",))
     assert "envoy.py" in found
     assert not [path for path in found if "env/" in path or path == "venv"]
+
+
+def test_a_servers_home_is_left_out_and_a_folder_that_was_there_stays_as_it_was(repository: Path) -> None:
+    before = packed(repository)
+    make_home(repository / "shed")
+    fill(repository, "shed/token", "shed/logs/7/0.0-0.out")
+    assert packed(repository) == before
+    make_home(repository)
+    assert packed(repository) == before
 
 
 def test_a_folder_inside_is_packed_relative_to_itself(repository: Path) -> None:

@@ -86,9 +86,9 @@ def test_a_build_that_fails_is_the_job_s_verdict_with_pip_s_words(server: LiveSe
 
 def test_a_killed_server_s_build_dies_with_it_and_the_next_server_builds_anew(server: LiveServer) -> None:
     job = server.submit(IMPORTS, spec={"requirements": ["smalla"]})
-    until(lambda: any("guard.py" in line for line in _commands(server)), "the build")
+    until(lambda: any("guard.py" in line for line in server.commands()), "the build")
     server.kill()
-    until(lambda: not any("guard.py" in line for line in _commands(server)), "the end of the build")
+    until(lambda: not any("guard.py" in line for line in server.commands()), "the end of the build")
     server.start()
     assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
     [built] = [p for p in (server.home / "runtimes").iterdir() if (p / "complete").exists()]
@@ -162,13 +162,3 @@ def test_a_build_that_fails_fails_the_command_and_wrong_words_are_misuse(
     assert "example/x" in cli(server, "runtimes", "build", "example/x").stderr
     assert cli(server, "runtimes", "rm").returncode == 2
     assert cli(server, "runtimes", "rm", "trainshed/jax").returncode == 1
-
-
-def _commands(server: LiveServer) -> list[str]:
-    found: list[str] = []
-    for pid in server.processes():
-        try:
-            found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found

@@ -10,15 +10,14 @@ import pty
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.live import IMAGE, PATIENCE, LiveServer
+from tests.shell import Shell
 
 SEED = Path(__file__).parent / "seed_004"
 PRINTED_IMAGE = re.compile(r"gcr\.io/[\w./-]+:\w+")
@@ -28,33 +27,7 @@ PROGRAM = "print('trained')"
 TRACKS = ["ai", "beta ai", "alpha ai"]
 
 
-@dataclass(frozen=True)
-class Bash:
-    """A shell in a folder with the job files, in which `trainshed` is ours and talks to the server."""
-
-    server: LiveServer
-    folder: Path
-
-    @property
-    def environ(self) -> dict[str, str]:
-        return {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-            "HOME": str(self.folder),
-            "TRAINSHED_HOME": str(self.server.home),
-        }
-
-    def __call__(self, script: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "-c", script],
-            cwd=self.folder,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-
+class Bash(Shell):
     def created(self, script: str) -> Any:
         """The job that the script creates, once it has ended."""
         done = self(script)
@@ -77,14 +50,6 @@ def server() -> Iterator[LiveServer]:
 def bash(server: LiveServer, tmp_path: Path) -> Bash:
     for file in FILES:
         shutil.copy(SEED / file, tmp_path)
-    binary = tmp_path / "bin" / "trainshed"
-    binary.parent.mkdir()
-    # What the installed `trainshed` does, with the interpreter and the sources these tests run with.
-    path = json.dumps([entry for entry in sys.path if entry])
-    start = f"import sys; sys.path[:] = {path}; from trainshed.cli.main import main; main()"
-    (tmp_path / "start.py").write_text(start)
-    binary.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path / "start.py"} "$@"\n')
-    binary.chmod(0o755)
     return Bash(server, tmp_path)
 
 

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import commanding, printing, reducing, resting, starting
+from tests.benchmarks import boxing, commanding, packaging, printing, reducing, resting, starting, storing
 from tests.benchmarks.row import Row, table
+from tests.engine import why_not
 
 BENCHES: dict[str, Callable[[], list[Row]]] = {
     "start": starting.one_job,
     "many": lambda: [starting.many_jobs()],
+    "package": packaging.second_start,
     "reduce": lambda: [reducing.all_reduce()],
     "warm": lambda: [reducing.all_reduce(warm=True)],
     "flood": lambda: [printing.flood(buffered=False), printing.flood(buffered=True)],
@@ -16,8 +18,12 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "idle": resting.idle,
     "look": lambda: [resting.looking_on()],
     "list": resting.long_list,
+    "store": lambda: [*storing.large_object(), *storing.small_objects()],
     "command": commanding.command_line,
     "submit": commanding.submitting,
+    "box": lambda: [boxing.one_box()],
+    "boxes": lambda: [boxing.many_boxes()],
+    "box-flood": lambda: [boxing.flood(buffered=False), boxing.flood(buffered=True)],
 }
 
 
@@ -30,6 +36,9 @@ def main(names: list[str]) -> int:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
         if name in ("reduce", "warm") and not reducing.TRAIN.exists():
             print("  left out: needs PyTorch in .venv-train (make demo-env)", file=sys.stderr)
+            continue
+        if name.startswith("box") and (reason := why_not()):
+            print(f"  left out: {reason}", file=sys.stderr)
             continue
         rows += BENCHES[name]()
     print(table(rows))

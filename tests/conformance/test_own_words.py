@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 from tests.live import JOBS, LiveServer, pool, python
@@ -22,10 +23,40 @@ def test_the_environment_told_is_the_environment_given(server: LiveServer) -> No
         given: dict[str, str] = json.loads(line["text"])
         variables = replica["environment"]
         assert {"CLUSTER_SPEC", "TF_CONFIG", "MASTER_ADDR", "RANK", "AIP_MODEL_DIR"} <= set(variables)
-        assert {name: given.get(name) for name in variables} == variables
+        hidden = {name for name, value in variables.items() if value.startswith("(hidden")}
+        assert "STORAGE_EMULATOR_HOST" in hidden  # it carries the job's own token
+        assert hidden <= set(given)
+        assert {name: given.get(name) for name in variables.keys() - hidden} == {
+            name: value for name, value in variables.items() if name not in hidden
+        }
     assert told[0]["environment"]["MINE"] == "a b"
     [alone] = server.get(f"/v1/{job}:environment", task="workerpool1-1")["replicas"]
     assert alone == told[2]
+
+
+def test_the_environment_told_names_what_the_settings_give_and_keeps_its_secrets(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("very secret")
+    rows = tmp_path / "buckets.toml"
+    given = (
+        f'endpoint_url = "http://s3", aws_secret_access_key = "file:{tmp_path / "secret"}", MINE = "theirs"'
+    )
+    rows.write_text(
+        f'[[jobs]]\nenv = {{ {given} }}\n[[jobs]]\nprojects = ["another"]\nenv = {{ OTHER = "1" }}\n'
+    )
+    with LiveServer("--buckets", str(rows)) as server:
+        job = server.submit(pools=[pool(python(TELL), env={"MINE": "own"})])
+        server.wait(job)
+        [line] = server.lines(job)
+        had: dict[str, str] = json.loads(line["text"])
+        answer = server.request("GET", f"/v1/{job}:environment")
+        [replica] = answer.json["replicas"]
+        told = replica["environment"]
+        assert (had["endpoint_url"], told["endpoint_url"]) == ("http://s3", "http://s3")
+        assert (had["MINE"], told["MINE"]) == ("own", "own")
+        assert had["aws_secret_access_key"] == "very secret"
+        assert told["aws_secret_access_key"].startswith("(hidden")
+        assert b"very secret" not in answer.body
+        assert "OTHER" not in had and "OTHER" not in told
 
 
 def test_a_replica_that_is_not_there_has_no_environment(server: LiveServer) -> None:

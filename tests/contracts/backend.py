@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_pool
-from tests.contracts.backend_bench import Bench, World, until
+from tests.builders import a_job, a_pool, an_admission
+from tests.contracts.backend_bench import Bench, World, benched, until
 from trainshed.core.event import Reason
 from trainshed.core.job import JobSpec
 from trainshed.core.readiness import READY, Standing
@@ -29,15 +29,8 @@ class BackendContract:
 
     @pytest.fixture
     async def bench(self, world: World, tmp_path: Path):
-        folder = tmp_path / "logs"
-        folder.mkdir()
-        bench = Bench(world, folder)
-        bench.backend = await world.backend()
-        yield bench
-        await bench.backend.remove(bench.job)
-        assert world.leftovers(bench.job) == []
-        await bench.backend.close()
-        await world.close()
+        async with benched(world, tmp_path) as bench:
+            yield bench
 
     # 1. launch is idempotent
 
@@ -290,15 +283,15 @@ class BackendContract:
 
     # 11 to 13. what a job needs is made ready before it is launched
 
-    async def test_the_plain_interpreter_is_always_ready(self, bench: Bench):
-        assert bench.backend.prepare(spec_of("trainshed/python:3")) == READY
-        assert bench.backend.prepare(spec_of("trainshed/python:3"), "a") == READY
+    async def test_an_image_that_is_there_is_ready(self, bench: Bench):
+        assert bench.backend.prepare(spec_of(bench.world.image)) == READY
+        assert bench.backend.prepare(spec_of(bench.world.image), "a") == READY
 
     async def test_asking_begins_it_and_each_that_waits_is_hinted_when_it_is_ready(self, bench: Bench):
         image, hints = bench.world.unmake(), list[str]()
         bench.backend.on_change(hints.append)
         assert bench.backend.prepare(spec_of(image), "a").standing is Standing.PREPARING
-        assert bench.backend.prepare(spec_of("trainshed/python:3", image), "b").standing is Standing.PREPARING
+        assert bench.backend.prepare(spec_of(bench.world.image, image), "b").standing is Standing.PREPARING
         waiting = bench.backend.prepare(spec_of(image), "a").waiting
         assert waiting.reason is Reason.PREPARING and waiting.message
         await bench.world.make(image, well=True)
@@ -340,19 +333,26 @@ class BackendContract:
         assert await bench.backend.observe(bench.job) == ()
 
     async def test_a_refused_image_is_named_and_a_known_one_is_not_refused(self, bench: Bench):
-        sentence = bench.backend.refuse_image("example/train:1")
-        assert sentence is not None and "example/train:1" in sentence
-        assert bench.backend.refuse_image("trainshed/python:3") is None
+        refused = bench.world.refused
+        sentence = bench.backend.refuse_image(refused)
+        assert sentence is not None and refused in sentence
+        assert bench.backend.refuse_image(bench.world.image) is None
 
     async def test_there_is_a_node_with_room(self, bench: Bench):
         node, *_ = await bench.backend.nodes()
         assert node.cpus > 0 and node.memory > 0 and node.host
 
     @pytest.mark.parametrize("count", [1, 3, 500])
-    async def test_free_ports_are_distinct_and_none_of_those_to_avoid(self, bench: Bench, count: int):
-        first = await bench.backend.free_ports(count, frozenset())
+    async def test_replicas_have_addresses_of_their_own_and_none_of_a_port_to_avoid(
+        self, bench: Bench, count: int
+    ):
+        job = a_job(a_pool(replicas=count))
         avoid = frozenset(range(10_000, 20_000))
-        second = await bench.backend.free_ports(count, avoid)
-        assert len(set(first)) == len(set(second)) == count
-        assert not avoid & set(second)
-        assert not set(first) & set(second)
+        first = await bench.backend.address(an_admission(job), job.spec, frozenset())
+        second = await bench.backend.address(an_admission(job), job.spec, avoid)
+        for found in (first, second):
+            places = {(place.host, place.port) for place in found.placements}
+            assert len(places | {(found.placements[0].host, found.master_port)}) == count + 1
+        if not bench.backend.capabilities.private_network:
+            assert not avoid & second.ports
+            assert not first.ports & second.ports

@@ -2,7 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -36,6 +37,8 @@ class World(Protocol):
     """What a backend's tests have to supply."""
 
     programs: Programs
+    image: str  # one that is there
+    refused: str  # one that can never run there
 
     async def backend(self) -> Backend:
         """A started backend over this world: the first, or a successor of one whose server was killed."""
@@ -92,7 +95,7 @@ class Bench:
     def launch(self, command: Words, run: int = 0, index: int = 0) -> Launch:
         return Launch(
             key=self.key(run, index),
-            image="trainshed/python:3",
+            image=self.world.image,
             command=command,
             args=(),
             placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=1 << 20),
@@ -127,3 +130,16 @@ class Bench:
     async def run(self, command: Words) -> Observation:
         await self.backend.launch(self.launch(command))
         return await self.ended(self.key())
+
+
+@asynccontextmanager
+async def benched(world: World, home: Path, kind: type[Bench] = Bench) -> AsyncIterator[Bench]:
+    """A bench over the world, which it leaves as clean as a job may leave it."""
+    (home / "logs").mkdir()
+    bench = kind(world, home / "logs")
+    bench.backend = await world.backend()
+    yield bench
+    await bench.backend.remove(bench.job)
+    assert world.leftovers(bench.job) == []
+    await bench.backend.close()
+    await world.close()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.store_names import NamesContract
 from tests.contracts.store_values import (
     RUNNING,
     T0,
@@ -38,7 +39,7 @@ async def kept(store: Store, job: Job) -> Job:
     return await store.insert(job, ())
 
 
-class StoreContract:
+class StoreContract(NamesContract):
     """The promises that hold for every store."""
 
     async def test_a_job_comes_back_as_it_went_in(self, store: Store) -> None:

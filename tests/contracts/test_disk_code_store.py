@@ -13,8 +13,8 @@ from tests.contracts.code_store import SOME, CodeStoreContract, Steps, found, ke
 from trainshed.code.blobs import Blobs
 from trainshed.code.store import DiskCodeStore
 from trainshed.core.code import Header, Mode, Piece
+from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Exhausted, NotFound, Unavailable
-from trainshed.core.ports import CodeStore
 
 
 class TestDiskCodeStore(CodeStoreContract):

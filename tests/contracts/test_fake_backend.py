@@ -51,6 +51,7 @@ class FakePrograms:
 class FakeWorld:
     def __init__(self) -> None:
         self.programs = FakePrograms()
+        self.image, self.refused = "trainshed/python:3", "example/train:1"
         self.machine = FakeMachine()
 
     async def backend(self) -> Backend:

@@ -367,6 +367,7 @@ async def test_what_is_dropped_in_the_midst_of_reading_is_never_given_out_as_zer
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newest_first: bool
 ) -> None:
     log = JobLog(tmp_path / "j1")
+    log.begin()
     file, _ = log.open(FIRST)
     append(file.path, b"".join(b"%099d\n" % number for number in range(2000)))
     log.stamp([file], time.time_ns())

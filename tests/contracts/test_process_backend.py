@@ -76,6 +76,7 @@ class ShellPrograms:
 class ProcessWorld:
     def __init__(self, home: Path, tools: Path, keeper: str) -> None:
         self.programs = ShellPrograms()
+        self.image, self.refused = "trainshed/python:3", "example/train:1"
         self.home = home
         self.keeper = ShellKeeper() if keeper == "shell" else make_keeper(tools)
         self.runtimes = FakeRuntimes(sys.executable)

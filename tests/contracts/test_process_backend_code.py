@@ -30,6 +30,7 @@ class Home:
 
     def __init__(self, home: Path, tools: Path) -> None:
         self.programs = ShellPrograms()
+        self.image, self.refused = "trainshed/python:3", "example/train:1"
         self.home = home
         self.code = MemoryCodeStore(Steps())
         tools.mkdir()
@@ -125,6 +126,9 @@ class SlowCodeStore(MemoryCodeStore):
             self.given_up += 1
             raise
         await super().lay_out(code, folder)
+
+    def lay_out_small(self, code: str, folder: str) -> bool:
+        return False
 
 
 @pytest.fixture

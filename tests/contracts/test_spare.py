@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.backends.process.record import BLANK
-from trainshed.backends.process.spare import MOST, RUN, Spares
+from trainshed.backends.process.spare import MOST, RUN, Spares, strip
 
 
 def a_folder(home: Path, name: str = "7") -> Path:
@@ -59,7 +59,34 @@ def test_a_folder_in_which_anything_was_left_is_not_kept(tmp_path: Path, spares:
     assert (folder / left).read_text() == "x"
 
 
-@pytest.mark.parametrize("changed", ["", "0", "0/0-0", "0/0-0/work", "0/0-0/tmp", f"{RUN}/record"])
+def test_a_folder_stripped_of_what_its_job_had_is_kept(tmp_path: Path, spares: Spares):
+    folder = a_folder(tmp_path)
+    (folder / "0/0-0/work/deep").mkdir()
+    for left in ("0/0-0/work/deep/train.py", "0/0-0/work/model.pt", "0/0-0/tmp/x", "0/0-0/work.boot"):
+        (folder / left).write_text("x")
+    assert strip(str(folder))
+    assert spares.keep(str(folder))
+    assert spares.take(str(tmp_path / "8" / RUN))
+    assert sorted(str(p.relative_to(tmp_path / "8/0/0-0")) for p in (tmp_path / "8/0/0-0").iterdir()) == [
+        "0",
+        "tmp",
+        "work",
+    ]
+    assert [*(tmp_path / "8/0/0-0/work").iterdir(), *(tmp_path / "8/0/0-0/tmp").iterdir()] == []
+
+
+def test_stripping_follows_no_link(tmp_path: Path):
+    folder = a_folder(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").write_text("x")
+    (folder / "0/0-0/tmp").rmdir()
+    (folder / "0/0-0/tmp").symlink_to(elsewhere)
+    assert not strip(str(folder))
+    assert (elsewhere / "mine").exists()
+
+
+@pytest.mark.parametrize("changed", ["", "0", "0/0-0", "0/0-0/work", "0/0-0/tmp", RUN, f"{RUN}/record"])
 def test_a_folder_whose_rights_were_changed_is_not_kept(tmp_path: Path, spares: Spares, changed: str):
     folder = a_folder(tmp_path)
     (folder / changed).chmod(0o777)

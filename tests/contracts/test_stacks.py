@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from tests.contracts.backend_bench import Bench, Words, World, until
+from tests.contracts.backend_bench import Bench, Words, World, benched, until
 from tests.contracts.stacks import StacksContract
 from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
@@ -66,13 +66,8 @@ def python(source: str) -> Words:
 class _Benched(StacksContract):
     @pytest.fixture
     async def bench(self, world: World, tmp_path: Path):
-        (tmp_path / "logs").mkdir()
-        bench = Bench(world, tmp_path / "logs")
-        bench.backend = await world.backend()
-        yield bench
-        await bench.backend.remove(bench.job)
-        await bench.backend.close()
-        await world.close()
+        async with benched(world, tmp_path) as bench:
+            yield bench
 
 
 class TestFakeStacks(_Benched):
@@ -96,13 +91,8 @@ class _ProcessStacks(_Benched):
 
     @pytest.fixture
     async def bench(self, world: World, tmp_path: Path):
-        (tmp_path / "logs").mkdir()
-        bench = WatchedBench(world, tmp_path / "logs")
-        bench.backend = await world.backend()
-        yield bench
-        await bench.backend.remove(bench.job)
-        await bench.backend.close()
-        await world.close()
+        async with benched(world, tmp_path, WatchedBench) as bench:
+            yield bench
 
     async def dumped(self, bench: Bench, source: str, ready: int = 1) -> Dump:
         await bench.backend.launch(bench.launch(python(source)))
@@ -153,8 +143,8 @@ class _ProcessStacks(_Benched):
         await self.dumped(bench, "import time\nprint('ready', flush=True)\ntime.sleep(1000)")
         dump = (await cast(Stacks, bench.backend).stacks([bench.key()]))[bench.key()]
         os.kill(dump.processes[0].pid, signal.SIGSTOP)
-        dump = (await cast(Stacks, bench.backend).stacks([bench.key()]))[bench.key()]
-        assert dump.processes[0].state == "is stopped"
+        while dump.processes[0].state != "is stopped":  # signals take a moment
+            dump = (await cast(Stacks, bench.backend).stacks([bench.key()]))[bench.key()]
         os.kill(dump.processes[0].pid, signal.SIGCONT)
         seen = await bench.see(bench.key())
         assert seen is not None and seen.alive

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from tests.contracts.backend_bench import Bench, Words, World, until
+from tests.contracts.backend_bench import Bench, Words, World, benched, until
 from tests.contracts.stats import StatsContract
 from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
@@ -18,7 +18,7 @@ from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Stats
 
-BURN = "import time, sys\nend = time.time() + %s\nwhile time.time() < end: pass\n"
+BURN = "import time, sys\nend = time.process_time() + %s\nwhile time.process_time() < end: pass\n"
 CHILD = "import subprocess, sys\nprint('ready', flush=True)\nsubprocess.run([sys.executable, '-c', %r])\n"
 GRANDCHILDREN = """
 import os, sys, time
@@ -39,8 +39,8 @@ import os, time
 if os.fork() == 0:
     if os.fork() == 0:
         print('ready', flush=True)
-        end = time.time() + 0.6
-        while time.time() < end: pass
+        end = time.process_time() + 0.6
+        while time.process_time() < end: pass
     os._exit(0)
 os.wait()
 time.sleep(1000)
@@ -77,13 +77,8 @@ time.sleep(1000)
 class _Benched(StatsContract):
     @pytest.fixture
     async def bench(self, world: World, tmp_path: Path):
-        (tmp_path / "logs").mkdir()
-        bench = Bench(world, tmp_path / "logs")
-        bench.backend = await world.backend()
-        yield bench
-        await bench.backend.remove(bench.job)
-        await bench.backend.close()
-        await world.close()
+        async with benched(world, tmp_path) as bench:
+            yield bench
 
 
 class TestFakeStats(_Benched):

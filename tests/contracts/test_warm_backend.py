@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.backend_bench import Bench, Words, until
-from tests.contracts.test_process_backend import FORK_AWAY, ProcessContract, ProcessWorld
+from tests.contracts.test_process_backend import ProcessContract, ProcessWorld, ShellPrograms
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import Order
 from trainshed.backends.process.record import Identity
@@ -24,7 +24,7 @@ from trainshed.core.runtime import KilnState
 STAY = "import time; print('ready'); time.sleep(1000)"
 
 
-class WarmPrograms:
+class WarmPrograms(ShellPrograms):
     """Everything that can be is said in Python, so that it is forked."""
 
     def exits(self, code: int) -> Words:
@@ -47,23 +47,12 @@ class WarmPrograms:
         code = "import signal; signal.signal(15, lambda *_: print('term'))\n" + STAY
         return ("python", "-c", code.replace("time.sleep(1000)", "\nwhile True: time.sleep(0.1)"))
 
-    def escapes(self, job: str) -> Words:
-        return ("python", "-c", FORK_AWAY + "time.sleep(1000)", job)
-
-    def abandons(self, job: str, code: int) -> Words:
-        return ("python", "-c", FORK_AWAY + f"sys.exit({code})", job)
-
-    def missing(self) -> Words:
-        return ("no-such-program",)
-
-    def forbidden(self) -> Words:
-        return ("/etc/passwd",)
-
 
 class WarmWorld(ProcessWorld):
     def __init__(self, home: Path, tools: Path) -> None:
         super().__init__(home, tools, "compiled")
         self.programs = WarmPrograms()
+        self.image, self.refused = "trainshed/python:3", "example/train:1"
         self.made: ProcessBackend | None = None
 
     async def backend(self) -> Backend:

@@ -18,7 +18,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.readiness import READY, Readiness
 from trainshed.core.replica import Exit
-from trainshed.core.runtime import KilnState
+from trainshed.core.runtime import KilnState, Need
 
 IMAGE = "trainshed/python:3"
 
@@ -47,10 +47,10 @@ class OneRuntime:
     def refuse(self, image: str) -> str | None:
         return None
 
-    def readiness(self, image: str, requirements: tuple[str, ...], job: str = "") -> Readiness:
+    def readiness(self, need: Need, job: str = "") -> Readiness:
         return READY
 
-    def python(self, image: str, requirements: tuple[str, ...] = ()) -> str:
+    def python(self, need: Need, job: str = "") -> str:
         return self.path
 
     def warm_imports(self, image: str) -> tuple[str, ...]:

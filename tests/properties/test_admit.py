@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -170,10 +170,10 @@ def test_alone_on_free_machines_a_job_is_let_in_or_too_large(snapshot: Snapshot,
 
 
 def starts_at(job: Job, snapshot: Snapshot, running: list[Held]) -> datetime | None:
-    """By simulation: give back what ends, in order, until the job fits."""
+    """By simulation: give back what ends, in order, until the job fits. What is overdue ends in a moment."""
     fit = fitted(job.spec, snapshot.nodes, snapshot.fit)
     assert fit is not None
-    for now in sorted({T0, *(max(h.until, T0) for h in running)}):
+    for now in sorted({T0, *(max(h.until, T0 + timedelta.resolution) for h in running)}):
         room = Room(snapshot.nodes)
         for held in running:
             if held.until > now or (now == T0 and held in snapshot.held):

@@ -66,3 +66,17 @@ def test_families_are_told_shortly() -> None:
     assert "n1-standard-N (1 to 96)" in CATALOGUE.families
     assert "a2-highgpu-Ng (1 to 8)" in CATALOGUE.families
     assert "m1-megamem-96" in CATALOGUE.families
+
+
+def test_a_machine_of_any_size_is_called_by_its_size() -> None:
+    machine = CATALOGUE.machine("custom-0.5-512")
+    assert machine is not None
+    assert (machine.name, machine.cpus, machine.memory) == ("custom-0.5-512", 0.5, GIB // 2)
+    assert CATALOGUE.machine("n1-standard-4") == CATALOGUE.machines["n1-standard-4"]
+
+
+@pytest.mark.parametrize(
+    "name", ["custom-0-512", "custom-1-0", "custom-1", "custom--1-5", "custom-1-5g", "xcustom-1-5"]
+)
+def test_what_is_no_size_is_no_machine(name: str) -> None:
+    assert CATALOGUE.machine(name) is None

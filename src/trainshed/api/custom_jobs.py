@@ -1,13 +1,14 @@
 """customJobs: create, list, get, cancel, delete as Google words them, and our own verbs beside."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from trainshed.api import gcloud
-from trainshed.api.call import Call, Json, Reply, Stream, Text
+from trainshed.api.call import Call, Json, Reply, Stream
 from trainshed.api.environment import environment
+from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.job import Job
 from trainshed.core.logs import Line, LogQuery, place_of
@@ -25,7 +26,6 @@ from trainshed.wire.pool import Offer
 from trainshed.wire.scalars import nanos_text, read_duration, read_time
 
 MOST_WAIT = timedelta(minutes=10)
-MOST_KEY = 255
 OWN_VIEW = "trainshed"  # asked for by our own client: with what Google's API has no word for
 
 
@@ -36,11 +36,10 @@ class CustomJobs:
     offer: Offer
     clock: Clock
     progress: Callable[[str], Progress | None] = lambda _: None  # of a job that runs
+    told: Callable[[str], Mapping[str, str]] = told_env  # what jobs of a project find in their environment
 
     async def create(self, call: Call) -> Json:
-        key = call.headers.get("idempotency-key", "")
-        if len(key) > MOST_KEY:
-            raise Invalid((Violation("Idempotency-Key", f"is longer than {MOST_KEY} characters."),))
+        key = call.idempotency_key()
         request = read_request(call, self.offer)
         job = await self.jobs.submit(call.path["project"], call.path["location"], request, key)
         return self._render(call, job)
@@ -69,18 +68,13 @@ class CustomJobs:
                 oldest_first=oldest_first,
             )
         )
-        answer: Json = {}
-        if found.jobs:
-            rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
-            if call.query.get("view") == OWN_VIEW:
-                rows = [
-                    row | _waiting(job) | self._progress(job)
-                    for row, job in zip(rows, found.jobs, strict=True)
-                ]
-            answer["customJobs"] = rows
-        if found.next_cursor is not None:
-            answer["nextPageToken"] = page.encode(found.next_cursor, fingerprint)
-        return answer
+        rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
+        if call.query.get("view") == OWN_VIEW:
+            rows = [
+                row | _waiting(job) | self._progress(job) | _kind(job)
+                for row, job in zip(rows, found.jobs, strict=True)
+            ]
+        return page.render("customJobs", rows, found.next_cursor, fingerprint)
 
     async def cancel(self, call: Call) -> Json:
         await self.jobs.cancel(call.path["project"], call.path["location"], call.path["job"])
@@ -116,7 +110,8 @@ class CustomJobs:
         }
 
     async def environment(self, call: Call) -> Json:
-        return environment(await self._job(call), call.query.get("task", ""))
+        job = await self._job(call)
+        return environment(job, self.told(job.project), call.query.get("task", ""))
 
     async def tail(self, call: Call) -> Reply:
         """Lines as NDJSON; with follow, until the job has ended and all is sent."""
@@ -141,15 +136,6 @@ class CustomJobs:
         """Everything, page by page; or the last `limit` lines where a limit was given."""
         async for lines in self.logs.pages(job, query, newest=newest):
             yield b"".join(map(_ndjson, lines))
-
-    async def shell(self, call: Call) -> Reply:
-        job = await self._job(call)
-        task = call.path["task"]
-        return Text(
-            f"Replica {task} of job {job.id} is {job.status.state}.\n\n"
-            f"This version has no web shell. Its output: trainshed logs {job.id} --replica {task}\n",
-            status=501,
-        )
 
     def _since(self, call: Call) -> int | None:
         """A time, or a length of time back from now by this server's clock, as a follower's may be off."""
@@ -181,6 +167,10 @@ class CustomJobs:
 def _waiting(job: Job) -> Json:
     """Why a job waits, for our own lists: Google's clients would stumble over a field they do not know."""
     return {} if job.status.waiting is None else {"waiting": render_job_status(job)["waiting"]}
+
+
+def _kind(job: Job) -> Json:
+    return {"kind": job.kind} if job.kind else {}
 
 
 def read_request(call: Call, offer: Offer) -> Request:

@@ -1,7 +1,10 @@
 """What a job's replicas find in their environment, told to people: who each is, where the others are.
 
-It is the same for every backend. What a backend adds of its own (PATH, devices, folders) is not here.
+It is the same for every backend. What a backend adds of its own (PATH, devices, folders) is not here, and
+neither is the job's token, nor a secret of the settings: only programs get these.
 """
+
+from collections.abc import Mapping
 
 from trainshed.api.call import Json
 from trainshed.core.cluster_env import cluster_env
@@ -10,8 +13,8 @@ from trainshed.core.job import Job
 from trainshed.core.names import task_name
 
 
-def environment(job: Job, task: str = "") -> Json:
-    """Of all replicas, or of the one that has the task's name."""
+def environment(job: Job, told: Mapping[str, str], task: str = "") -> Json:
+    """Of all replicas, or of the one that has the task's name. `told` is what its project's get."""
     if job.status.admission is None:
         raise Conflict(
             f"Job {job.name} is {job.status.state} and has no places yet: addresses and ports, and with them "
@@ -24,7 +27,8 @@ def environment(job: Job, task: str = "") -> Json:
     return {
         "attempt": job.status.attempt,
         "replicas": [
-            {"task": name, "environment": cluster_env(job, replica)} for name, replica in chosen.items()
+            {"task": name, "environment": {**told, **cluster_env(job, replica)}}
+            for name, replica in chosen.items()
         ],
     }
 

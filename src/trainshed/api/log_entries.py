@@ -46,10 +46,7 @@ class LogEntries:
         if streams and len(jobs) == 1:
             return await self._held(jobs[0], query, parsed)
         entries, last, more = await self._collect(jobs, query, parsed, ask.size)
-        answer: Json = {"entries": entries} if entries else {}
-        if more and last is not None:
-            answer["nextPageToken"] = page.encode(last, ask.fingerprint)
-        return answer
+        return page.render("entries", entries, last if more else None, ask.fingerprint)
 
     async def _held(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
         """gcloud's stream-logs: answer at once with what there is, else when there is something."""
@@ -153,4 +150,4 @@ def _texts(body: Mapping[str, object], name: str) -> list[str]:
 def _render(job: Job, row: Row) -> Json:
     if isinstance(row.entry, Event):
         return render_event_entry(row.entry, job)
-    return render_line(row.entry, job.project)
+    return render_line(row.entry, job)

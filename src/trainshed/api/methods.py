@@ -2,14 +2,22 @@
 
 from dataclasses import dataclass
 
-from trainshed.api.call import Method
+from trainshed.api.call import SOCKET, Method
 from trainshed.api.code import Folders
 from trainshed.api.custom_jobs import CustomJobs
 from trainshed.api.health import Health
+from trainshed.api.image_caches import CachesOfServer
+from trainshed.api.images import ImagesOfServer
+from trainshed.api.legacy_jobs import JobsOfOlderApi
 from trainshed.api.log_entries import LogEntries
+from trainshed.api.manifests import ManifestsOfServer
 from trainshed.api.metrics import MetricsOfJobs
+from trainshed.api.models import ModelsOfServer
 from trainshed.api.runtimes import RuntimesOfServer
+from trainshed.api.shells import ShellsOfJobs
 from trainshed.api.stacks import StacksOfJobs
+from trainshed.api.storage_table import StorageHandlers, storage_methods
+from trainshed.api.training_pipelines import TrainingPipelines
 from trainshed.api.why import Explanations
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same
@@ -22,9 +30,17 @@ class Handlers:
     health: Health
     why: Explanations
     metrics: MetricsOfJobs
+    storage: StorageHandlers
     stacks: StacksOfJobs
+    shells: ShellsOfJobs
     code: Folders
     runtimes: RuntimesOfServer
+    legacy: JobsOfOlderApi
+    pipelines: TrainingPipelines
+    models: ModelsOfServer
+    images: ImagesOfServer
+    manifests: ManifestsOfServer
+    caches: CachesOfServer
 
 
 def methods(handlers: Handlers) -> tuple[Method, ...]:
@@ -33,6 +49,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
         Method(verb="GET", path="/healthz", handler=handlers.health.check, is_open=True),
         Method(verb="POST", path="/v2/entries:list", handler=entries.search),
         Method(verb="GET", path="/metrics", handler=handlers.metrics.prometheus),
+        *_legacy("/v1/projects/{project}", handlers.legacy),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
@@ -51,19 +68,48 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             Method(verb="GET", path=f"{parent}/customJobs:usage", handler=handlers.metrics.usage),
             Method(verb="GET", path=f"{job}:environment", handler=jobs.environment),
             Method(verb="GET", path=f"{job}:stacks", handler=handlers.stacks.look),
+            Method(verb="POST", path=f"{job}:shell", handler=handlers.shells.ticket),
             Method(verb="GET", path=job, handler=jobs.get),
             Method(verb="DELETE", path=job, handler=jobs.delete),
             Method(verb="GET", path=f"{parent}/operations/{{operation}}", handler=jobs.operation),
             *_code(parent, handlers.code),
             *_runtimes(parent, handlers.runtimes),
+            *_pipelines(parent, handlers.pipelines),
+            *_models(parent, handlers.models),
+            *_images(parent, handlers.images),
+            *_manifests(parent, handlers.manifests, handlers.caches),
         ]
     # The Python SDK asks for operations under /ui.
     ui = "/ui/projects/{project}/locations/{location}"
     rows += [
         Method(verb="GET", path=f"{ui}/operations/{{operation}}", handler=jobs.operation),
-        Method(verb="GET", path="/shell/{project}/{location}/{job}/{task}", handler=jobs.shell),
+        *_shells(handlers.shells),
     ]
-    return tuple(rows)
+    return (*rows, *storage_methods(handlers.storage))
+
+
+def _legacy(parent: str, older: JobsOfOlderApi) -> tuple[Method, ...]:
+    job, operation = f"{parent}/jobs/{{job}}", f"{parent}/operations/{{operation}}"
+    return (
+        Method(verb="POST", path=f"{parent}/jobs", handler=older.create),
+        Method(verb="GET", path=f"{parent}/jobs", handler=older.find),
+        Method(verb="POST", path=f"{job}:cancel", handler=older.cancel),
+        Method(verb="GET", path=job, handler=older.get),
+        Method(verb="PATCH", path=job, handler=older.update),
+        Method(verb="GET", path=f"{parent}/operations", handler=older.operations),
+        Method(verb="POST", path=f"{operation}:cancel", handler=older.cancel_operation),
+        Method(verb="GET", path=operation, handler=older.operation),
+    )
+
+
+def _shells(shells: ShellsOfJobs) -> tuple[Method, ...]:
+    """Open to anybody: the page holds no secrets, and the conversation wants a ticket."""
+    one = "/shell/{project}/{location}/{job}/{task}"
+    return (
+        Method(verb="GET", path=one, handler=shells.page, is_open=True),
+        Method(verb=SOCKET, path=one, handler=shells.talk, is_open=True),
+        Method(verb="GET", path="/console/{file}", handler=shells.asset, is_open=True),
+    )
 
 
 def _code(parent: str, folders: Folders) -> tuple[Method, ...]:
@@ -84,4 +130,49 @@ def _runtimes(parent: str, runtimes: RuntimesOfServer) -> tuple[Method, ...]:
         Method(verb="POST", path=f"{parent}/runtimes:prune", handler=runtimes.prune),
         Method(verb="GET", path=f"{one}:follow", handler=runtimes.follow),
         Method(verb="DELETE", path=one, handler=runtimes.remove),
+    )
+
+
+def _images(parent: str, images: ImagesOfServer) -> tuple[Method, ...]:
+    return (
+        Method(verb="GET", path=f"{parent}/images", handler=images.find),
+        Method(verb="GET", path=f"{parent}/images:save", handler=images.save),
+        Method(verb="POST", path=f"{parent}/images:build", handler=images.build, streams=True),
+        Method(verb="POST", path=f"{parent}/images:load", handler=images.load, streams=True),
+        Method(verb="POST", path=f"{parent}/images:pull", handler=images.pull),
+        Method(verb="POST", path=f"{parent}/images:push", handler=images.push),
+        Method(verb="POST", path=f"{parent}/images:tag", handler=images.tag),
+        Method(verb="POST", path=f"{parent}/images:remove", handler=images.remove),
+    )
+
+
+def _manifests(parent: str, manifests: ManifestsOfServer, caches: CachesOfServer) -> tuple[Method, ...]:
+    cache = f"{parent}/imageCaches/{{cache}}"
+    return (
+        Method(verb="POST", path=f"{parent}/manifests:apply", handler=manifests.apply),
+        Method(verb="GET", path=f"{parent}/manifests", handler=manifests.find),
+        Method(verb="POST", path=f"{parent}/imageCaches", handler=caches.create),
+        Method(verb="GET", path=f"{parent}/imageCaches", handler=caches.find),
+        Method(verb="GET", path=cache, handler=caches.get),
+        Method(verb="DELETE", path=cache, handler=caches.delete),
+    )
+
+
+def _pipelines(parent: str, pipelines: TrainingPipelines) -> tuple[Method, ...]:
+    one = f"{parent}/trainingPipelines/{{pipeline}}"
+    return (
+        Method(verb="POST", path=f"{parent}/trainingPipelines", handler=pipelines.create),
+        Method(verb="GET", path=f"{parent}/trainingPipelines", handler=pipelines.find),
+        Method(verb="POST", path=f"{one}:cancel", handler=pipelines.cancel),
+        Method(verb="GET", path=one, handler=pipelines.get),
+        Method(verb="DELETE", path=one, handler=pipelines.delete),
+    )
+
+
+def _models(parent: str, models: ModelsOfServer) -> tuple[Method, ...]:
+    one = f"{parent}/models/{{model}}"
+    return (
+        Method(verb="GET", path=f"{parent}/models", handler=models.find),
+        Method(verb="GET", path=one, handler=models.get),
+        Method(verb="DELETE", path=one, handler=models.delete),
     )

@@ -3,9 +3,13 @@
 Nothing may be printed and nothing may fail here: a shell in the middle of a line has no place for either.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from trainshed.client import Client, Json
 
 OFFERED = 100  # the latest jobs
 
@@ -14,19 +18,11 @@ def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
     from click.shell_completion import CompletionItem
 
     from trainshed.cli import words
-    from trainshed.client import Client, ClientError, discover
 
     given = ctx.params
     taken = set(given.get(param.name or "") or ()) if param.nargs != 1 else set[str]()
-    try:
-        place = given.get("location") or given.get("region")
-        target = discover(url=given.get("url"), project=given.get("project"), location=place)
-        with Client.of(target, pauses=()) as client:
-            found = list(client.jobs(limit=OFFERED))
-    except ClientError:
-        return []
     items: dict[str, Any] = {}
-    for job in found:
+    for job in _asked(ctx, lambda client: client.jobs(limit=OFFERED)):
         identity, name, state = (
             words.identity(job),
             str(job.get("displayName", "")),
@@ -37,3 +33,30 @@ def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
         elif incomplete and name.startswith(incomplete):
             items.setdefault(name, CompletionItem(name, help=f"{identity} {state}"))
     return [item for value, item in items.items() if value not in taken]
+
+
+def training_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Those of the older API, by the ids people gave them."""
+    from click.shell_completion import CompletionItem
+
+    from trainshed.client.training_jobs import TrainingJobs
+
+    found = [
+        (str(job.get("jobId", "")), str(job.get("state", "")))
+        for job in _asked(ctx, lambda client: TrainingJobs(client).all(OFFERED))
+    ]
+    return [CompletionItem(name, help=state) for name, state in found if name.startswith(incomplete)]
+
+
+def _asked(ctx: click.Context, ask: "Callable[[Client], Iterable[Json]]") -> "list[Json]":
+    """What the server tells; nothing where it cannot be asked."""
+    from trainshed.client import Client, ClientError, discover
+
+    given = ctx.params
+    try:
+        place = given.get("location") or given.get("region")
+        target = discover(url=given.get("url"), project=given.get("project"), location=place)
+        with Client.of(target, pauses=()) as client:
+            return list(ask(client))
+    except ClientError:
+        return []

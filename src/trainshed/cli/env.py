@@ -61,8 +61,19 @@ def variables(target: Target) -> dict[str, str]:
         "CLOUDSDK_AI_REGION": target.location,
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": token_file,
+        "STORAGE_EMULATOR_HOST": f"{target.url}/t/{target.token}" if target.token else target.url,
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}": f"{target.url}/" for service in SERVICES},
+        **_s3(target.home),
     }
+
+
+def _s3(home: Path) -> dict[str, str]:
+    """What boto3 and the aws command need for the store of `trainshed up --s3`, where one runs."""
+    try:
+        found = json.loads((home / "s3" / "env.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(value) for name, value in found.items()}
 
 
 def _token_file(target: Target, config: Path) -> Path:

@@ -29,14 +29,14 @@ def find(client: Client, called: str, *, exactly: bool = False) -> Json:
         except ApiError as error:
             if error.status not in ("NOT_FOUND", "INVALID_ARGUMENT"):
                 raise
-    named = client.jobs(filter=f"display_name={quoted(called)}", limit=SHOWN + 1)
-    found = [job for job in named if job.get("displayName") == called]  # to the filter, `*` is any text
+    found = _named(client, called)
     if len(found) > 1 and not exactly:
         click.echo(f"the newest of several jobs named {called}: {words.identity(found[0])}", err=True)
         return found[0]
     if not found:
         latest = client.jobs(limit=SEARCHED)
         found = list(islice((job for job in latest if words.identity(job).startswith(called)), SHOWN + 1))
+    found = found or _elsewhere(client, called)
     if len(found) == 1:
         return found[0]
     if not found:
@@ -45,6 +45,19 @@ def find(client: Client, called: str, *, exactly: bool = False) -> Json:
             ["list them with: trainshed ls --all-locations", "choose others with --project and --location"],
         )
     raise Failure(f"{called!r} could mean several jobs; say which by its id", _candidates(found))
+
+
+def _named(client: Client, called: str, location: str | None = None) -> list[Json]:
+    where = f"display_name={quoted(called)}"
+    named = client.jobs(
+        filter=where, limit=SHOWN + 1, location=location, view="trainshed" if location else ""
+    )
+    return [job for job in named if job.get("displayName") == called]  # to the filter, `*` is any text
+
+
+def _elsewhere(client: Client, called: str) -> list[Json]:
+    """The job of the older API, whose names are the whole project's: it is wherever its region is."""
+    return [job for job in _named(client, called, "-") if job.get("kind") == "legacy"]
 
 
 def _candidates(found: list[Json]) -> list[str]:

@@ -101,7 +101,16 @@ def follow_to_end(client: "Client", job: "Json", *, as_json: bool) -> int:
         done.release()
     status = client.status(job["name"])
     say(verdict(status))
+    say_results(client, job)
     return exit_code(status)
+
+
+def say_results(client: "Client", job: "Json") -> None:
+    """Where the results of an ended job went, if it was told where to."""
+    if words.part(words.part(job, "jobSpec"), "baseOutputDirectory"):
+        from trainshed.cli.results import results
+
+        say(f"  results: {results(client, job)}")
 
 
 def detached(job: "Json") -> int:

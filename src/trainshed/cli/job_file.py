@@ -70,22 +70,36 @@ class JobFile:
 
 def read(name: str, text: str | bytes, *, partial: bool = False) -> JobFile:
     """Raises Failure with every fault of form and its line. A partial file may leave the pools to others."""
+    return _shaped(*load(name, text, EXAMPLE), partial)
+
+
+def load(name: str, text: str | bytes, example: str) -> tuple[str, Json, dict[str, int]]:
+    """The name, the file's fields, and the line of each. What else it holds is told with the example."""
     try:
-        content, lines = _parsed(name, text)
+        content, lines = _parsed(name, text, example)
     except yaml.MarkedYAMLError as error:
         raise Failure(*_explained(name, error)) from error
     except yaml.YAMLError as error:
         raise Failure(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     except ValueError as error:
         raise Failure(f"{name} has a value that cannot be read: {error}") from error
-    return _shaped(name, content, lines, partial)
+    if not isinstance(content, dict):
+        raise Failure(
+            f"{name} does not hold a job: fields were expected; a small one reads:", example.splitlines()
+        )
+    fields = cast(Json, content)
+    try:
+        json.dumps(fields, allow_nan=False)
+    except ValueError as error:
+        raise Failure(f"{name} has a value that JSON cannot carry: {error}") from error
+    return name, fields, lines
 
 
-def _parsed(name: str, text: str | bytes) -> tuple[object, dict[str, int]]:
+def _parsed(name: str, text: str | bytes, example: str) -> tuple[object, dict[str, int]]:
     loader: Any = _Loader(text)
     root: Any = loader.get_single_node()
     if root is None:
-        raise Failure(f"{name} is empty; a small job reads:", EXAMPLE.splitlines())
+        raise Failure(f"{name} is empty; a small job reads:", example.splitlines())
     faults = list(_faults(name, root))
     if faults:
         raise Failure(f"{name} cannot be used", faults)
@@ -98,16 +112,7 @@ def folded(path: str) -> str:
     return path.replace("_", "").lower()
 
 
-def _shaped(name: str, content: object, lines: dict[str, int], partial: bool) -> JobFile:
-    if not isinstance(content, dict):
-        raise Failure(
-            f"{name} does not hold a job: fields were expected; a small one reads:", EXAMPLE.splitlines()
-        )
-    fields = cast(Json, content)
-    try:
-        json.dumps(fields, allow_nan=False)
-    except ValueError as error:
-        raise Failure(f"{name} has a value that JSON cannot carry: {error}") from error
+def _shaped(name: str, fields: Json, lines: dict[str, int], partial: bool) -> JobFile:
     by_name = {folded(key): key for key in fields}
     if "jobspec" in by_name:
         body = {_outer(key): value for key, value in fields.items()}

@@ -48,10 +48,10 @@ def command(
     elif not shown:
         place = "any location" if all_locations else client.location
         narrowed = "such " if states or where else ""
-        click.echo(
-            f"no {narrowed}jobs in {client.project}, {place}; submit one with: trainshed submit job.yaml",
-            err=True,
-        )
+        hint = "submit one with: trainshed submit job.yaml"
+        if not all_locations and any(client.jobs(filter=condition(where, states), limit=1, location="-")):
+            hint = "there are in other locations: trainshed ls --all-locations"
+        click.echo(f"no {narrowed}jobs in {client.project}, {place}; {hint}", err=True)
     else:
         click.echo(drawn(shown, all_locations=all_locations))
         if len(found) > limit:

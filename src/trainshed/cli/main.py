@@ -10,12 +10,15 @@ import sys
 SECTIONS: dict[str, dict[str, str]] = {
     "Jobs": {
         "submit": "Submit a program with its folder, or a job in a YAML file.",
+        "apply": "Run Kubernetes' manifests: Pod, Job, ImageCache.",
         "ls": "List jobs, newest first.",
+        "get": "List what was applied: pods, jobs, imagecaches.",
         "show": "Show everything about a job: why it waits, how it runs, why it failed.",
         "logs": "Print what a job's replicas wrote.",
         "events": "Print what happened to a job.",
         "top": "Show what each replica uses and how far it is, live.",
         "stacks": "Show where each replica of a running job is.",
+        "shell": "Open a shell inside a running replica.",
         "why": "Say why a job waits, what would start it now, and when it may start.",
         "wait": "Wait until a job has ended; exit as it did.",
         "cancel": "Cancel jobs: their processes are asked to stop, then made to.",
@@ -24,17 +27,23 @@ SECTIONS: dict[str, dict[str, str]] = {
         "code": "Fetch the files a job was submitted with.",
         "diff": "Compare two jobs: what was asked for, and their files.",
     },
+    "Data": {
+        "storage": "Copy, list, print and remove objects in buckets.",
+    },
     "Server": {
         "up": "Run the server in the foreground.",
+        "images": "See, build, load, save, push, pull and remove container images.",
         "runtimes": "See, build and remove the environments jobs run in.",
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
     "Other ways in": {
         "ai": "Speak gcloud's grammar: ai custom-jobs create, list, describe, cancel, stream-logs.",
+        "docker-shim": "Make a `docker` that gcloud can build and run images with.",
+        "ai-platform": "The older grammar: ai-platform jobs submit training, list, describe, cancel, update.",
         "completion": "Print the script that completes commands and jobs in your shell.",
     },
 }
-TRACKS = ("beta", "alpha")  # gcloud's: `trainshed beta ai …` is `trainshed ai …`
+TRACKS = ("beta", "alpha")  # gcloud's: `trainshed beta ai …` is `trainshed ai …`, and so on
 
 EPILOG = """\b
 First steps:
@@ -52,7 +61,8 @@ Exit codes:
   1    an error, said on stderr; or the job was cancelled, or failed without an exit code;
        with diff: the jobs are different
   2    the command line was wrong; with diff: an error
-  N    with wait and where one follows: the failed replica's exit code, 128 + the signal if killed
+  N    with wait and where one follows: the failed replica's exit code, 128 + the signal if killed;
+       with shell: the program's
   124  wait --timeout passed before the job ended
   130  Ctrl-C: the command stopped, the job goes on
   141  the reader of the output went away

@@ -23,7 +23,7 @@ class Menu(click.Group):
             return importlib.import_module("trainshed.cli.ai").track(cmd_name)
         if cmd_name not in self.list_commands(ctx):
             return None
-        return importlib.import_module(f"trainshed.cli.{cmd_name}").command
+        return importlib.import_module(f"trainshed.cli.{cmd_name.replace('-', '_')}").command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

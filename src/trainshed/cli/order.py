@@ -74,6 +74,10 @@ class Program:
         checks: list[tuple[Callable[[str], object], str]] = [(_gpu, wish.gpu)] if wish.gpu else []
         checks += [(_variable, one) for one in wish.env] + [(_label, one) for one in wish.labels]
         checks += [(requirements, wish.requirements)] if wish.requirements else []
+        if wish.has_places:
+            from trainshed.cli.places import checks as of_places
+
+            checks += of_places(wish)
         for check, text in checks:
             try:
                 check(text)
@@ -93,6 +97,8 @@ class Program:
                 spec["workingDirectory"] = self.start
         if wish.requirements:
             spec["requirements"] = requirements(wish.requirements)
+        if wish.network:
+            spec["network"] = wish.network
         scheduling: Json = {}
         if wish.timeout:
             scheduling["timeout"] = wish.timeout
@@ -106,6 +112,10 @@ class Program:
         body: Json = {"displayName": wish.name or self.name, "jobSpec": spec}
         if wish.labels:
             body["labels"] = dict(map(_label, wish.labels))
+        if wish.has_places:
+            from trainshed.cli.places import placed
+
+            return placed(body, wish)
         return body
 
     def _pools(self, wish: "Wish") -> "list[Json]":

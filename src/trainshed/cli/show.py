@@ -46,21 +46,27 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
     if as_json:
         click.echo(json.dumps({"job": found, "status": status, "events": events}, indent=2))
         return
-    click.echo("\n\n".join(filter(None, (_summary(found, status), *_parts(found, status, events)))))
+    results = ""
+    if words.part(words.part(found, "jobSpec"), "baseOutputDirectory"):
+        from trainshed.cli.results import results as of_job
+
+        results = of_job(client, found)
+    summary = _summary(found, status, results)
+    click.echo("\n\n".join(filter(None, (summary, *_parts(found, status, events)))))
 
 
-def _summary(job: Json, status: Json) -> str:
+def _summary(job: Json, status: Json, results: str = "") -> str:
     """The lines of `Word  value`; what there is nothing to say about is left out."""
     paint = Paint.for_stdout()
     lines = [
         f"{paint(f'{word:<9}', 'dim')} {value}" if word else f"{'':<9} {value}"
-        for word, value in _facts(job, status, paint)
+        for word, value in _facts(job, status, paint, results)
         if value
     ]
     return "\n".join(lines)
 
 
-def _facts(job: Json, status: Json, paint: Paint) -> Iterator[tuple[str, str]]:
+def _facts(job: Json, status: Json, paint: Paint, results: str) -> Iterator[tuple[str, str]]:
     spec = words.part(job, "jobSpec")
     yield "Job", f"{paint(str(job.get('displayName', '')), 'bold')} ({words.identity(job)})"
     attempt = status.get("attempt") or 0
@@ -88,10 +94,12 @@ def _facts(job: Json, status: Json, paint: Paint) -> Iterator[tuple[str, str]]:
     yield from _moments(words.part(status, "times"))
     labels = words.part(job, "labels")
     yield "Labels", ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    yield "Output", str(words.part(spec, "baseOutputDirectory").get("outputUriPrefix") or "")
+    yield "Output", results
     scheduling = words.part(spec, "scheduling")
     yield "Rules", ", ".join(f"{key} {json.dumps(value).strip(chr(34))}" for key, value in scheduling.items())
     yield "Resource", str(job.get("name", ""))
+    yield "Pipeline", str(status.get("pipeline") or "")
+    yield "Model", str(status.get("model") or "")
 
 
 def _verdict(verdict: Json, paint: Paint) -> Iterator[tuple[str, str]]:

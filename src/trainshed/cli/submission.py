@@ -36,6 +36,7 @@ NAMES = {
     "priority": "--priority",
     "labels": "--label",
     "display_name": "--name",
+    "output_uri_prefix": "--output",
 }
 
 
@@ -65,6 +66,10 @@ def submit(wish: Wish) -> int:
         target = discover(url=wish.url or None, project=wish.project or None, location=wish.location or None)
         with Client.of(target) as client:
             client.open()  # the server gets ready for us while files are read
+            if wish.has_places:
+                from trainshed.cli.seek import seek
+
+                seek(client, wish)
             parcel = packed(program.root, listing, wish, program.script)
             if wish.dry_run:
                 return _explained(client, program.body(wish, ""), as_json=wish.as_json)

@@ -13,6 +13,7 @@ from trainshed.cli.failure import Failure, Misuse
 from trainshed.cli.follow import finish
 from trainshed.cli.job_file import JobFile, read
 from trainshed.cli.submit_options import Wish
+from trainshed.cli.trouble import Trouble
 from trainshed.client import ApiError, Client, Json
 
 BEHIND = "What is the program's own goes behind --, as in: trainshed submit train.py -- --epochs 5"
@@ -112,6 +113,8 @@ def _send_file(client: Client, wish: Wish) -> int:
     source = "stdin" if wish.target == "-" else wish.target
     found = read(source, _text(wish.target))
     body = _body(found.body, wish)
+    if wish.has_places:
+        body = _placed(client, body, wish)
     if wish.dry_run:
         return explained(_send(client.explain, found, body), as_json=wish.as_json)
     job = _send(client.create, found, body)
@@ -149,6 +152,19 @@ def _body(body: Json, wish: Wish) -> Json:
         kept = body.get("labels")
         body["labels"] = {**(kept if isinstance(kept, dict) else {}), **given}
     return body
+
+
+def _placed(client: Client, body: Json, wish: Wish) -> Json:
+    from trainshed.cli import places
+    from trainshed.cli.seek import seek
+
+    try:
+        for check, text in places.checks(wish):
+            check(text)
+        seek(client, wish)
+    except Trouble as error:
+        raise (Misuse if error.code == 2 else Failure)(error.message, error.details) from error
+    return places.placed(body, wish)
 
 
 def _send(ask: Callable[[Json], Json], found: JobFile, body: Json) -> Json:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 TEXT, MANY, COUNT, NUMBER, SPAN, FLAG = "text", "many", "count", "number", "span", "flag"
-WATCH, POLICY = "span or never", "policy"
-POLICIES = ("warn", "restart", "fail")
+WATCH, POLICY, NETWORK = "span or never", "policy", "network"
+CHOICES = {POLICY: ("warn", "restart", "fail"), NETWORK: ("private", "none")}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 IMAGE = "trainshed/python:3"
 MACHINE = "n1-standard-4"
@@ -27,13 +27,34 @@ OPTIONS: tuple[Row, ...] = (
     ),
     ("machine", ("--machine",), TEXT, "TYPE", f"The machine type of each. [default: {MACHINE}]"),
     ("gpu", ("--gpu", "--accelerator"), TEXT, "TYPE[:COUNT]", "GPUs of each, such as NVIDIA_TESLA_T4:2."),
-    ("image", ("--runtime", "--image"), TEXT, "NAME", f"What it runs in. [default: {IMAGE}]"),
-    ("requirements", ("--requirements",), TEXT, "FILE", "Packages to install on top of the runtime."),
+    ("image", ("--runtime", "--image"), TEXT, "NAME", f"A runtime, or any image. [default: {IMAGE}]"),
+    ("requirements", ("--requirements",), TEXT, "FILE", "Packages to install on top of that."),
     ("env", ("--env",), MANY, "KEY=VALUE", "A variable; KEY alone takes its value from here. Repeatable."),
     ("name", ("--name",), TEXT, "TEXT", "The display name. [default: the file's own, then the file's name]"),
     ("labels", ("--label",), MANY, "KEY=VALUE", "A label. Repeatable."),
     ("timeout", ("--timeout",), SPAN, "TIME", "End it after this time: 90s, 10m, 2h, 1d. [default: 7d]"),
     ("priority", ("--priority",), NUMBER, "N", "Higher ones start first. [default: 0]"),
+    (
+        "output",
+        ("--output",),
+        TEXT,
+        "gs://BUCKET/PATH",
+        "Where its results go: AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR lie there.",
+    ),
+    (
+        "job_dir",
+        ("--job-dir",),
+        TEXT,
+        "gs://BUCKET/PATH",
+        "Given to the program as --job-dir; without --output its results go there too.",
+    ),
+    (
+        "data",
+        ("--data",),
+        MANY,
+        "[NAME=]gs://BUCKET/PATH",
+        "What it reads, as TRAINSHED_DATA or TRAINSHED_DATA_NAME; has to be there. Repeatable.",
+    ),
     (
         "hang_after",
         ("--hang-after",),
@@ -49,6 +70,13 @@ OPTIONS: tuple[Row, ...] = (
         "... when one replica is done and the others are silent so long, or never. [default: 10m]",
     ),
     ("on_hang", ("--on-hang",), POLICY, "WHAT", "What to do then: warn, restart or fail. [default: warn]"),
+    (
+        "network",
+        ("--network",),
+        NETWORK,
+        "WHAT",
+        "Of an image: private, the job's own, or none, which also leads nowhere. [default: private]",
+    ),
     (
         "module",
         ("-m", "--module"),
@@ -74,7 +102,10 @@ OPTIONS: tuple[Row, ...] = (
     ("project", ("--project",), TEXT, "NAME", "The project. [default: TRAINSHED_PROJECT or gcloud's]"),
     ("location", ("--location",), TEXT, "NAME", "The location. [default: TRAINSHED_LOCATION or gcloud's]"),
 )
-FOR_FILES = ("name", "labels", "follow", "detach", "dry_run", "yes", "as_json", "url", "project", "location")
+FOR_FILES = (
+    *("name", "labels", "follow", "detach", "dry_run", "yes", "as_json", "url", "project", "location"),
+    *("output", "job_dir", "data"),
+)
 
 
 class Wish:
@@ -92,9 +123,13 @@ class Wish:
     labels: tuple[str, ...] = ()
     timeout: str = ""
     priority: int = 0
+    output: str = ""
+    job_dir: str = ""
+    data: tuple[str, ...] = ()
     hang_after: str = ""
     exit_hang_after: str = ""
     on_hang: str = ""
+    network: str = ""
     module: str = ""
     folder: str = ""
     include: tuple[str, ...] = ()
@@ -112,6 +147,11 @@ class Wish:
         self.said = {field: value for field, value in said.items() if value not in (None, "", (), False)}
         for field, value in self.said.items():
             setattr(self, field, value)
+
+    @property
+    def has_places(self) -> bool:
+        """Whether it says where data comes from or results go."""
+        return bool(self.output or self.job_dir or self.data)
 
     @property
     def is_file(self) -> bool:
@@ -170,9 +210,9 @@ def parsed(kind: str, text: str) -> "str | int":
         return span(text)
     if kind == WATCH:
         return "0s" if text in ("never", "0", "0s") else span(text)
-    if kind == POLICY:
-        if text not in POLICIES:
-            raise ValueError(f"{text!r} is none of {', '.join(POLICIES)}")
+    if kind in CHOICES:
+        if text not in CHOICES[kind]:
+            raise ValueError(f"{text!r} is none of {', '.join(CHOICES[kind])}")
         return text
     if kind in (COUNT, NUMBER):
         sign = text[:1] == "-" and kind == NUMBER

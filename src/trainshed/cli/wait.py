@@ -24,7 +24,7 @@ def command(client: Client, job: str, timeout: str | None, as_json: bool) -> int
       trainshed wait digits --timeout 15m && echo trained
     """
     from trainshed.cli.find import find
-    from trainshed.cli.follow import exit_code, verdict
+    from trainshed.cli.follow import exit_code, say_results, verdict
     from trainshed.client.api import is_final
 
     limit = None if timeout is None else seconds(timeout)
@@ -32,6 +32,8 @@ def command(client: Client, job: str, timeout: str | None, as_json: bool) -> int
     found = client.wait(found["name"], limit)
     status = client.status(found["name"])
     click.echo(json.dumps(status, indent=2) if as_json else verdict(status))
+    if is_final(found):
+        say_results(client, found)
     return exit_code(status) if is_final(found) else TIMED_OUT
 
 

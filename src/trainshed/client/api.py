@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from trainshed.client.discovery import Target
     from trainshed.client.errors import ClientError
+    from trainshed.client.images import Images
+    from trainshed.client.manifests import ImageCaches, Manifests
+    from trainshed.client.storage import Storage
 
 FINAL = frozenset(
     {"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
@@ -74,6 +77,33 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
     ) -> None:
         self.close()
+
+    def ask(self, method: str, path: str, body: "Json | None" = None, *, key: str = "") -> "Json":
+        """One question by its path, for what has no method here. With a `key`, asking twice does no harm."""
+        headers = {"Idempotency-Key": key} if key else None
+        return self._connection.request(method, path, body, headers=headers, repeatable=True if key else None)
+
+    def storage(self) -> "Storage":
+        """The buckets of the same server."""
+        from trainshed.client.storage import Storage
+
+        return Storage(self.url, self._token)
+
+    def images(self) -> "Images":
+        """The images of the same server."""
+        from trainshed.client.images import Images
+
+        return Images(self._connection, self.place())
+
+    def manifests(self) -> "Manifests":
+        from trainshed.client.manifests import Manifests
+
+        return Manifests(self._connection, self.place())
+
+    def image_caches(self) -> "ImageCaches":
+        from trainshed.client.manifests import ImageCaches
+
+        return ImageCaches(self._connection, self.place())
 
     def health(self) -> "Json":
         return self._connection.request("GET", "/healthz")

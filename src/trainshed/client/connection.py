@@ -104,14 +104,33 @@ class Connection:
 
     def lines(self, path: str, timeout: float = IDLE_TIMEOUT) -> "Iterator[bytes]":
         """The lines of a streamed answer, each as soon as it is there; empty ones are left out."""
-        unfinished: list[bytes] = []
-        for piece in self.pieces(path, timeout):
-            head, newline, tail = piece.rpartition(b"\n")
-            if newline:
-                yield from filter(None, b"".join((*unfinished, head)).split(b"\n"))
-                unfinished.clear()
-            unfinished.append(tail)
-        yield from filter(None, (b"".join(unfinished),))
+        return _lines(self.pieces(path, timeout))
+
+    def told(
+        self, path: str, body: "Json | Iterator[bytes]", timeout: float = IDLE_TIMEOUT
+    ) -> "Iterator[Json]":
+        """The lines of the answer to a POST, as they come, on a connection of its own; an `error` is raised.
+
+        A body that is no JSON is sent in pieces as they are made, of whatever length.
+        """
+        if isinstance(body, dict):
+            data, sent = self._prepare(body, None)
+        else:
+            data = _chunks(body)
+            sent = {**self._headers, "Content-Type": "application/x-tar", "Transfer-Encoding": "chunked"}
+        channel = self._connect()
+        try:
+            with _translated(self.url):
+                answer = channel.ask("POST", self._address.path + path, sent, data, timeout)
+                if answer.status != OK:
+                    raise ApiError.read(answer.status, answer.reason, answer.read())
+                for line in _lines(answer.pieces()):
+                    said: Json = loads(line)
+                    if "error" in said:
+                        raise ApiError.read(int(said["error"].get("code", 500)), "", line)
+                    yield said
+        finally:
+            channel.close()
 
     def _prepare(
         self, body: "Json | None", headers: "Mapping[str, str] | None"
@@ -160,14 +179,10 @@ class Connection:
         kept, self._open = self._open, None
         if kept is None:
             return None
-        import select
-
-        poll = select.poll()
-        poll.register(kept.sock.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
-        if poll.poll(0):
-            kept.close()
-            return None
-        return kept
+        if kept.is_silent():
+            return kept
+        kept.close()
+        return None
 
     def _connect(self) -> Channel:
         try:
@@ -198,6 +213,25 @@ class _translated:
             raise Interrupted(
                 f"the connection to {self._url} broke off ({error or type(error).__name__})"
             ) from error
+
+
+def _lines(pieces: "Iterable[bytes]") -> "Iterator[bytes]":
+    unfinished: list[bytes] = []
+    for piece in pieces:
+        head, newline, tail = piece.rpartition(b"\n")
+        if newline:
+            yield from filter(None, b"".join((*unfinished, head)).split(b"\n"))
+            unfinished.clear()
+        unfinished.append(tail)
+    yield from filter(None, (b"".join(unfinished),))
+
+
+def _chunks(body: "Iterable[bytes]") -> "Iterator[bytes]":
+    """A body whose length nobody knows yet, as HTTP sends it."""
+    for piece in body:
+        if piece:
+            yield b"%x\r\n%b\r\n" % (len(piece), piece)
+    yield b"0\r\n\r\n"
 
 
 def _address(url: str) -> Address:

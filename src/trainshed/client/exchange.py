@@ -69,6 +69,20 @@ class Channel:
         self.is_open = False
         self.sock.close()
 
+    def is_silent(self) -> bool:
+        """Whether nothing has come, as it should be between two questions: neither bytes nor the end."""
+        raw = _socket.socket(fileno=self.sock.fileno())  # below TLS, which lets nobody only look
+        try:
+            raw.settimeout(0)
+            raw.recv(1, _socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        finally:
+            raw.detach()
+        return False
+
     def ask(
         self,
         method: str,
@@ -76,8 +90,13 @@ class Channel:
         headers: "Mapping[str, str]",
         body: "bytes | Iterable[bytes] | None" = None,
         timeout: float | None = None,
+        *,
+        final: int = 200,
     ) -> "Answer":
-        """Sends a question, reads the head of its answer. A body in pieces comes with its Content-Length."""
+        """Sends a question, reads the head of its answer. A body in pieces comes with its Content-Length.
+
+        Answers with a status below `final` are only said in between.
+        """
         self.sock.settimeout(timeout)
         lines = [f"{method} {path} HTTP/1.1", f"Host: {self._host}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -94,9 +113,13 @@ class Channel:
             self.is_open = False
             if not self._fill_quietly():
                 raise
-        return self._head(method)
+        return self._head(method, final)
 
-    def _head(self, method: str) -> "Answer":
+    def rest(self) -> bytes:
+        """What has come behind the answer, where the connection now speaks something else."""
+        return bytes(self._buffer)
+
+    def _head(self, method: str, final: int) -> "Answer":
         while True:
             version, _, rest = self.line().partition(" ")
             number, _, reason = rest.partition(" ")
@@ -108,7 +131,7 @@ class Channel:
                 if not colon or len(headers) >= MOST_HEADERS:
                     raise Broken("the answer's head is not HTTP")
                 headers[name.strip().lower()] = value.strip()
-            if int(number) >= 200:
+            if int(number) >= final:
                 break
         said = headers.get("connection", "").lower()
         if said == "close" or (version == "HTTP/1.0" and said != "keep-alive"):

@@ -6,6 +6,7 @@ well, having done nothing. What a replica wrote stays, also over a file of the f
 cut before the machine went down comes back. It never follows a link that a replica may have left there.
 """
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,5 +88,6 @@ def _is_lost(file: File, name: str, place: int, read: Read) -> bool:
     return True
 
 
+@functools.cache
 def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")

@@ -1,4 +1,4 @@
-"""DiskCodeStore: the promises of core.ports.CodeStore, kept with files.
+"""DiskCodeStore: the promises of core.code_port.CodeStore, kept with files.
 
 A content is written once under its hash, a folder once under the hash of its list of files; both are synced
 before anybody hears of them. It may assume that one server works on its home. What could take longer than a
@@ -88,9 +88,21 @@ class DiskCodeStore:
             return is_hash(code) and self._trees.hold(code)
 
     async def lay_out(self, code: str, folder: str) -> None:
-        with _translated(f"The code {code} cannot be laid out"):
-            if not self._laid_out_at_once(code, folder):
+        if not self.lay_out_small(code, folder):
+            with _translated(f"The code {code} cannot be laid out"):
                 await self._copy(code, folder)
+
+    def lay_out_small(self, code: str, folder: str) -> bool:
+        with _translated(f"The code {code} cannot be laid out"):
+            if is_laid_out(folder):
+                return True
+            if (self._trees.length(code) or 0) > _SHORT:
+                return False
+            known = self._trees.load(code)
+            if known is None or len(known.files) > _FEW_FILES or known.size > _FEW_BYTES:
+                return False
+            self._lay_out(code, known, folder, self._ending.is_set)
+            return True
 
     async def tidy(self, used: frozenset[str]) -> int:
         with _translated("Unused code cannot be removed"):
@@ -166,18 +178,6 @@ class DiskCodeStore:
             unwanted.set()
             await asyncio.wait((copying,))  # whoever cancels it may remove the folder next
             raise
-
-    def _laid_out_at_once(self, code: str, folder: str) -> bool:
-        """Whether it is done: there before, or so small that a thread would cost more than the copying."""
-        if is_laid_out(folder):
-            return True
-        if (self._trees.length(code) or 0) > _SHORT:
-            return False
-        known = self._trees.load(code)
-        if known is None or len(known.files) > _FEW_FILES or known.size > _FEW_BYTES:
-            return False
-        self._lay_out(code, known, folder, self._ending.is_set)
-        return True
 
     def _load_and_lay_out(self, code: str, folder: str, unwanted: threading.Event) -> None:
         manifest = self._trees.load(code)

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from trainshed.core.errors import TrainshedError
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import Reading, Report, Sample, Usage, rates, report_samples
+from trainshed.core.metrics import REPORT, Reading, Report, Sample, Usage, rates, report_samples
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend, Clock, MetricStore, ReportSource, Stats
 
 log = logging.getLogger(__name__)
 
 EVERY = 2.0  # seconds
-VARIABLE = "TRAINSHED_REPORT"  # names the file a replica may report into (trainshed.report)
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ class Collector:
         except TrainshedError as error:
             log.warning("%s", error.message)
             return launch
-        return replace(launch, env={**launch.env, VARIABLE: file}) if file else launch
+        return replace(launch, env={**launch.env, REPORT: file}, report=file) if file else launch
 
     def watch(self, key: RunKey, stdout: str, *, begun: bool) -> None:
         """Look at this run from now on. `begun` just now: all it has used so far is nothing."""

@@ -9,16 +9,20 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from trainshed.control.collector import Collector
+from trainshed.control.outputs import Outputs
 from trainshed.control.verdicts import Reporter
 from trainshed.core.admit import is_waiting
 from trainshed.core.decide import Action, Plan, Start, Stop, decide
 from trainshed.core.errors import Conflict, NotYet, TrainshedError
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job
+from trainshed.core.launch import Launch
 from trainshed.core.launching import launch_of
 from trainshed.core.ports import Backend, Clock, LogStore, Store
 from trainshed.core.readiness import READY, Readiness
 from trainshed.core.verdict import Rules
+from trainshed.core.view import STORED
+from trainshed.core.withhold import withhold
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +44,8 @@ class JobLoop:
     collector: Collector | None = None  # looks at what replicas use
     freeing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()  # what an ended job held
     settle: timedelta = SETTLE
+    outputs: Outputs | None = None  # stores what programs write below /gcs
+    equip: Callable[[Job, Launch], Launch] = lambda _, launch: launch  # with its way to the buckets
 
     async def turn(self, job_id: str) -> datetime | None:
         """Bring one job as far as it goes now; when to look again."""
@@ -51,18 +57,23 @@ class JobLoop:
                 await self.backend.remove(job_id)
                 if self.collector is not None:
                     await self.collector.forget(job_id)
+                if self.outputs is not None:
+                    await self.outputs.discard(job_id)
                 await self.logs.remove(job_id)  # last: by what is left of it a killed server finds the job
                 return None
             seen = await self.backend.observe(job_id)
             now = self.clock.now()
             plan = decide(job, seen, now, self._readiness(job))
+            if plan.held is not None:
+                plan = withhold(plan, self.outputs.standing(job) if self.outputs else STORED, now)
             refused = await self._apply(job, plan.actions)
             if refused is not None:
                 return await self._note_refusal(job, refused, now)
             settled_at = (job.status.admitted_at or now) + self.settle
             plain = _is_plain_to_see(plan)
-            if plain and settled_at > now and any(isinstance(a, Start) for a in plan.actions):
-                return settled_at  # just started: there is nothing to write down yet
+            moves = plan.status != job.status or any(isinstance(a, Start) for a in plan.actions)
+            if plain and moves and settled_at > now:
+                return min(settled_at, plan.again_at or settled_at)
             if plan.status == job.status:
                 if job.is_final and not plan.actions:
                     await self._clean_up(job, finished)
@@ -75,8 +86,6 @@ class JobLoop:
                     return now + LATE
                 started = plan.actions
                 continue
-            if plain and settled_at > now:
-                return min(settled_at, plan.again_at or settled_at)
             ending = plan.status.state.is_final
             with self.freeing(job.id) if ending else nullcontext():
                 if ending:
@@ -106,8 +115,11 @@ class JobLoop:
                     try:
                         sink = self.logs.sink(key.name)
                         launch = launch_of(job, action.replica, stdout=sink.stdout, stderr=sink.stderr)
+                        launch = self.equip(job, launch)
                         if self.collector is not None:
                             launch = self.collector.equip(launch)
+                        if self.outputs is not None:
+                            launch = await self.outputs.equip(job, launch, action.replica)
                         await self.backend.launch(launch)
                         if self.collector is not None:
                             self.collector.watch(key, sink.stdout, begun=True)
@@ -158,6 +170,8 @@ class JobLoop:
         if not finished:
             await self.logs.finish(job.id)
         await self.backend.remove(job.id)
+        if self.outputs is not None:
+            self.outputs.forget(job.id)
 
     async def note_drop(self, job_id: str, dropped: int) -> None:
         """Part of the job's output had to go: keep that in its history."""

@@ -85,14 +85,14 @@ class WorkQueue:
                 return
             if key not in self._flying:
                 del self._dirty[key]
+                self._forget_timer(key)  # this look is the one it was set for; its end sets the next
                 self._flying[key] = asyncio.create_task(self._fly(key))
 
     async def _fly(self, key: str) -> None:
-        assert self._work is not None
         try:
+            assert self._work is not None, "hinted before it was said what a flight does"
             again_at = await self._work(key)
             self._failures.pop(key, None)
-            self._forget_timer(key)
             if again_at is not None and not self._closed:
                 self.at(key, again_at)
         except Exception:

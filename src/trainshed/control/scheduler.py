@@ -28,8 +28,11 @@ class Scheduler:
     hint: Callable[[], None]
     hint_job: Callable[[str], None]
     noted: timedelta = NOTED
+    cached: Callable[[Job], str] = lambda _: ""  # which image cache a job starts from
     waiting: dict[str, Waiting] = field(default_factory=dict[str, Waiting])
     freed: set[str] = field(default_factory=set[str])  # all of them is gone, which is being written down
+    marks: dict[str, int] = field(default_factory=dict[str, int])  # how far each is that is being prepared
+    noted_marks: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def is_full(self) -> bool:
@@ -64,30 +67,36 @@ class Scheduler:
                 ports |= job.status.admission.ports
         holders = [job for job in active if job.id not in self.freed]
         snapshot = snapshot_of(holders, await self.backend.nodes(), self.fit, now)
-        notes = {job.id: readiness.notes for job, readiness in ready if readiness.notes}
+        notes = {job.id: readiness for job, readiness in ready}
         again_at: datetime | None = None
         waiting: dict[str, Waiting] = {}
         for verdict in chain(answers(snapshot, queue, now), unready):
             if verdict.waiting is not None:
                 waiting[verdict.job.id] = verdict.waiting
             if verdict.admission is not None:
-                admitted = _admission_events(verdict.admission, notes.get(verdict.job.id, ()), now)
+                admitted = _admission_events(verdict.admission, notes[verdict.job.id], now)
+                if line := self.cached(verdict.job):
+                    admitted = *admitted, Event(at=now, reason=Reason.IMAGE_CACHED, message=line)
                 await self._admit(verdict.job, verdict.admission, ports, admitted, now)
             elif (due := self._noted_at(verdict)) <= now:
                 await self._note(verdict, now)
             else:
                 again_at = min(due, again_at or due)
         self.waiting = waiting
+        self.noted_marks = {job: mark for job, mark in self.noted_marks.items() if job in waiting}
         return again_at
 
     def _by_readiness(self, active: Iterable[Job]) -> tuple[list[tuple[Job, Readiness]], list[Verdict]]:
         """The waiting jobs that may be admitted, and the answer to those that are not ready for it yet."""
         ready: list[tuple[Job, Readiness]] = []
         unready: list[Verdict] = []
+        self.marks.clear()
         for job in active:
             if not is_waiting(job):
                 continue
             readiness = self.backend.prepare(job.spec, job.id)
+            if readiness.mark:
+                self.marks[job.id] = readiness.mark
             match readiness.standing:
                 case Standing.READY:
                     ready.append((job, readiness))
@@ -102,11 +111,8 @@ class Scheduler:
     async def _admit(
         self, job: Job, admission: Admission, used: set[int], events: tuple[Event, ...], now: datetime
     ) -> None:
-        count = len(admission.placements) + 1
-        ports = await self.backend.free_ports(count, frozenset(used))
-        used.update(ports)
-        places = tuple(replace(p, port=port) for p, port in zip(admission.placements, ports[1:], strict=True))
-        admission = replace(admission, placements=places, master_port=ports[0])
+        admission = await self.backend.address(admission, job.spec, frozenset(used))
+        used.update(admission.ports)
         status = replace(
             job.status,
             state=JobState.PENDING,
@@ -135,8 +141,10 @@ class Scheduler:
 
     async def _note(self, verdict: Verdict, now: datetime) -> None:
         """Keep a new kind of reason in the job's history; numbers that merely move stay in memory."""
-        waiting, before = verdict.waiting, verdict.job.status.waiting
-        if waiting is None or (before is not None and before.reason is waiting.reason):
+        waiting, before, job = verdict.waiting, verdict.job.status.waiting, verdict.job.id
+        mark = self.marks.get(job, 0)
+        is_known = before is not None and waiting is not None and before.reason is waiting.reason
+        if waiting is None or (is_known and mark <= self.noted_marks.get(job, 0)):
             return
         event = Event(at=now, reason=waiting.reason, message=waiting.message)
         try:
@@ -146,6 +154,7 @@ class Scheduler:
             else:
                 status = replace(status, prepared_at=_prepared_at(verdict.job, now))
             await self.store.write(verdict.job, status, (event,), flush=False)
+            self.noted_marks[job] = mark
         except Conflict:
             self.hint()
 
@@ -156,11 +165,15 @@ def _prepared_at(job: Job, now: datetime) -> datetime | None:
     return status.prepared_at or (now if status.preparing_since is not None else None)
 
 
-def _admission_events(admission: Admission, notes: tuple[str, ...], now: datetime) -> tuple[Event, ...]:
+def _admission_events(admission: Admission, found: Readiness, now: datetime) -> tuple[Event, ...]:
     nodes = ", ".join(dict.fromkeys(p.node for p in admission.placements))
     admitted = (
         Event(at=now, reason=Reason.ADMITTED, message=f"Admitted on {nodes}."),
-        *(Event(at=now, reason=Reason.SUBSTITUTED, message=n, severity=Severity.WARNING) for n in notes),
+        *(
+            Event(at=now, reason=Reason.SUBSTITUTED, message=n, severity=Severity.WARNING)
+            for n in found.notes
+        ),
+        *(Event(at=now, reason=Reason.INSTALLED, message=line) for line in found.installed),
     )
     if not admission.cuts:
         return admitted

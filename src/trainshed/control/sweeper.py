@@ -7,7 +7,8 @@ goes. A store that cannot answer removes nothing.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from trainshed.core.ports import Clock, CodeStore, Store
+from trainshed.core.code_port import CodeStore
+from trainshed.core.ports import Clock, Store
 
 EVERY = timedelta(hours=1)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from trainshed.core.access import masked
 from trainshed.core.decide import Plan
 from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Event, Reason
@@ -52,7 +53,7 @@ class Reporter:
         replica = _first_failed(ended) if failure.task else _speaker(job, ended)
         if failure.verdict is not None:  # of what prepared the job: its replicas have nothing to say of it
             verdict = failure.verdict
-        elif replica is None:
+        elif replica is None or failure.reason is Reason.OUTPUTS_LOST:  # it said nothing of that either
             verdict = judge(Evidence(reason=failure.reason), self.rules())
         else:
             verdict = await self._verdict(job, replica, seen, failure.reason, blame=bool(failure.task))
@@ -88,14 +89,15 @@ class Reporter:
         self, job: Job, replica: Replica, seen: tuple[Observation, ...], reason: Reason, *, blame: bool
     ) -> Verdict:
         key = job.key(replica)
-        memory = next((o.out_of_memory for o in seen if o.key == key), "")
+        own = next((o for o in seen if o.key == key), None)
         evidence = Evidence(
             reason=reason,
             exit=(replica.exit or Exit()) if blame else None,
             task=task_name(replica.pool, replica.index) if blame else "",
             stderr=await self._newest(job, replica, Stream.STDERR, ERROR_LINES),
             stdout=await self._newest(job, replica, Stream.STDOUT, OUTPUT_LINES),
-            out_of_memory=memory,
+            out_of_memory=own.out_of_memory if own else "",
+            disk_full=own.disk_full if own else "",
         )
         return judge(evidence, self.rules())
 
@@ -114,7 +116,7 @@ class Reporter:
         except TrainshedError as error:
             log.warning("job %s: its verdict has no lines: %s", job.id, error.message)
             return ()
-        return tuple(line.text for line in reversed(lines))
+        return tuple(masked(line.text) for line in reversed(lines))
 
 
 def _first_failed(replicas: Iterable[Replica]) -> Replica | None:

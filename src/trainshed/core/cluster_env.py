@@ -8,11 +8,13 @@ import json
 from collections.abc import Mapping
 
 from trainshed.core.fleet import Admission
-from trainshed.core.job import Job, JobSpec, Pool
+from trainshed.core.job import MANIFEST, Job, JobSpec, Pool
+from trainshed.core.legacy import CHIEF, MASTER, ROLES, Legacy, known_as, legacy_of, snake
+from trainshed.core.manifest import manifest_of
 from trainshed.core.replica import Replica
 
 MOST_ARGUMENTS = 16 * 1024  # Linux allows 128 KiB in one variable
-CHIEF, WORKER, SERVER, EVALUATOR = "chief", "worker", "ps", "evaluator"
+_, WORKER, SERVER, EVALUATOR = ROLES
 
 
 def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
@@ -23,7 +25,7 @@ def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
     env = {
         "CLUSTER_SPEC": json.dumps(cluster_spec(job, admission, replica)),
         "TF_CONFIG": json.dumps(tf_config(job, admission, replica)),
-        "CLOUD_ML_JOB_ID": job.id,
+        "CLOUD_ML_JOB_ID": known_as(job),
         "CLOUD_ML_PROJECT_ID": job.project,
         "CLOUD_ML_REGION": job.location,
         "TRAINSHED_JOB": job.name,
@@ -33,42 +35,51 @@ def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
     }
     env |= _ranks(job.spec, admission, replica)
     env |= _output(job.spec)
+    if job.kind == MANIFEST and (manifest := manifest_of(job)) is not None and manifest.is_indexed:
+        env["JOB_COMPLETION_INDEX"] = str(replica.index)
     env |= dict(job.spec.pools[replica.pool].env)
     return env
 
 
 def cluster_spec(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
+    legacy = legacy_of(job)
     pools: dict[str, list[str]] = {}
     for place in admission.placements:
-        pools.setdefault(f"workerpool{place.pool}", []).append(f"{place.host}:{place.port}")
-    task: dict[str, object] = {"type": f"workerpool{replica.pool}", "index": replica.index, "trial": ""}
-    return {"cluster": pools, "environment": "cloud", "task": task, "job": json.dumps(_job(job.spec))}
+        name = ROLES[place.pool] if legacy else f"workerpool{place.pool}"
+        pools.setdefault(name, []).append(f"{place.host}:{place.port}")
+    name = ROLES[replica.pool] if legacy else f"workerpool{replica.pool}"
+    task: dict[str, object] = {"type": name, "index": replica.index, "trial": ""}
+    return {"cluster": pools, "environment": "cloud", "task": task, "job": json.dumps(_job(job.spec, legacy))}
 
 
 def tf_config(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
     """TensorFlow knows one chief: further replicas of the first pool are its first workers."""
+    legacy = legacy_of(job)
     cluster: dict[str, list[str]] = {}
     mine = ("", 0)
     for place in admission.placements:
-        role = _role(job.spec, place.pool, place.index)
+        role = _role(job.spec, place.pool, place.index, legacy)
         if role is None:
             continue
         members = cluster.setdefault(role, [])
         if (place.pool, place.index) == (replica.pool, replica.index):
             mine = (role, len(members))
         members.append(f"{place.host}:{place.port}")
-    config: dict[str, object] = {"cluster": cluster, "environment": "cloud", "job": _job(job.spec)}
+    config: dict[str, object] = {"cluster": cluster, "environment": "cloud", "job": _job(job.spec, legacy)}
+    if legacy:
+        cluster.pop(EVALUATOR, None)  # the older API counts them not among the cluster
     if mine[0]:
         config["task"] = {"type": mine[0], "index": mine[1]}
     return config
 
 
-def _role(spec: JobSpec, pool: int, index: int) -> str | None:
+def _role(spec: JobSpec, pool: int, index: int, legacy: Legacy | None) -> str | None:
     """TensorFlow's word for a place. Reducers speak no TensorFlow; pools past the evaluators are workers."""
     if spec.pools[pool].is_reducer:
         return None
     if pool == 0:
-        return CHIEF if index == 0 else WORKER
+        first = CHIEF if legacy is None or legacy.says_chief else MASTER
+        return first if index == 0 else WORKER
     return {2: SERVER, 3: EVALUATOR}.get(pool, WORKER)
 
 
@@ -108,10 +119,21 @@ def _output(spec: JobSpec) -> dict[str, str]:
     }
 
 
-def _job(spec: JobSpec) -> dict[str, object]:
+def _job(spec: JobSpec, legacy: Legacy | None) -> dict[str, object]:
     """The job as programs may look it up; without its arguments where these would overflow a variable."""
+    if legacy is not None:
+        return _training_input(legacy)
     size = sum(len(text) for pool in spec.pools for text in pool.command + pool.args)
     return {"worker_pool_specs": [_pool(pool, brief=size > MOST_ARGUMENTS) for pool in spec.pools]}
+
+
+def _training_input(legacy: Legacy) -> dict[str, object]:
+    said: dict[str, object] = snake(legacy.training_input)
+    for large in ("args", "hyperparameters", "package_uris", *said):
+        if len(json.dumps(said)) <= MOST_ARGUMENTS:
+            break
+        said.pop(large, None)
+    return said
 
 
 def _pool(pool: Pool, *, brief: bool) -> Mapping[str, object]:

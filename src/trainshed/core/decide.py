@@ -45,6 +45,7 @@ class Plan:
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     again_at: datetime | None = None
+    held: Status | None = None  # of a plan that ends an attempt: as it stood, with its closing (withhold.py)
 
 
 def decide(job: Job, seen: Iterable[Observation], now: datetime, readiness: Readiness = READY) -> Plan:
@@ -306,12 +307,14 @@ def _fade(replica: Replica, sight: Observation | None, closing: Closing, now: da
 
 
 def _end(job: Job, status: Status, closing: Closing, now: datetime) -> Plan:
+    held = replace(status, closing=closing)
     if closing.outcome is Outcome.RETRY:
         status, event = wind.next_attempt(job, status, closing, now)
     else:
         status, event = wind.final(status, closing, now)
     again = min((r.not_before for r in status.replicas if r.not_before), default=None)
-    return Plan(status=status, events=(event,), again_at=None if status.state.is_final else again)
+    look = None if status.state.is_final else again
+    return Plan(status=status, events=(event,), again_at=look, held=held)
 
 
 def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetime) -> datetime | None:

@@ -1,6 +1,7 @@
 """What a backend offers (nodes) and the recorded answer "yes, these replicas there" (admission)."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -46,6 +47,11 @@ class Admission:
     @property
     def ports(self) -> frozenset[int]:
         return frozenset(p.port for p in self.placements) | {self.master_port}
+
+    def numbered(self, ports: Sequence[int]) -> "Admission":
+        """With these ports: the master's first, then one for each replica."""
+        places = tuple(replace(p, port=port) for p, port in zip(self.placements, ports[1:], strict=True))
+        return replace(self, placements=places, master_port=ports[0])
 
     def by_replica(self) -> dict[tuple[int, int], Placement]:
         return {(p.pool, p.index): p for p in self.placements}

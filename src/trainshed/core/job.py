@@ -9,12 +9,19 @@ from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission
 from trainshed.core.hang import DEFAULT_WATCH, HangRule, Suspicion
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.nfs import NfsMount
 from trainshed.core.replica import Replica
 from trainshed.core.verdict import Verdict
 
 MAX_POOLS = 10
 MAX_REPLICAS = 1000  # a pool
 MAX_ENV = 100  # a pool
+
+PIPELINE = "pipeline"
+LEGACY = "legacy"
+MANIFEST = "manifest"
+# Keys of `Job.extras`: what the job was asked for as, where not as a customJob.
+KINDS = (PIPELINE, LEGACY, MANIFEST)
 
 
 class JobState(StrEnum):
@@ -51,6 +58,9 @@ class Pool:
     packages: tuple[str, ...] = ()  # Python packages to install, with the module to run
     module: str = ""
     is_reducer: bool = False
+    nfs: tuple[NfsMount, ...] = ()
+    disk: int = 0  # bytes a replica may fill; as much as there is where 0
+    scratch: tuple[str, ...] = ()  # folders each run finds empty, by their paths
     extras: Mapping[str, object] = field(
         default_factory=dict[str, object]
     )  # asked for, echoed, unused so far
@@ -94,6 +104,7 @@ class JobSpec:
     code: str = ""  # the folder its replicas run in, by id (core.code); none where empty
     working_directory: str = ""  # where in its code each replica starts; at the top where empty
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of each pool's runtime
+    isolated: bool = False  # its replicas reach each other and this server, and nothing else
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
@@ -166,6 +177,11 @@ class Job:
     @property
     def name(self) -> str:
         return f"projects/{self.project}/locations/{self.location}/customJobs/{self.id}"
+
+    @property
+    def kind(self) -> str:
+        """What it was asked for as, and is seen as beside the customJob it always is; empty where nothing."""
+        return next((kind for kind in KINDS if kind in self.extras), "") if self.extras else ""
 
     def key(self, replica: Replica) -> RunKey:
         """The identity of the given replica's current run."""

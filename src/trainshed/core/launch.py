@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from trainshed.core.fleet import Placement
 from trainshed.core.names import RunKey
+from trainshed.core.nfs import NfsMount
+from trainshed.core.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,14 @@ class Launch:
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     placement: Placement
+    peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order
     stdout: str  # the files its output goes straight into, opened for appending
     stderr: str
+    report: str = ""  # the file it may report into, which the variable of that name tells too
     grace: timedelta = timedelta(seconds=30)
+    view: View | None = None  # what it finds of buckets below /gcs
+    nfs: tuple[NfsMount, ...] = ()
+    disk: int = 0  # bytes it may fill; as much as there is where 0
+    scratch: tuple[str, ...] = ()  # folders it finds empty, by their paths
+    isolated: bool = False  # it reaches its peers and this server, and nothing else
     watched: bool = False  # where it stands may be asked while it runs

@@ -24,8 +24,13 @@ def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch
         requirements=job.spec.requirements,
         env=cluster_env(job, replica),
         placement=admission.by_replica()[replica.pool, replica.index],
+        peers=tuple(place.host for place in admission.placements),
         stdout=stdout,
         stderr=stderr,
         grace=job.spec.scheduling.grace,
         watched=is_watched(job),
+        nfs=pool.nfs,
+        disk=pool.disk,
+        scratch=pool.scratch,
+        isolated=job.spec.isolated,
     )

@@ -1,9 +1,11 @@
 """Machine types and scale tiers as values. The numbers live in a data file, read by `catalogue.py`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 GIB = 1024**3
+_CUSTOM = re.compile(r"custom-([0-9]{1,4}(?:\.[0-9]{1,3})?)-([0-9]{1,9})")  # CPUs, MiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +39,12 @@ class Catalogue:
     accelerators: Mapping[str, str] = field(default_factory=dict[str, str])  # name -> a short description
     tiers: Mapping[str, ScaleTier] = field(default_factory=dict[str, ScaleTier])
     families: tuple[str, ...] = ()  # e.g. "n1-standard-N (1, 2, 4…)": for error messages
+
+    def machine(self, name: str) -> Machine | None:
+        """The type of that name; `custom-CPUS-MIB` is one of exactly that size."""
+        if (known := self.machines.get(name)) is not None:
+            return known
+        match = _CUSTOM.fullmatch(name)
+        if match is None or not float(match[1]) or not int(match[2]):
+            return None
+        return Machine(name=name, cpus=float(match[1]), memory=int(match[2]) << 20)

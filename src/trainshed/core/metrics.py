@@ -13,6 +13,7 @@ from typing import assert_never
 
 from trainshed.core.names import RunKey
 
+REPORT = "TRAINSHED_REPORT"  # names the file a replica may report into (trainshed.report)
 VALUE = "value."  # what a program reports besides steps is a series of this and its own name
 
 

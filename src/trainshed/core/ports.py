@@ -4,14 +4,13 @@ A promise holds for every implementation, the fakes included; what only some can
 capability, never guessed by class.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from trainshed.core.code import Manifest, Piece
 from trainshed.core.event import Event
-from trainshed.core.fleet import Node
+from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.launch import Launch
 from trainshed.core.logs import Line, LogQuery
@@ -20,7 +19,6 @@ from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.query import JobQuery
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Handle, Observation
-from trainshed.core.runtime import Runtime
 from trainshed.core.stacks import Dump
 
 
@@ -37,6 +35,10 @@ class Capabilities:
     kills_escapees: bool  # a process that double-forked away is found and killed too
     measures: frozenset[Measure] = frozenset()  # what its Stats tells; none: it has no Stats
     stacks: bool = False  # it has Stacks
+    views: bool = False  # it has Views (core.view)
+    private_network: bool = False  # the replicas of a job have a network of their own, and names in it
+    shells: bool = False  # it has Shells (core.shell_port)
+    images: bool = False  # it has Images (core.image_port)
 
 
 class Backend(Protocol):
@@ -96,62 +98,16 @@ class Backend(Protocol):
         """The ids of all jobs of which anything is left here."""
         ...
 
-    async def free_ports(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
-        """Ports nobody listens on now, none of `avoid`."""
+    async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
+        """The admission with the host and port by which replicas reach each other, and the master's port.
+
+        They stay the same however often a replica is started again. Where replicas share the ports of their
+        machine, nobody listens on them now and none is of `avoid`.
+        """
         ...
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         """Call hint(job) soon after anything of that job changes. Hints may be lost or spurious."""
-        ...
-
-
-class Runtimes(Protocol):
-    """Named environments (framework, version) that stand in for images; for backends that have no images.
-
-    1. an image that is not refused has a runtime, and readiness always comes to READY or FAILED.
-    2. however many jobs ask at once, a runtime is made once; half of one, left by a killed server, is none.
-    3. python gives the interpreter of a READY one; Unavailable where it is not there (any more).
-    4. none is taken away while a job that is not over wants it.
-    """
-
-    def refuse(self, image: str) -> str | None:
-        """A sentence naming the image and what would run it, or None where there is a runtime for it."""
-        ...
-
-    def readiness(self, image: str, requirements: tuple[str, ...], job: str = "") -> Readiness:
-        """As Backend.prepare, for one image and the lines on top of it."""
-        ...
-
-    def python(self, image: str, requirements: tuple[str, ...] = ()) -> str: ...
-
-    def warm_imports(self, image: str) -> tuple[str, ...]:
-        """The modules that take long to import, worth having imported before a program starts."""
-        ...
-
-    def on_change(self, hint: Callable[[str], None]) -> None:
-        """Call hint(job) soon after the readiness of what the job waits for moves."""
-        ...
-
-
-class RuntimeShelf(Protocol):
-    """The runtimes as people see them: what is built, and how to have one built or removed."""
-
-    def all(self) -> tuple[Runtime, ...]:
-        """Those that are there, being built, or could be."""
-        ...
-
-    def get(self, identity: str) -> Runtime: ...
-
-    def begin(self, image: str, requirements: tuple[str, ...]) -> Runtime:
-        """Have it built, unless it is there or being built. NotFound where there is none for the image."""
-        ...
-
-    def ids(self, specs: Iterable[JobSpec]) -> frozenset[str]:
-        """Which of them these ask for, those they are laid on included."""
-        ...
-
-    async def remove(self, identities: Iterable[str]) -> None:
-        """Take them away, or stop building them. The caller has seen to it that no job wants them."""
         ...
 
 
@@ -204,6 +160,7 @@ class Store(Protocol):
     4. insert with a known idempotency key gives the job made first and inserts nothing.
     5. find pages in a stable order, newest first, however many jobs come and go between pages.
     6. active gives every job that is not final, and costs nothing for those that are.
+    7. relabel is guarded as write is, and touches nothing but labels and version.
     """
 
     async def start(self) -> None: ...
@@ -220,6 +177,10 @@ class Store(Protocol):
         """The job by id alone: what the loop needs. None where it does not exist."""
         ...
 
+    async def keyed(self, project: str, key: str) -> Job | None:
+        """The job inserted with that key; None where there is none."""
+        ...
+
     async def find(self, query: JobQuery) -> Page: ...
 
     async def active(self) -> tuple[Job, ...]: ...
@@ -233,11 +194,19 @@ class Store(Protocol):
         """
         ...
 
+    async def relabel(self, job: Job, labels: Mapping[str, str]) -> Job:
+        """Replace all labels where the version still is job.version; the new job with the next version."""
+        ...
+
     async def delete(self, job: Job, operation: Operation) -> None:
         """Forget an ended job and its events, guarded by version; keep the operation."""
         ...
 
     async def operation(self, name: str) -> Operation: ...
+
+    async def operations(self, project: str, limit: int, after: str = "") -> tuple[Operation, ...]:
+        """The project's operations in the order of their names, behind the given one."""
+        ...
 
     async def deleted(self, among: frozenset[str]) -> frozenset[str]:
         """Those of the given ids whose jobs were deleted: not those it has merely never heard of."""
@@ -334,54 +303,6 @@ class MetricStore(Protocol):
     async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]: ...
 
     async def remove(self, job: str) -> None: ...
-
-
-class CodeStore(Protocol):
-    """Keeps the folders jobs run in, by content (core.code).
-
-    1. what take has counted, and a folder of which missing found nothing, survive kill -9 and a power cut.
-    2. nothing is kept under a hash it does not have; of an upload that breaks off, whole blobs are kept.
-    3. what is damaged later is noticed when read, never given out as whole, and asked for again by missing.
-    4. lay_out makes exactly the files, modes and links of the folder, none shared with another copy.
-    5. lay_out leaves all or nothing, also by kill -9; a folder that is there already is left as it is.
-    6. tidy removes only what no job, no folder and no upload of the last day needs.
-    7. nothing blocks the event loop.
-    """
-
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-    async def missing(self, manifest: Manifest) -> tuple[str, ...]:
-        """The contents still to be sent, each once. With none of them missing the folder is kept."""
-        ...
-
-    async def take(self, pieces: AsyncIterator[Sequence[Piece]]) -> int:
-        """Keep blobs as they come: of each its header, then its bytes. How many were kept for good."""
-        ...
-
-    async def manifest(self, code: str) -> Manifest:
-        """The folder of that id; NotFound where there is none."""
-        ...
-
-    def read(self, code: str, sha256: str) -> AsyncIterator[bytes]:
-        """What the files of that hash in that folder hold. NotFound, at any chunk, where it is not whole."""
-        ...
-
-    async def hold(self, code: str) -> bool:
-        """Whether there is such a folder; if so it stays for a day at least, job or no job."""
-        ...
-
-    async def lay_out(self, code: str, folder: str) -> None:
-        """Make the folder a copy of the code, unless there is one. Unavailable where it cannot be made."""
-        ...
-
-    async def tidy(self, used: frozenset[str]) -> int:
-        """Remove folders not among `used` a day after they were first seen so, and contents nobody needs.
-
-        How many folders went.
-        """
-        ...
 
 
 class Authenticator(Protocol):

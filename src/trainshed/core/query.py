@@ -63,3 +63,4 @@ class JobQuery:
     limit: int = 100
     cursor: tuple[str, str] | None = None  # from the page before
     oldest_first: bool = False
+    kind: str = ""  # only jobs of this kind (`Job.kind`)

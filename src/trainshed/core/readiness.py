@@ -25,6 +25,8 @@ class Readiness:
     remedy: str = ""
     verdict: Verdict | None = None  # of a preparation that failed
     notes: tuple[str, ...] = ()  # what is other than was asked for: warnings in the job's history
+    installed: tuple[str, ...] = ()  # what exactly it was given: lines of the job's history
+    mark: int = 0  # how far it is, coarsely: each higher one is a line of the job's history
 
     @property
     def is_ready(self) -> bool:
@@ -45,7 +47,8 @@ def together(parts: Iterable[Readiness]) -> Readiness:
     several = tuple(parts)
     worst = min(several, key=lambda part: _ORDER.index(part.standing), default=READY)
     notes = tuple(dict.fromkeys(note for part in several for note in part.notes))
-    if len(several) < 2 or notes == worst.notes:
+    installed = tuple(dict.fromkeys(line for part in several for line in part.installed))
+    if len(several) < 2 or (notes == worst.notes and installed == worst.installed):
         return worst
     return Readiness(
         standing=worst.standing,
@@ -53,4 +56,6 @@ def together(parts: Iterable[Readiness]) -> Readiness:
         remedy=worst.remedy,
         verdict=worst.verdict,
         notes=notes,
+        installed=installed,
+        mark=worst.mark,
     )

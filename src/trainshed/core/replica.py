@@ -60,6 +60,7 @@ class Observation:
     ended_at: datetime | None = None
     handle: Handle | None = None
     out_of_memory: str = ""  # a sentence, where the system itself says that it killed for want of memory
+    disk_full: str = ""  # a sentence, where it was ended because it had filled the disk it asked for
     note: str = ""  # a sentence on how it was started, where there is something to tell
 
     @property

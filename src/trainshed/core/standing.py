@@ -74,6 +74,8 @@ def _ending(job: Job, now: datetime) -> Ground:
     status = job.status
     asked = Closing(outcome=Outcome.CANCELLED, since=status.cancel_asked_at or now)
     closing = status.closing or asked
+    if (said := status.waiting) is not None and said.reason is Reason.STORING_OUTPUTS:
+        return Ground(reason=said.reason, message=said.message, remedy=said.remedy)
     left = [r for r in status.replicas if r.phase in (Phase.RUNNING, Phase.MISSING)]
     kill_at = closing.since + job.spec.scheduling.grace
     told = winding(closing, len(left), kill_at)

@@ -54,8 +54,10 @@ class Cause(StrEnum):
     NEVER_ADMITTED = "NEVER_ADMITTED"
     HUNG = "HUNG"
     NO_SUCH_PACKAGE = "NO_SUCH_PACKAGE"
+    NO_SUCH_IMAGE = "NO_SUCH_IMAGE"
     CONFLICTING_REQUIREMENTS = "CONFLICTING_REQUIREMENTS"
     BUILD_FAILED = "BUILD_FAILED"
+    OUTPUTS_LOST = "OUTPUTS_LOST"
     UNKNOWN = "UNKNOWN"
 
 
@@ -100,6 +102,7 @@ class Rule:
     exited: bool = False  # with a code, whichever
     abrupt: bool = False  # the program had no chance to say why, so nothing it said is taken for the reason
     out_of_memory: bool = False  # only where the kernel itself says so
+    disk_full: bool = False  # only where it was ended for that
     traceback: bool = False  # only where there is one
     pattern: re.Pattern[str] | None = None
     anywhere: bool = False  # without a traceback: looked for further back as well
@@ -123,6 +126,7 @@ class Evidence:
     stdout: Sequence[str] = ()
     stderr: Sequence[str] = ()
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
+    disk_full: str = ""  # a sentence, where it was ended because it had filled its disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +224,8 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
         return False
     if rule.out_of_memory and not evidence.out_of_memory:
         return False
+    if rule.disk_full and not evidence.disk_full:
+        return False
     if rule.traceback and not heard.chain:
         return False
     if rule.signals or rule.codes:
@@ -231,6 +237,8 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
 def _summary(evidence: Evidence, heard: _Heard, rule: Rule, told: str) -> str:
     if rule.out_of_memory:
         return evidence.out_of_memory
+    if rule.disk_full:
+        return evidence.disk_full
     if rule.summary:
         return rule.summary
     if heard.chain and not told:

@@ -34,14 +34,14 @@ class TokenFile:
         if not authorization or not authorization.strip():
             raise Forbidden(
                 'This server wants a token. Run `eval "$(trainshed env)"` in your shell, or send the header '
-                f"`Authorization: Bearer TOKEN` with the content of {self.path}."
+                "`Authorization: Bearer TOKEN` with the content of the token file in the server's home."
             )
         scheme, _, given = authorization.strip().partition(" ")
         # Compared in constant time, so that nobody can find the token letter by letter.
         same = hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self.token.encode())
         if scheme.lower() != "bearer" or not same:
             raise Unauthenticated(
-                f"The token is not the one in {self.path}. "
+                "The token is not the one of the token file in the server's home. "
                 'Run `eval "$(trainshed env)"` again: it may have changed.'
             )
 

@@ -30,8 +30,8 @@ def make(path: str) -> bool:
     return True
 
 
-def path_of(folder: str, pool: int, index: int, stream: Stream) -> str:
-    return f"{folder}/{pool}-{index}.{_SUFFIX[stream]}"
+def path_of(folder: str, name: ReplicaName, stream: Stream) -> str:
+    return f"{folder}/{name.attempt}.{name.pool}-{name.index}.{_SUFFIX[stream]}"
 
 
 @dataclass(frozen=True, slots=True)

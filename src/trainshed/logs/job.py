@@ -3,12 +3,11 @@
 A batch is dated later than every batch of the job dated before, in whichever file. So a reader who goes on
 behind the last line it has seen misses nothing. Belongs to the event loop's thread; only views leave it.
 
-On disk: FOLDER/<attempt>/<pool>-<index>.out and .err, each with its .idx. FOLDER has the sticky bit until the
+On disk: FOLDER/<attempt>.<pool>-<index>.out and .err, each with its .idx. FOLDER has the sticky bit until the
 job is finished: setting and clearing it needs no file, and works on a full disk too.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import re
@@ -23,7 +22,7 @@ from trainshed.logs.file import LogFile, View, make, path_of
 LIVE, FINISHED = 0o755 | stat.S_ISVTX, 0o755
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"(\d+)-(\d+)\.(out|err)")
+_NAME = re.compile(r"(\d+)\.(\d+)-(\d+)\.(out|err)")
 
 
 class JobLog:
@@ -49,39 +48,35 @@ class JobLog:
             return None
         log = cls(folder)
         log.is_finished = not mode & stat.S_ISVTX
-        for attempt in folder.iterdir():
-            if attempt.name.isdigit():
-                for path in attempt.iterdir():
-                    if match := _NAME.fullmatch(path.name):
-                        pool, index, suffix = match.groups()
-                        stream = Stream.STDOUT if suffix == "out" else Stream.STDERR
-                        log._add(
-                            str(path), ReplicaName(log.job, int(attempt.name), int(pool), int(index)), stream
-                        )
+        log._find()
         return log
+
+    def begin(self) -> None:
+        """Let the job print: from the first moment on its folder is live, be it new or one that was left."""
+        try:
+            os.mkdir(self.folder, LIVE)
+        except FileExistsError:
+            os.chmod(self.folder, LIVE)
+            self._find()
+
+    def _find(self) -> None:
+        for path in self.folder.iterdir():
+            if match := _NAME.fullmatch(path.name):
+                *numbers, suffix = match.groups()
+                attempt, pool, index = map(int, numbers)
+                stream = Stream.STDOUT if suffix == "out" else Stream.STDERR
+                self._add(str(path), ReplicaName(self.job, attempt, pool, index), stream)
 
     def open(self, name: ReplicaName) -> tuple[LogFile, LogFile]:
         """The two files of that replica, made where missing. OSError where the disk is full."""
-        folder = f"{self.folder}/{name.attempt}"
-        self._make(folder)
         found: list[LogFile] = []
         for stream in (Stream.STDOUT, Stream.STDERR):
-            path = path_of(folder, name.pool, name.index, stream)
+            path = path_of(str(self.folder), name, stream)
             file = self.files.get(path)
             if file is None:
                 file = self._add(path, name, stream, make(path))
             found.append(file)
         return found[0], found[1]
-
-    def _make(self, folder: str) -> None:
-        """Make an attempt's folder, and the job's, which is live from the first moment on."""
-        if not self.files:
-            try:
-                os.mkdir(self.folder, LIVE)
-            except FileExistsError:
-                os.chmod(self.folder, LIVE)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder)
 
     def _add(self, path: str, name: ReplicaName, stream: Stream, is_new: bool = False) -> LogFile:
         file = self.files[path] = LogFile(path, name, stream, is_new)

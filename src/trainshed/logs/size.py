@@ -13,8 +13,7 @@ from trainshed.logs.file import path_of
 
 def printed(home: Path, name: ReplicaName) -> int:
     """The bytes of both streams of all runs of this name."""
-    folder = f"{home}/{name.job}/{name.attempt}"
-    return sum(_size(path_of(folder, name.pool, name.index, stream)) for stream in Stream)
+    return sum(_size(path_of(f"{home}/{name.job}", name, stream)) for stream in Stream)
 
 
 def _size(path: str) -> int:

@@ -77,11 +77,11 @@ class FileLogStore:
         if not _SAFE.fullmatch(name.job):
             raise Invalid((Violation("job", f"{name.job!r} cannot be the name of a folder of logs."),))
         log = self._live.get(name.job)
+        if log is None:
+            log = self._live[name.job] = JobLog(self._home / name.job)
         try:
-            if log is None:
-                folder = self._home / name.job
-                log = self._live[name.job] = JobLog.load(folder) or JobLog(folder)
-                log.is_finished = False
+            if not log.files:
+                log.begin()
                 log.stamp(log.files.values(), self._wall())  # what was printed while no server ran
             stdout, stderr = log.open(name)
         except OSError as error:

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from trainshed.core.code import Manifest, Piece
+from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.ports import CodeStore
 
 
 @dataclass(slots=True)

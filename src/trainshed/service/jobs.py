@@ -10,15 +10,16 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
-from trainshed.core.event import Event, Reason, Waiting
+from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.ports import Clock, Operation, Page, Store
 from trainshed.core.query import JobQuery
 from trainshed.service.bell import Bell
 from trainshed.service.code import Code
+from trainshed.service.landing import Landing
 
 TRIES = 20  # how often a guarded write is tried again: each loss means that somebody else made progress
 
@@ -31,6 +32,22 @@ class Request:
     spec: JobSpec
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    remarks: tuple[str, ...] = ()  # what is asked for and will not be done: warnings in the job's history
+
+    def job(
+        self, identity: str, project: str, location: str, now: datetime, status: Status | None = None
+    ) -> Job:
+        return Job(
+            id=identity,
+            project=project,
+            location=location,
+            display_name=self.display_name,
+            labels=self.labels,
+            spec=self.spec,
+            extras=self.extras,
+            created_at=now,
+            status=status or Status(),
+        )
 
 
 @dataclass(slots=True)
@@ -42,6 +59,8 @@ class Jobs:
     hint_scheduler: Callable[[], None]
     waiting_reason: Callable[[str], Waiting | None]
     code: Code | None = None  # where folders are kept; None: jobs may not name one
+    default_output: str = ""  # below it go the results of jobs that do not say where; none where empty
+    landing: Landing | None = None  # says whether results have a place; None: it is not asked
 
     async def submit(self, project: str, location: str, request: Request, key: str = "") -> Job:
         """Keep a new job. The same idempotency key again gives the same job."""
@@ -56,21 +75,14 @@ class Jobs:
                 remedy="Nothing to do: it is looked at within milliseconds.",
             ),
         )
-        event = Event(at=now, reason=Reason.SUBMITTED, message="The job was submitted.")
+        told = [Event(at=now, reason=Reason.SUBMITTED, message="The job was submitted.")]
+        for remark in request.remarks:
+            told.append(Event(at=now, reason=Reason.LEFT_OUT, message=remark, severity=Severity.WARNING))
         for last in (False, False, True):
-            job = Job(
-                id=new_id(),
-                project=project,
-                location=location,
-                display_name=request.display_name,
-                labels=request.labels,
-                spec=request.spec,
-                extras=request.extras,
-                created_at=now,
-                status=status,
-            )
+            job = self._with_output(request.job(new_id(), project, location, now, status))
+            lands = await self.landing.told(job, now) if self.landing is not None and job.spec.output else ()
             try:
-                kept = await self.store.insert(job, (event,), key)
+                kept = await self.store.insert(job, (*told, *lands), key)
             except AlreadyExists:
                 if key or last:
                     raise
@@ -151,6 +163,11 @@ class Jobs:
         if self.code is None:
             raise Invalid((Violation("job_spec.code", "Folders are not kept by this server."),))
         await self.code.check(code)
+
+    def _with_output(self, job: Job) -> Job:
+        if job.spec.output or not self.default_output:
+            return job
+        return replace(job, spec=replace(job.spec, output=f"{self.default_output}/{job.id}"))
 
     def _with_reason(self, job: Job) -> Job:
         """The scheduler's latest word on a waiting job is kept in memory; put it in."""

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from trainshed.core.event import Event
 from trainshed.core.job import Job
+from trainshed.core.legacy import key_of, task_meant
 from trainshed.core.logs import Line, LogQuery, event_insert_id
 from trainshed.core.ports import LogStore, Store
 from trainshed.core.query import JobQuery
@@ -59,8 +60,14 @@ class Logs:
         """The jobs a search is about: those named, or the project's newest."""
         if ids is None:
             return (await self.store.find(JobQuery(project=project, limit=MOST_JOBS))).jobs
-        found = [await self.store.load(job) for job in ids]
+        found = [await self._called(project, job) for job in ids]
         return tuple(j for j in found if j is not None and j.project == project)
+
+    async def _called(self, project: str, job: str) -> Job | None:
+        """By its number, or by the name the older API has for it, which is never one."""
+        if not job.isprintable():
+            return None  # half a character or a NUL: not every database can be asked for it
+        return await self.store.load(job) or await self.store.keyed(project, key_of(job))
 
     async def merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, Row]]:
         """Lines and events of several jobs in one total order, read a chunk at a time."""
@@ -81,6 +88,8 @@ class Logs:
                 heads[key] = (heads[key][0], row)
 
     async def _rows(self, job: Job, query: LogQuery) -> AsyncIterator[Row]:
+        if query.task is not None:
+            query = replace(query, task=task_meant(job, query.task))
         events = [e for e in await self._events(job, query) if _within(e, query)]
         events.sort(key=lambda row: row.place, reverse=query.newest_first)
         async for line in self._lines(job, query):

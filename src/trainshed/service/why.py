@@ -6,10 +6,10 @@ its own: a long queue makes the asker wait, not the server.
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainshed.core.admit import is_waiting, order, snapshot_of
-from trainshed.core.explanation import NEWEST, Explanation, World
+from trainshed.core.explanation import NEWEST, Explanation, Ground, World
 from trainshed.core.fleet import Fit
 from trainshed.core.history import history_of
 from trainshed.core.job import Job, JobState
@@ -18,6 +18,7 @@ from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.query import All, Any, Compare, Condition, Field, JobQuery, Op
 from trainshed.core.why import explain
 from trainshed.service.jobs import Request
+from trainshed.service.landing import Landing
 
 MOST_NAMES = 20  # of how many kinds of jobs the past is looked up
 RUNS_OF_ONE = 20
@@ -36,6 +37,7 @@ class Why:
     clock: Clock
     fit: Fit
     catalogue: Catalogue
+    landing: Landing | None = None  # says whether results have a place; None: it is not asked
 
     async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
         found = await self.store.get(project, location, job)
@@ -43,23 +45,17 @@ class Why:
 
     async def foresee(self, project: str, location: str, request: Request) -> tuple[Job, Explanation]:
         """What the job would be told once submitted. It is not."""
-        job = Job(
-            id=NEWEST,
-            project=project,
-            location=location,
-            display_name=request.display_name,
-            labels=request.labels,
-            spec=request.spec,
-            extras=request.extras,
-            created_at=self.clock.now(),
-        )
+        job = request.job(NEWEST, project, location, self.clock.now())
         return job, await self._explained(job)
 
     async def _explained(self, job: Job) -> Explanation:
         active = await self.store.active() if is_waiting(job) else ()
         now = self.clock.now()
         ready = self.backend.prepare  # without a job's id nothing is begun by asking
-        waiting = tuple(j for j in active if is_waiting(j) and (j.id == job.id or ready(j.spec).is_ready))
+        there = {j.id for j in active}  # they have asked themselves
+        waiting = tuple(
+            j for j in active if is_waiting(j) and (j.id == job.id or ready(j.spec, j.id).is_ready)
+        )
         running = tuple(j for j in active if j.status.admission is not None)
         ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
         nodes = await self.backend.nodes() if active or is_waiting(job) else ()
@@ -70,9 +66,17 @@ class Why:
             history=history_of(await self._past((*running, job, *ahead)) if running else ()),
             catalogue=self.catalogue,
             now=now,
-            readiness=ready(job.spec),
+            readiness=ready(job.spec, job.id if job.id in there else ""),
         )
-        return await asyncio.to_thread(explain, world, job)
+        return await self._with_landing(job, await asyncio.to_thread(explain, world, job))
+
+    async def _with_landing(self, job: Job, told: Explanation) -> Explanation:
+        """With what stands in the way of its results as things are now; of one that is over its end tells."""
+        if self.landing is None or not job.spec.output or job.is_final:
+            return told
+        lands = await self.landing.told(job, self.clock.now())
+        more = tuple(Ground(reason=one.reason, message=one.message) for one in lands)
+        return replace(told, ground=replace(told.ground, grounds=(*told.ground.grounds, *more)))
 
     async def _past(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
         """Ended jobs like these: of the same name; else the latest of all, for one of the same program."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from trainshed.core.errors import Conflict, Exhausted, Unavailable
-from trainshed.core.fleet import Node
+from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
@@ -22,6 +22,7 @@ from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities, Clock
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Exit, Handle, Observation, Sight
+from trainshed.core.runtime import Need
 from trainshed.core.stacks import Dump, Frame, Process, Thread
 from trainshed.testing.program import Program, read_program
 from trainshed.testing.runtimes import FakeRuntimes
@@ -171,9 +172,8 @@ class FakeBackend:
         return self.machine.runtimes.refuse(image)
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
-        images = dict.fromkeys(pool.image for pool in spec.pools if not pool.is_empty)
-        readiness = self.machine.runtimes.readiness
-        return together(readiness(image, spec.requirements, job) for image in images)
+        found = (Need(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty)
+        return together(self.machine.runtimes.readiness(need, job) for need in dict.fromkeys(found))
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         return {"words": list(launch.command + launch.args), "env": dict(launch.env)}
@@ -183,7 +183,7 @@ class FakeBackend:
         await asyncio.sleep(0)
         key, runs = launch.key, self.machine.runs
         if key not in runs:
-            self.machine.runtimes.python(launch.image, launch.requirements)
+            self.machine.runtimes.python(Need(launch.image, launch.requirements, launch.packages))
             others = [other for other in runs if other.name == key.name]
             if any(other.run > key.run for other in others):
                 raise Conflict(f"A later run than {key} has been started.")
@@ -244,6 +244,9 @@ class FakeBackend:
 
     async def jobs(self) -> frozenset[str]:
         return frozenset(key.name.job for key in self.machine.runs)
+
+    async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
+        return admission.numbered(await self.free_ports(len(admission.placements) + 1, avoid))
 
     async def free_ports(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
         found: list[int] = []

@@ -15,7 +15,9 @@ from typing import assert_never
 from trainshed.core import query
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
-from trainshed.core.job import Job, JobState, Status
+from trainshed.core.image_cache import ImageCache
+from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
 from trainshed.core.ports import Operation, Page
 from trainshed.core.query import Compare, Condition, Field, JobQuery, Op
 
@@ -28,6 +30,8 @@ class MemoryStore:
         self._events: dict[str, list[Event]] = {}
         self._operations: dict[str, Operation] = {}
         self._keys: dict[tuple[str, str], str] = {}
+        self._models: dict[str, Model] = {}  # by full name
+        self._caches: dict[str, ImageCache] = {}  # by full name
 
     async def start(self) -> None:
         """Nothing to open."""
@@ -47,6 +51,10 @@ class MemoryStore:
                 )
         if job.id in self._jobs:
             raise AlreadyExists(f"A job with the id {job.id} exists already.")
+        if (model := model_of(job)) is not None:
+            if model.name in self._models:
+                raise AlreadyExists(f"There is a model {model.name} already.")
+            self._models[model.name] = model
         if idempotency_key:
             self._keys[job.project, idempotency_key] = job.id
         self._jobs[job.id] = new = replace(job, version=1)
@@ -62,6 +70,10 @@ class MemoryStore:
     async def load(self, job: str) -> Job | None:
         await asyncio.sleep(0)
         return self._jobs.get(job)
+
+    async def keyed(self, project: str, key: str) -> Job | None:
+        await asyncio.sleep(0)
+        return self._jobs.get(self._keys.get((project, key), ""))
 
     async def find(self, query: JobQuery) -> Page:
         await asyncio.sleep(0)
@@ -89,6 +101,15 @@ class MemoryStore:
             raise Conflict(f"Job {job.id} has changed meanwhile.")
         self._jobs[job.id] = new = replace(current, status=status, version=job.version + 1)
         self._append(job.id, events)
+        self._settle(new)
+        return new
+
+    async def relabel(self, job: Job, labels: Mapping[str, str]) -> Job:
+        await asyncio.sleep(0)
+        current = self._jobs.get(job.id)
+        if current is None or current.version != job.version:
+            raise Conflict(f"Job {job.id} has changed meanwhile.")
+        self._jobs[job.id] = new = replace(current, labels=dict(labels), version=job.version + 1)
         return new
 
     async def delete(self, job: Job, operation: Operation) -> None:
@@ -114,6 +135,11 @@ class MemoryStore:
             raise NotFound(f"There is no operation {name}.")
         return found
 
+    async def operations(self, project: str, limit: int, after: str = "") -> tuple[Operation, ...]:
+        await asyncio.sleep(0)
+        names = sorted(n for n in self._operations if n.startswith(f"projects/{project}/") and n > after)
+        return tuple(self._operations[name] for name in names[:limit])
+
     async def deleted(self, among: frozenset[str]) -> frozenset[str]:
         await asyncio.sleep(0)
         deletes = (done for done in self._operations.values() if done.kind == "delete")
@@ -133,6 +159,72 @@ class MemoryStore:
     async def codes(self) -> frozenset[str]:
         await asyncio.sleep(0)
         return frozenset(job.spec.code for job in self._jobs.values() if job.spec.code)
+
+    async def model(self, project: str, location: str, model: str) -> Model:
+        await asyncio.sleep(0)
+        name = f"projects/{project}/locations/{location}/models/{model}"
+        found = self._models.get(name)
+        if found is None or found.created_at is None:
+            raise NotFound(f"There is no model {name}.")
+        return found
+
+    async def models(self, query: ModelQuery) -> ModelPage:
+        """As jobs are found: a model answers the same questions as far as it can."""
+        await asyncio.sleep(0)
+        there = {
+            (_time(model.created_at), model.id): model
+            for model in self._models.values()
+            if model.created_at is not None
+            and model.project == query.project
+            and query.location in ("-", model.location)
+            and (query.where is None or matches(_as_job(model, model.created_at), query.where))
+        }
+        places = sorted((at for at in there if not query.cursor or at < query.cursor), reverse=True)
+        more = len(places) > query.limit
+        places = places[: query.limit]
+        return ModelPage(
+            models=tuple(there[at] for at in places), next_cursor=places[-1] if more and places else None
+        )
+
+    async def insert_cache(self, cache: ImageCache) -> None:
+        await asyncio.sleep(0)
+        if cache.name in self._caches:
+            raise AlreadyExists(f"There is an image cache {cache.name} already.")
+        self._caches[cache.name] = cache
+
+    async def cache(self, project: str, location: str, cache: str) -> ImageCache:
+        await asyncio.sleep(0)
+        name = f"projects/{project}/locations/{location}/imageCaches/{cache}"
+        if name not in self._caches:
+            raise NotFound(f"There is no image cache {name}.")
+        return self._caches[name]
+
+    async def caches(self) -> tuple[ImageCache, ...]:
+        await asyncio.sleep(0)
+        return tuple(sorted(self._caches.values(), key=lambda cache: (cache.created_at, cache.id)))
+
+    async def write_cache(self, cache: ImageCache) -> None:
+        await self.cache(cache.project, cache.location, cache.id)
+        self._caches[cache.name] = cache
+
+    async def delete_cache(self, cache: ImageCache) -> None:
+        await self.cache(cache.project, cache.location, cache.id)
+        del self._caches[cache.name]
+
+    async def delete_model(self, model: Model, operation: Operation) -> None:
+        await self.model(model.project, model.location, model.id)
+        del self._models[model.name]
+        self._operations[operation.name] = operation
+
+    def _settle(self, job: Job) -> None:
+        model = model_of(job)
+        if model is None or not job.is_final or self._models.get(model.name) != model:
+            return
+        if job.status.state is JobState.SUCCEEDED:
+            ended_at = job.status.ended_at or job.created_at
+            self._models[model.name] = replace(model, created_at=ended_at)
+        else:
+            del self._models[model.name]
 
     def _append(self, job: str, events: Sequence[Event]) -> None:
         kept = self._events.setdefault(job, [])
@@ -159,7 +251,22 @@ def matches(job: Job, condition: Condition) -> bool:
     assert_never(condition)
 
 
+def _as_job(model: Model, created_at: datetime) -> Job:
+    """A job of the model's name, age and labels, of which a condition can be asked."""
+    return Job(
+        id=model.id,
+        project=model.project,
+        location=model.location,
+        display_name=model.display_name,
+        labels=model.labels,
+        created_at=created_at,
+        spec=JobSpec(pools=()),
+    )
+
+
 def _asked(job: Job, query: JobQuery) -> bool:
+    if query.kind and job.kind != query.kind:
+        return False
     if job.project != query.project or query.location not in ("-", job.location):
         return False
     return query.where is None or matches(job, query.where)

@@ -118,6 +118,7 @@ _TEXT = Kind(_scalar(scalars.read_text), _same)
 _FLAG = Kind(_scalar(scalars.read_flag), _same)
 _INT32 = Kind(_scalar(functools.partial(scalars.read_int, most=scalars.INT32_MOST)), _same)
 _INT64 = Kind(_scalar(functools.partial(scalars.read_int, most=scalars.INT64_MOST)), str)
+_NUMBER = Kind(_scalar(scalars.read_number), _same)
 _DURATION = Kind(_scalar(scalars.read_duration), scalars.duration_text)
 _TEXTS = Kind(_each(_TEXT.read, str), list)
 
@@ -145,6 +146,10 @@ def int32(default: int | None = 0) -> Any:
 
 def int64(default: int | None = 0) -> Any:
     return _field(_INT64, default)
+
+
+def number(default: float | None = None) -> Any:
+    return _field(_NUMBER, default)
 
 
 def duration(default: timedelta | None = None) -> Any:
@@ -195,6 +200,23 @@ def part(cls: type[Message]) -> Any:
 def parts(cls: type[Message]) -> Any:
     inner = _message(cls)
     return _field(Kind(_each(inner.read, cls), lambda items: [inner.write(item) for item in items], cls), ())
+
+
+def free() -> Any:
+    """Any JSON object, kept as it came: what is in it is not ours to know. None where it was not given."""
+
+    def read_free(value: object, path: str, faults: Faults) -> object:
+        if not isinstance(value, Mapping):
+            faults.lose(path, f"must be an object, not {scalars.kind_of(value)}.")
+            return _ABSENT
+        try:
+            scalars.check_plain(cast("Mapping[str, object]", value))
+        except ValueError as error:
+            faults.lose(path, str(error))
+            return _ABSENT
+        return cast("Mapping[str, object]", value)
+
+    return _field(Kind(read_free, _same, is_open=True))
 
 
 def told(*, is_open: bool = False) -> Any:

@@ -17,11 +17,17 @@ passes such fields on, so they work with the real gcloud as well):
       exitAfter: "600s"                    one replica has ended well, the others are silent; 0s: never
       policy: WARN                         or RESTART (a new attempt, while retries are left), or FAIL
 
-and inside `jobSpec`:
+inside a pool (containers only):
+
+    scratchDirs: ["/cache"]          folders each run finds empty
+    nfsMounts: [{mountPoint: /data, readOnly: true, …}]    also at a path of its own, and not to be written
+
+a `machineType` of `custom-CPUS-MIB` (custom-0.5-512) is a machine of that size; and inside `jobSpec`:
 
     code: "9f86d0…"                  the folder the replicas find as their working directory (wire/code.py)
     workingDirectory: "experiments"  where in that folder each replica starts; at its top where absent
     requirements: ["numpy>=2"]       lines of a requirements file, installed on top of each pool's runtime
+    network: none                    replicas reach each other and this server, nothing else (containers only)
 
 Two shapes that documents print and Google's API would refuse are understood too: a whole job file given as
 `jobSpec` (`jobSpec: {displayName, jobSpec}`; what was said outside wins), and `reductionServerSpec` inside a
@@ -35,8 +41,9 @@ from typing import Any, cast
 from trainshed.core import requirements
 from trainshed.core.code import is_hash, path_fault
 from trainshed.core.event import Reason
-from trainshed.core.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
+from trainshed.core.job import KINDS, MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
 from trainshed.core.names import task_name
+from trainshed.core.view import place_fault
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.faults import Faults
 from trainshed.wire.labels import check_labels
@@ -47,6 +54,7 @@ from trainshed.wire.scheduling import parse_scheduling, render_scheduling
 __all__ = ["Draft", "Offer", "parse_custom_job", "parse_job_file", "render_custom_job"]
 
 LONGEST_NAME = 128
+ISOLATED = "none"  # said as `network`: no network but the job's own
 _POOLS = "job_spec.worker_pool_specs"
 _PREFIXES = ("gs://", "s3://", "file://")
 _SPEC_NAMES = ("jobSpec", "job_spec")
@@ -61,6 +69,7 @@ _CODES: Mapping[Reason, int] = {
     Reason.HUNG: 4,
     Reason.TOO_LARGE: 8,  # RESOURCE_EXHAUSTED
     Reason.LAUNCH_FAILED: 9,  # FAILED_PRECONDITION
+    Reason.OUTPUTS_LOST: 9,
     Reason.PREPARATION_FAILED: 9,
     Reason.REPLICA_KILLED: 10,  # ABORTED
     Reason.RETRIES_EXHAUSTED: 10,
@@ -95,13 +104,14 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> Draft:
         display_name=job.display_name,
         labels=dict(job.labels),
         spec=JobSpec(
-            pools=_pools(spec.worker_pool_specs, PoolParser(context, faults), faults),
+            pools=_pools(spec.worker_pool_specs, context, faults),
             scheduling=parse_scheduling(spec.scheduling, "job_spec.scheduling", faults),
             output=_output(spec.base_output_directory, faults),
             web_access=spec.enable_web_access,
             code=_code(spec.code, faults),
             working_directory=_working_directory(spec, faults),
             requirements=_requirements(spec.requirements, faults),
+            isolated=spec.network == ISOLATED,
             extras=base.write(spec, job_schema.SpecExtras),
         ),
         extras=base.write(job, job_schema.JobExtras),
@@ -110,9 +120,8 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> Draft:
     return draft
 
 
-def _pools(
-    specs: Sequence[job_schema.WorkerPoolSpec], parser: PoolParser, faults: Faults
-) -> tuple[Pool, ...]:
+def _pools(specs: Sequence[job_schema.WorkerPoolSpec], offer: Offer, faults: Faults) -> tuple[Pool, ...]:
+    parser = PoolParser(offer, faults)
     pools = [parser.parse(pool, f"{_POOLS}[{number}]", number) for number, pool in enumerate(specs)]
     if len(pools) > MAX_POOLS:
         faults.add(_POOLS, f"must have at most {MAX_POOLS} pools, not {len(pools)}.")
@@ -131,6 +140,7 @@ def _pools(
             faults.add(path, f"needs pool {REDUCER_POOL}, which is taken: leave that one empty or this out.")
         first = first or f"{_POOLS}[{number}]"
         pools[REDUCER_POOL] = reducer
+    offer.check_together(pools, _POOLS, faults)
     return tuple(pools)
 
 
@@ -140,6 +150,8 @@ def _output(output: job_schema.GcsDestination | None, faults: Faults) -> str:
     if prefix and (bare or not prefix.startswith(("/", *_PREFIXES))):
         sentence = "must begin with gs://, s3:// or file:// and name a place there, or be an absolute path"
         faults.add("job_spec.base_output_directory.output_uri_prefix", f'{sentence}, not "{prefix[:100]}".')
+    elif fault := place_fault(prefix):
+        faults.add("job_spec.base_output_directory.output_uri_prefix", fault)
     return prefix
 
 
@@ -206,19 +218,27 @@ def render_custom_job(job: Job, *, enum_ints: bool = False, base_url: str = "") 
         "jobSpec": render_spec(job.spec, enum_ints=enum_ints),
         "state": enums.told(state, enums.JOB_STATES, as_ints=enum_ints),
         "createTime": time_text(job.created_at),
+        **render_life(job),
     }
+    if job.spec.web_access and status.state is JobState.RUNNING:
+        answer["webAccessUris"] = web_access_uris(job, base_url)
+    answer.update((name, value) for name, value in job.extras.items() if name not in KINDS)
+    return answer
+
+
+def render_life(job: Job) -> dict[str, Any]:
+    """What is told alike of a job and a pipeline: its times after the first, what went wrong, its labels."""
+    status = job.status
+    answer: dict[str, Any] = {}
     if status.started_at is not None:
         answer["startTime"] = time_text(status.started_at)
     if job.is_final and status.ended_at is not None:
         answer["endTime"] = time_text(status.ended_at)
     answer["updateTime"] = time_text(status.updated_at or job.created_at)
-    if error := _error(job):
+    if error := render_error(job):
         answer["error"] = error
     if job.labels:
         answer["labels"] = dict(job.labels)
-    if job.spec.web_access and status.state is JobState.RUNNING:
-        answer["webAccessUris"] = web_access_uris(job, base_url)
-    answer.update(job.extras)
     return answer
 
 
@@ -253,7 +273,7 @@ def _told(failure: Failure) -> str:
     return f"{failure.message}\n{failure.verdict.text}" if failure.verdict else failure.message
 
 
-def _error(job: Job) -> Mapping[str, object] | None:
+def render_error(job: Job) -> Mapping[str, object] | None:
     failure = job.status.failure
     match job.status.state:
         case JobState.FAILED:

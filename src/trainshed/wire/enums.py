@@ -22,6 +22,10 @@ JOB_STATES: Mapping[str, int] = {
     "JOB_STATE_PARTIALLY_SUCCEEDED": 11,
 }
 
+PIPELINE_STATES: Mapping[str, int] = {
+    name.replace("JOB", "PIPELINE", 1): number for name, number in JOB_STATES.items() if number <= 8
+}
+
 ACCELERATORS: Mapping[str, int] = {
     "ACCELERATOR_TYPE_UNSPECIFIED": 0,
     "NVIDIA_TESLA_K80": 1,

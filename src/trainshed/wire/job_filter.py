@@ -11,6 +11,7 @@ Names are taken in either spelling. NOT binds tighter than OR, OR tighter than A
 mean AND. What is not understood is refused with what would be; nothing but Invalid is ever raised.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -44,10 +45,13 @@ _KNOWN = "display_name, state, create_time, update_time, start_time, end_time, l
 _KEYWORDS = ("AND", "OR", "NOT")
 
 
-def parse_filter(text: str) -> Condition | None:
-    """The condition, or None where the text asks for nothing."""
-    found = tokens(text)
-    return None if len(found) == 1 else _Parser(found).whole()
+def parse_filter(text: str, fixed: Mapping[str, str] | None = None) -> Condition | None:
+    """The condition, or None where the text asks for nothing. `fixed`: fields that are the same in all."""
+    return parse_tokens(tokens(text), fixed)
+
+
+def parse_tokens(found: list[Token], fixed: Mapping[str, str] | None = None) -> Condition | None:
+    return None if len(found) == 1 else _Parser(found, fixed or {}).whole()
 
 
 def parse_order_by(text: str) -> bool:
@@ -63,8 +67,9 @@ def parse_order_by(text: str) -> bool:
 
 
 class _Parser:
-    def __init__(self, found: list[Token]) -> None:
+    def __init__(self, found: list[Token], fixed: Mapping[str, str]) -> None:
         self._tokens = found
+        self._fixed = {spelled: value for name, value in fixed.items() for spelled in (name, camel(name))}
         self._at = 0
         self._terms = 0
 
@@ -129,6 +134,8 @@ class _Parser:
         if value.kind not in (Kind.WORD, Kind.STRING):
             raise refuse(f"A value is expected behind {operator.text}", value.position)
         self._at += 1
+        if len(path) == 1 and path[0] in self._fixed:
+            return _constant(self._fixed[path[0]], operator, value.text)
         return _condition(path, operator, value, start.position)
 
 
@@ -149,6 +156,17 @@ def _condition(path: tuple[str, ...], operator: Token, value: Token, position: i
     if field is Field.STATE:
         return Compare(field, op, _state(value))
     return Compare(field, op, value.text.rsplit("/", 1)[-1])
+
+
+def _constant(fixed: str, operator: Token, value: str) -> Condition:
+    """Always or never, since what is asked about is the same in all."""
+    if operator.text not in {op.value for op in _TEXT}:
+        raise refuse(f"{operator.text} cannot be used here; = != : can", operator.position)
+    pieces = value.split("*")
+    if operator.text == Op.LIKE.value and len(pieces) == 1:
+        pieces = ["", value, ""]
+    meets = re.fullmatch(".*".join(map(re.escape, pieces)), fixed) is not None
+    return All(()) if meets != (operator.text == Op.NE.value) else Any(())
 
 
 def _only(op: Op, allowed: tuple[Op, ...], operator: Token) -> Op:
@@ -186,7 +204,7 @@ def _time(value: Token) -> datetime:
 
 
 def _state(value: Token) -> str:
-    name = value.text.removeprefix("JOB_STATE_")
+    name = value.text.removeprefix("PIPELINE_STATE_").removeprefix("JOB_STATE_")
     if f"JOB_STATE_{name}" not in enums.JOB_STATES:
         known = ", ".join(state.removeprefix("JOB_STATE_") for state in list(enums.JOB_STATES)[1:])
         raise refuse(f'"{value.text[:100]}" is not a state; {known} are', value.position)

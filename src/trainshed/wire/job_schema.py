@@ -93,6 +93,7 @@ class NfsMount(Message):
     server: str = text()
     path: str = text()
     mount_point: str = text()
+    read_only: bool = flag()
 
 
 class LustreMount(Message):
@@ -106,6 +107,7 @@ class PoolExtras(Message):
     disk_spec: DiskSpec | None = part(DiskSpec)
     nfs_mounts: tuple[NfsMount, ...] = parts(NfsMount)
     lustre_mounts: tuple[LustreMount, ...] = parts(LustreMount)
+    scratch_dirs: tuple[str, ...] = texts()
 
 
 class ReductionServerSpec(Message):

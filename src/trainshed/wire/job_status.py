@@ -6,12 +6,14 @@ from typing import Any
 
 from trainshed.core.event import Event
 from trainshed.core.fleet import Placement
-from trainshed.core.job import Job
+from trainshed.core.job import PIPELINE, Job, JobState
+from trainshed.core.model import model_of
 from trainshed.core.names import task_name
 from trainshed.core.replica import Exit, Replica
 from trainshed.core.verdict import Verdict
 from trainshed.wire import enums
 from trainshed.wire.scalars import time_text
+from trainshed.wire.training_pipeline import pipeline_name
 
 
 def render_job_status(job: Job) -> dict[str, Any]:
@@ -63,6 +65,10 @@ def render_job_status(job: Job) -> dict[str, Any]:
         }
     if status.cancel_asked_at:
         answer["cancelAskedTime"] = time_text(status.cancel_asked_at)
+    if job.kind == PIPELINE:
+        answer["pipeline"] = pipeline_name(job)
+        if (model := model_of(job)) is not None and status.state is JobState.SUCCEEDED:
+            answer["model"] = model.name
     return answer
 
 

@@ -4,6 +4,7 @@ Severity: what a program prints to stdout is INFO, to stderr ERROR, as Vertex AI
 own. Timestamps have nine digits always, since clients compare them as text. The message is in `jsonPayload`,
 which every reader looks at first. Events come as the task "service", as Vertex AI's own messages do; their
 insert ids sort before those of lines of the same moment. Callers give both in order of (timestamp, insertId).
+A job of the older API and its replicas are called as they are there: by jobId, and `worker-replica-3`.
 """
 
 from typing import Any
@@ -11,14 +12,15 @@ from urllib.parse import quote
 
 from trainshed.core.event import Event
 from trainshed.core.job import Job
+from trainshed.core.legacy import known_as, task_called, told
 from trainshed.core.logs import Line, Stream, event_insert_id
 from trainshed.wire.scalars import nanos_text, time_text
 
 SERVICE = "service"
 
 
-def render_line(line: Line, project: str) -> dict[str, Any]:
-    entry = _entry(project, line.job, line.task, nanos_text(line.at_ns))
+def render_line(line: Line, job: Job) -> dict[str, Any]:
+    entry = _entry(job, task_called(job, line.task), nanos_text(line.at_ns))
     entry["insertId"] = line.insert_id
     entry["severity"] = "INFO" if line.stream is Stream.STDOUT else "ERROR"
     entry["jsonPayload"] = {"message": line.text}
@@ -31,28 +33,29 @@ def render_line(line: Line, project: str) -> dict[str, Any]:
 
 
 def render_event_entry(event: Event, job: Job) -> dict[str, Any]:
-    entry = _entry(job.project, job.id, SERVICE, time_text(event.at)[:-1] + "000Z")
+    entry = _entry(job, SERVICE, time_text(event.at)[:-1] + "000Z")
     entry["insertId"] = event_insert_id(job.id, event)
     entry["severity"] = event.severity.value
-    entry["jsonPayload"] = {"message": event.message, "reason": event.reason.value}
+    entry["jsonPayload"] = {"message": told(job, event.message), "reason": event.reason.value}
     entry["labels"] |= {
         "trainshed/attempt": str(event.attempt),
         "trainshed/sequence": str(event.sequence),
     }
     if event.task:
-        entry["jsonPayload"]["task"] = event.task
+        entry["jsonPayload"]["task"] = task_called(job, event.task)
     return entry
 
 
-def _entry(project: str, job: str, task: str, at: str) -> dict[str, Any]:
+def _entry(job: Job, task: str, at: str) -> dict[str, Any]:
+    called = known_as(job)
     return {
-        "logName": f"projects/{project}/logs/{quote(task, safe='')}",
+        "logName": f"projects/{job.project}/logs/{quote(task, safe='')}",
         "timestamp": at,
         "receiveTimestamp": at,
         "resource": {
             "type": "ml_job",
-            "labels": {"project_id": project, "job_id": job, "task_name": task},
+            "labels": {"project_id": job.project, "job_id": called, "task_name": task},
         },
         # Where AI Platform's own readers look.
-        "labels": {"ml.googleapis.com/job_id": job, "ml.googleapis.com/task_name": task},
+        "labels": {"ml.googleapis.com/job_id": called, "ml.googleapis.com/task_name": task},
     }

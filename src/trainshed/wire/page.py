@@ -8,6 +8,7 @@ import base64
 import binascii
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any, cast
 
 from trainshed.core.errors import Violation
@@ -31,6 +32,14 @@ def encode(cursor: Cursor, fingerprint: str) -> str:
     place = json.dumps(cursor, separators=(",", ":")).encode()
     question = _digest(fingerprint.encode())
     return base64.urlsafe_b64encode(_digest(question + place) + question + place).decode().rstrip("=")
+
+
+def render(name: str, rows: Sequence[object], cursor: Cursor | None, fingerprint: str) -> dict[str, object]:
+    """A page under its name: without one where it is empty, with a token where another page follows."""
+    answer: dict[str, object] = {name: rows} if rows else {}
+    if cursor is not None:
+        answer["nextPageToken"] = encode(cursor, fingerprint)
+    return answer
 
 
 def decode(token: str, fingerprint: str) -> Cursor | None:

@@ -12,21 +12,22 @@ from typing import Any, cast
 
 from trainshed.core.job import MAX_ENV, MAX_REPLICAS, Pool
 from trainshed.core.machine import Catalogue, Machine
-from trainshed.wire import base, enums, job_schema
+from trainshed.core.nfs import MOST as MOST_MOUNTS
+from trainshed.core.nfs import NfsMount, folder_fault
+from trainshed.core.nfs import faults as mount_faults
+from trainshed.core.package import faults as package_faults
+from trainshed.wire import base, enums, job_schema, staged
 from trainshed.wire.faults import Faults
 from trainshed.wire.job_schema import ContainerSpec, EnvVar, MachineSpec, PythonPackageSpec
 
 REDUCER_MACHINE = "n1-highcpu-16"  # what Google's own examples give a reducer
 REDUCER_POOL = 2
 LARGEST_PROGRAM = 1024 * 1024  # bytes of command, arguments and environment together
+LARGEST_DISK = 64_000  # GiB
 SHOWN = 6  # names, where none is close to what was asked for
 LARGEST_WORD = 128 * 1024 - 1  # bytes of one of them: what Linux lets a program be started with
 
 _REDUCER_IMAGE = re.compile(r"(?:.*/)?reduction-?server(?:[:@].*)?")
-_NO_PACKAGES = (
-    "cannot be used yet: this server does not install Python packages. "
-    "Put the code where the image's Python finds it and leave packageUris empty."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,13 @@ class Offer:
 
     catalogue: Catalogue
     refuse_image: Callable[[str], str | None]
+    refuse_together: Callable[[Sequence[str]], str | None] = lambda _: None  # the images of one job
+
+    def check_together(self, pools: Sequence[Pool], path: str, faults: Faults) -> None:
+        """Say it where images that each can run there cannot be in one job."""
+        images = tuple(dict.fromkeys(pool.image for pool in pools if not pool.is_empty and pool.image))
+        if len(images) > 1 and not faults.under(path) and (refusal := self.refuse_together(images)):
+            faults.add(path, refusal)
 
 
 class PoolParser:
@@ -53,11 +61,15 @@ class PoolParser:
         if pool.machine_spec and (said := base.write(pool.machine_spec, job_schema.MachineExtras)):
             extras["machineSpec"] = said
         image = str(program.get("image", ""))
+        mounts = self._mounts(pool.nfs_mounts, f"{path}.nfs_mounts")
         return Pool(
             **machine,
             **program,
             replicas=self._replicas(pool.replica_count, f"{path}.replica_count"),
             is_reducer=number == REDUCER_POOL and bool(_REDUCER_IMAGE.fullmatch(image)),
+            nfs=mounts,
+            disk=self._disk(pool.disk_spec, f"{path}.disk_spec"),
+            scratch=self._scratch(pool.scratch_dirs, mounts, f"{path}.scratch_dirs"),
             extras=extras,
         )
 
@@ -80,9 +92,42 @@ class PoolParser:
             self._faults.add(path, f"must be between 1 and {MAX_REPLICAS}, not {count}.")
         return count
 
+    def _mounts(self, specs: tuple[job_schema.NfsMount, ...], path: str) -> tuple[NfsMount, ...]:
+        if not specs:
+            return ()
+        mounts = tuple(
+            NfsMount(server=s.server, path=s.path, mount_point=s.mount_point, read_only=s.read_only)
+            for s in specs
+        )
+        if len(mounts) > MOST_MOUNTS:
+            self._faults.add(path, f"must have at most {MOST_MOUNTS} mounts, not {len(mounts)}.")
+        for number, field, sentence in mount_faults(mounts):
+            self._faults.add(f"{path}[{number}].{field}", sentence)
+        return mounts
+
+    def _scratch(self, paths: tuple[str, ...], mounts: tuple[NfsMount, ...], path: str) -> tuple[str, ...]:
+        taken = [mount.target for mount in mounts] if paths else []
+        if len(paths) > MOST_MOUNTS:
+            self._faults.add(path, f"must have at most {MOST_MOUNTS} folders, not {len(paths)}.")
+        for number, one in enumerate(paths):
+            if sentence := folder_fault(one) if one.startswith("/") else "must begin with a slash.":
+                self._faults.add(f"{path}[{number}]", sentence)
+            elif one in paths[:number] or one in taken:
+                self._faults.add(f"{path}[{number}]", f"is given twice: {_quoted(one)}.")
+        return paths
+
+    def _disk(self, spec: job_schema.DiskSpec | None, path: str) -> int:
+        """The bytes a replica may fill. Where no size is said it is not limited."""
+        size = spec.boot_disk_size_gb if spec else 0
+        if size and not 1 <= size <= LARGEST_DISK:
+            self._faults.add(
+                f"{path}.boot_disk_size_gb", f"must be between 1 and {LARGEST_DISK}, not {size}."
+            )
+        return size << 30
+
     def _machine(self, spec: MachineSpec | None, path: str) -> dict[str, Any]:
         spec = spec or MachineSpec()
-        machine = self._offer.catalogue.machines.get(spec.machine_type)
+        machine = self._offer.catalogue.machine(spec.machine_type)
         if not spec.machine_type:
             self._faults.add(f"{path}.machine_type", "is required, for example n1-standard-4.")
         elif machine is None:
@@ -139,7 +184,9 @@ class PoolParser:
         self._image(spec.image_uri, f"{path}.image_uri")
         env = self._env(spec.env, f"{path}.env")
         self._size((*spec.command, *spec.args), env, path)
-        return {"image": spec.image_uri, "command": spec.command, "args": spec.args, "env": env}
+        command, packages = staged.unwrap(spec.command)
+        program = {"image": spec.image_uri, "command": command, "args": spec.args, "env": env}
+        return program | {"packages": packages} if packages else program
 
     def _package(self, spec: PythonPackageSpec, path: str) -> dict[str, Any]:
         self._image(spec.executor_image_uri, f"{path}.executor_image_uri")
@@ -150,11 +197,17 @@ class PoolParser:
                 f"must be a module's dotted name such as trainer.task, not {_quoted(spec.python_module)}."
             )
             self._faults.add(f"{path}.python_module", sentence)
-        if spec.package_uris:
-            self._faults.add(f"{path}.package_uris", _NO_PACKAGES)
+        for number, why in package_faults(spec.package_uris):
+            self._faults.add(f"{path}.package_uris[{number}]", why)
         env = self._env(spec.env, f"{path}.env")
         self._size(spec.args, env, path)
-        return {"image": spec.executor_image_uri, "module": spec.python_module, "args": spec.args, "env": env}
+        return {
+            "image": spec.executor_image_uri,
+            "packages": spec.package_uris,
+            "module": spec.python_module,
+            "args": spec.args,
+            "env": env,
+        }
 
     def _image(self, image: str, path: str) -> None:
         if not image:
@@ -231,7 +284,7 @@ def render_pool(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
     else:
         answer["containerSpec"] = program = {"imageUri": pool.image}
         if pool.command:
-            program["command"] = list(pool.command)
+            program["command"] = staged.wrap(pool.command, pool.packages)
     if pool.args:
         program["args"] = list(pool.args)
     if pool.env:

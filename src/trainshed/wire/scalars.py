@@ -5,13 +5,16 @@ that would lose something is refused. A refusal is a ValueError whose text is a 
 Writing has one form only: fixed-width times, because clients compare them as text.
 """
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 INT32_MOST = 2**31 - 1
 INT64_MOST = 2**63 - 1
+DEEPEST = 100  # objects and lists within each other
 
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
 _DURATION = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s")
@@ -54,6 +57,17 @@ def read_int(value: object, most: int) -> int:
             raise ValueError(f"must be a whole number, not {shown(value)}.")
     if not -most - 1 <= number <= most:
         raise ValueError(f"must be a number of {32 if most == INT32_MOST else 64} bits, not {shown(value)}.")
+    return number
+
+
+def read_number(value: object) -> float:
+    """Any finite number, given as one or as text."""
+    number = math.nan
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError, OverflowError):
+            number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"must be a number, not {shown(value)}.")
     return number
 
 
@@ -137,3 +151,23 @@ def shown(value: object) -> str:
     if isinstance(value, int | float) and abs(value) < 1e21:
         return repr(value)
     return kind_of(value)
+
+
+def check_plain(value: object, depth: int = 0) -> None:
+    """Refuse what JSON could not carry back: text that is no Unicode, numbers that are none, any depth."""
+    if depth > DEEPEST:
+        raise ValueError(f"must not be nested deeper than {DEEPEST} levels.")
+    match value:
+        case str():
+            read_text(value)
+        case float() if not math.isfinite(value):
+            raise ValueError("must hold no number that is infinite or not a number.")
+        case Mapping():
+            for key, item in cast("Mapping[str, object]", value).items():
+                read_text(key)
+                check_plain(item, depth + 1)
+        case list():
+            for item in cast("list[object]", value):
+                check_plain(item, depth + 1)
+        case _:
+            pass

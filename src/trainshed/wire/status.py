@@ -6,6 +6,7 @@ FAILED_PRECONDITION, as Google answers where the state of a thing forbids what w
 
 from typing import Any
 
+from trainshed.core.bucket import Damaged, Full, NotModified, OutOfRange, PreconditionFailed
 from trainshed.core.errors import (
     AlreadyExists,
     Conflict,
@@ -28,6 +29,32 @@ _STATUSES: dict[type[TrainshedError], tuple[int, str]] = {
     Exhausted: (429, "RESOURCE_EXHAUSTED"),
     Unavailable: (503, "UNAVAILABLE"),
 }
+
+
+# The storage API has numbers and words of its own, and tells a full disk and a failed precondition apart.
+_STORAGE: dict[type[TrainshedError], tuple[int, str]] = {
+    Invalid: (400, "invalid"),
+    Unauthenticated: (401, "authError"),
+    Forbidden: (403, "forbidden"),
+    NotFound: (404, "notFound"),
+    AlreadyExists: (409, "conflict"),
+    Conflict: (409, "conflict"),
+    Damaged: (409, "damaged"),
+    PreconditionFailed: (412, "conditionNotMet"),
+    NotModified: (304, "notModified"),
+    OutOfRange: (416, "requestedRangeNotSatisfiable"),
+    Exhausted: (429, "rateLimitExceeded"),
+    Full: (507, "insufficientStorage"),
+    Unavailable: (503, "backendError"),
+}
+
+
+def to_storage(error: TrainshedError, *, reads: bool = True) -> tuple[int, str]:
+    """The number and the reason the storage API has for it. "Not modified" is an answer to readers only."""
+    for cls in type(error).__mro__:
+        if found := _STORAGE.get(cls):
+            return _STORAGE[PreconditionFailed] if cls is NotModified and not reads else found
+    return 500, "internalError"
 
 
 def to_http(error: TrainshedError) -> tuple[int, dict[str, Any]]:

@@ -109,11 +109,6 @@ def test_a_pool_with_an_executor_runs_a_module_of_the_packages() -> None:
             "invalid int value for replica-count: 'two'",
         ),
         ("machine-type=m,container-image-uri=i,colour=red", "valid keys are .*; received: colour"),
-        (
-            "machine-type=m,executor-image-uri=i,local-package-path=.",
-            "local-package-path would build an image",
-        ),
-        ("machine-type=m,executor-image-uri=i,script=run.sh", "script would build an image"),
     ],
 )
 def test_a_pool_that_cannot_be_is_refused_with_its_reason(text: str, why: str) -> None:

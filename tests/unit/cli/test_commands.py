@@ -75,7 +75,7 @@ def answer(asked: Asked, handler: Handler) -> tuple[int, Any] | None:
         return failure(401, "UNAUTHENTICATED", "The credentials are wrong.")
     if path == PARENT and asked.method == "POST":
         return 200, {"name": f"{PARENT}/71234", "state": "JOB_STATE_QUEUED", **asked.body}
-    if path == PARENT:
+    if path in (PARENT, PARENT.replace("us-central1", "-")):
         found = [told(one) | _waiting(one, query) for one in JOBS]
         return 200, {"customJobs": [job for job in found if _matches(job, query)]}
     if identity not in JOBS:
@@ -127,7 +127,7 @@ def _status(identity: str) -> dict[str, Any]:
 def test_the_menu_says_of_each_command_what_the_command_says_of_itself() -> None:
     menu = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
     for name, text in menu.items():
-        command: click.Command = importlib.import_module(f"trainshed.cli.{name}").command
+        command: click.Command = importlib.import_module(f"trainshed.cli.{name.replace('-', '_')}").command
         assert command.name == name
         assert command.short_help == text
         assert (command.help or "").startswith(text)
@@ -194,6 +194,18 @@ def test_a_list_says_why_jobs_wait_or_failed(trainshed: Shell, script: Script) -
     assert len(script.asked) == 1  # not one more for each job that waits
     listed = json.loads(trainshed("ls", "--json", "--limit", "2").out)
     assert [job["displayName"] for job in listed] == ["digits", "big"]
+
+
+def test_an_empty_list_says_that_there_are_jobs_elsewhere(trainshed: Shell, script: Script) -> None:
+    def elsewhere(asked: Asked, handler: Handler) -> tuple[int, Any] | None:
+        return (200, {}) if "us-central1" in asked.path else answer(asked, handler)
+
+    script.answer = elsewhere
+    result = trainshed("ls")
+    hint = "there are in other locations: trainshed ls --all-locations"
+    assert (result.code, result.err) == (0, f"no jobs in local, us-central1; {hint}\n")
+    script.answer = lambda asked, handler: (200, {})
+    assert trainshed("ls").err.endswith("submit one with: trainshed submit job.yaml\n")
 
 
 def test_showing_a_job_says_what_would_change_its_waiting_and_who_failed(trainshed: Shell) -> None:

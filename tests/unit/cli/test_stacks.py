@@ -10,7 +10,7 @@ from tests.unit.client.scripted import Asked, Handler
 from trainshed.cli.events import drawn
 from trainshed.cli.submit_options import parsed, read
 
-FRAME = {"function": "load_batch", "file": "/work/data.py", "line": 17}
+FRAME = {"function": "load_batch", "file": "/srv/data.py", "line": 17}
 MAIN = {"name": "MainThread", "main": True, "waiting": True, "frames": [FRAME]}
 OTHER = {"name": "loader", "main": False, "waiting": False, "frames": [{**FRAME, "function": "run"}]}
 PYTHON = {"pid": 7, "command": "python train.py", "state": "sleeps in futex_wait", "threads": [MAIN, OTHER]}
@@ -52,7 +52,7 @@ def test_replicas_in_the_same_place_are_shown_once(looked: Terminal) -> None:
     assert result.out.splitlines() == [
         "workerpool0-0, workerpool1-0 wait in load_batch (data.py:17)",
         "  process 7  python train.py  (sleeps in futex_wait)",
-        "    load_batch (/work/data.py:17)",
+        "    load_batch (/srv/data.py:17)",
         "    and 1 more thread: --replica workerpool0-0 shows all",
         "  process 8  sleep 9  (sleeps in hrtimer_nanosleep)",
         "  One thing is missing.",
@@ -63,8 +63,8 @@ def test_replicas_in_the_same_place_are_shown_once(looked: Terminal) -> None:
 
 def test_of_one_replica_every_thread_is_shown(looked: Terminal) -> None:
     result = looked("stacks", "1", "--replica", "workerpool0-0")
-    assert "    thread MainThread, waiting\n      load_batch (/work/data.py:17)" in result.out
-    assert "    thread loader\n      run (/work/data.py:17)" in result.out
+    assert "    thread MainThread, waiting\n      load_batch (/srv/data.py:17)" in result.out
+    assert "    thread loader\n      run (/srv/data.py:17)" in result.out
     assert any("task=workerpool0-0" in path for path in looked.script.paths())
 
 

@@ -25,6 +25,8 @@ PLAIN = [
     "train.py --gpu T4:2 --env A=1 --env B= --label x=y --label=z=w",
     "train.py --accelerator T4 --runtime r --image i --requirements r.txt --timeout 1.5h",
     "train.py --url http://h --project p --location l",
+    "train.py --image i --network none",
+    "train.py --output az://b/o --job-dir=az://b/j --data az://b/x --data=n=az://b/k=v",
     "job.yaml --follow",
     "- --name x",
     "'ü b/s p.py' --",

@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("content-length", 0))
         content = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        is_json = content and headers.get("content-type") != "application/octet-stream"
+        is_json = content and headers.get("content-type") == "application/json"
         asked = Asked(
             self.command,
             self.path,
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         if answer is not None:
             self.reply(*answer)
 
-    do_GET = do_POST = do_DELETE = handle_any
+    do_GET = do_POST = do_PATCH = do_DELETE = handle_any
 
     def reply(self, code: int, content: Any) -> None:
         data = content if isinstance(content, bytes) else json.dumps(content).encode()

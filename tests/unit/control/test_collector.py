@@ -9,10 +9,10 @@ import pytest
 
 from tests.builders import at
 from tests.unit.control.stepped import SteppedClock, simulate
-from trainshed.control.collector import VARIABLE, Collector
+from trainshed.control.collector import Collector
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import MetricQuery, Reading, Report, Series
+from trainshed.core.metrics import REPORT, MetricQuery, Reading, Report, Series
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit
 from trainshed.service.metrics import Board
@@ -162,7 +162,7 @@ def test_a_look_that_fails_ends_nothing():
 def test_a_program_is_told_where_to_report():
     world = World()
     launch = world.collector.equip(a_launch(KEY))
-    assert launch.env == {"A": "1", VARIABLE: f"/nowhere/{NAME}"}
+    assert launch.env == {"A": "1", REPORT: f"/nowhere/{NAME}"}
 
 
 def test_what_is_kept_of_a_deleted_job_goes():

@@ -49,6 +49,20 @@ def test_a_hint_makes_a_key_fly_once():
     simulate(play)
 
 
+def test_a_hint_that_comes_before_the_work_is_known_is_not_lost(caplog: pytest.LogCaptureFixture):
+    async def play() -> None:
+        flights = Flights()
+        early = WorkQueue(SteppedClock())
+        early.hint("a")
+        await asyncio.sleep(0)
+        early.serve(flights)
+        await asyncio.sleep(10)
+        assert len(flights.log) == 1
+
+    with caplog.at_level(logging.CRITICAL):
+        simulate(play)
+
+
 def test_hints_for_a_key_in_flight_make_it_fly_once_more_and_only_after_it_landed():
     async def play() -> None:
         flights = Flights(takes=1)

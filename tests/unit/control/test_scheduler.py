@@ -3,13 +3,15 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from tests.builders import a_job, a_node, a_pool, at, cancelled, seconds
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.event import Reason, Severity
 from trainshed.core.fleet import Fit, Node
 from trainshed.core.job import Job, JobState, planned_replicas
-from trainshed.core.readiness import Readiness
+from trainshed.core.readiness import Readiness, Standing
 from trainshed.testing.backend import FakeMachine
 
 
@@ -251,6 +253,22 @@ def test_progress_stays_in_memory_and_is_written_once():
         for _ in range(3):
             await engine.scheduler.cycle()
         assert (await now(engine, "1")).version == version
+
+    simulate(play)
+
+
+def test_how_far_a_preparation_is_is_written_at_every_mark_and_not_between(monkeypatch: pytest.MonkeyPatch):
+    async def play() -> None:
+        engine = an_engine()
+        await unready(engine, "1")
+        for percent in (0, 10, 30, 40, 80, 80):
+            far = Readiness(standing=Standing.PREPARING, message=f"{percent} %", mark=percent // 25)
+            monkeypatch.setattr(engine.backend, "prepare", lambda *_, far=far: far)
+            await engine.scheduler.cycle()
+        events = [event.message for event in await engine.store.events("1")]
+        assert events == ["0 %", "30 %", "80 %"]
+        waiting = (await now(engine, "1")).status.waiting
+        assert waiting is not None and waiting.message == "80 %"
 
     simulate(play)
 

@@ -26,6 +26,8 @@ from trainshed.core.job import Job, JobState, RestartRule
 from trainshed.core.logs import Line, LogQuery, Stream
 from trainshed.core.replica import Exit, Observation, Replica
 from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.view import Storing
+from trainshed.core.withhold import withhold
 from trainshed.testing.backend import FakeMachine
 from trainshed.verdict_rules import load_rules
 
@@ -167,3 +169,22 @@ def test_the_end_and_its_verdict_are_written_together():
         assert last.status.failure.verdict.cause is Cause.USER_EXCEPTION
 
     simulate(play)
+
+
+async def test_of_outputs_that_were_lost_the_programs_last_words_say_nothing():
+    job, logs = running(a_job()), ToldLogs(told={"workerpool0-0": RAISED})
+    seen = [ended(key(job), 0)]
+    plan = withhold(decide(job, seen, at(10)), Storing(fault="There is no bucket."), at(10))
+    plan = await Reporter(logs, load_rules).explain(job, plan, seen)
+    verdict = verdict_of(plan)
+    assert (verdict.cause, verdict.lines, verdict.task) == (Cause.OUTPUTS_LOST, (), "")
+    assert plan.events[-1].message.count("here is no bucket") == 1
+    assert verdict.sentence in plan.events[-1].message
+
+
+async def test_a_verdict_does_not_repeat_the_jobs_token():
+    job, token = running(a_job()), f"job.1.{'q' * 43}"
+    said = (*RAISED[:2], f"Forbidden: 403 POST http://127.0.0.1:8080/t/{token}/b/x: no")
+    plan = await explained(job, [ended(key(job), 1)], ToldLogs(told={"workerpool0-0": said}))
+    assert verdict_of(plan).summary == "Forbidden: 403 POST http://127.0.0.1:8080/t/job.1.…/b/x: no"
+    assert token not in repr(plan)

@@ -25,6 +25,7 @@ def test_a_launch_is_the_pool_the_place_and_the_environment_of_one_run():
         packages=("p.tar.gz",),
         env=cluster_env(job, replica),
         placement=a_placement(1, 0, port=2223),
+        peers=("10.0.0.1", "10.0.0.1"),
         stdout="o",
         stderr="e",
         grace=seconds(7),

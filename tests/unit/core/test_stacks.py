@@ -20,10 +20,10 @@ TORCH = "/venv/lib/python3.11/site-packages/torch/distributed"
 REDUCE = (
     Frame("all_reduce", f"{TORCH}/distributed_c10d.py", 2501),
     Frame("_exception_logger.<locals>.wrapper", f"{TORCH}/c10d_logger.py", 83),
-    Frame("main", "/work/train.py", 41),
-    Frame("<module>", "/work/train.py", 50),
+    Frame("main", "/srv/train.py", 41),
+    Frame("<module>", "/srv/train.py", 50),
 )
-LOAD = (Frame("load_batch", "/work/data.py", 17), Frame("main", "/work/train.py", 40))
+LOAD = (Frame("load_batch", "/srv/data.py", 17), Frame("main", "/srv/train.py", 40))
 LAUNCHER = (
     Frame("_poll", f"{TORCH}/elastic/agent.py", 5),
     Frame("<module>", "/venv/bin/torchrun", 8),
@@ -78,7 +78,7 @@ def test_a_replica_of_several_programs_is_told_by_the_places_of_all() -> None:
 
 
 def test_where_parents_are_in_the_same_place_the_child_that_differs_is_told() -> None:
-    join = (Frame("join", "/lib/python3.11/mp.py", 3), Frame("main", "/work/spawn.py", 9))
+    join = (Frame("join", "/lib/python3.11/mp.py", 3), Frame("main", "/srv/spawn.py", 9))
     dumps = {"workerpool0-0": a_dump(join, REDUCE), "workerpool0-1": a_dump(join, LOAD)}
     assert told(grouped(dumps)) == (
         "workerpool0-0 is in all_reduce (train.py:41); workerpool0-1 is in load_batch (data.py:17)"

@@ -11,6 +11,7 @@ from tests.contracts.code_store import SOME, Steps, keep, manifest
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from trainshed.core.event import Event, Reason, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Scheduling
+from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
 from trainshed.service.bell import Bell
 from trainshed.service.code import Code
@@ -27,6 +28,17 @@ class StillClock:
         return T0
 
 
+class TickingClock:
+    """A second later at each look."""
+
+    def __init__(self) -> None:
+        self._seconds = 0
+
+    def now(self) -> datetime:
+        self._seconds += 1
+        return T0 + seconds(self._seconds)
+
+
 @dataclass
 class Desk:
     """The service over a store in memory, and whom it has told."""
@@ -35,12 +47,13 @@ class Desk:
     bell: Bell = field(default_factory=Bell)
     told: list[str] = field(default_factory=list[str])
     reasons: dict[str, Waiting] = field(default_factory=dict[str, Waiting])
+    clock: Clock = field(default_factory=StillClock)
 
     @property
     def jobs(self) -> Jobs:
         return Jobs(
             store=self.store,
-            clock=StillClock(),
+            clock=self.clock,
             bell=self.bell,
             hint_job=self.told.append,
             hint_scheduler=lambda: self.told.append("scheduler"),
@@ -78,6 +91,15 @@ async def test_a_job_that_will_not_wait_for_ever_is_looked_at_by_the_loop_too():
     desk = Desk()
     job = await desk.jobs.submit(*HERE, a_request(max_wait=seconds(5)))
     assert desk.told == ["scheduler", job.id]
+
+
+async def test_a_job_that_does_not_say_where_has_its_results_below_the_default():
+    jobs = replace(Desk().jobs, default_output="gs://shelf/out")
+    job = await jobs.submit(*HERE, a_request())
+    assert job.spec.output == f"gs://shelf/out/{job.id}"
+    said = replace(a_request(), spec=replace(a_request().spec, output="gs://mine/run"))
+    assert (await jobs.submit(*HERE, said)).spec.output == "gs://mine/run"
+    assert (await Desk().jobs.submit(*HERE, a_request())).spec.output == ""
 
 
 async def test_the_same_idempotency_key_twice_is_one_job():

@@ -6,8 +6,9 @@ from typing import cast
 import pytest
 
 from trainshed.core.errors import NotFound
-from trainshed.core.ports import RuntimeShelf, Store
+from trainshed.core.ports import Store
 from trainshed.core.runtime import Phase, Runtime
+from trainshed.core.runtime_port import RuntimeShelf
 from trainshed.service import runtimes
 from trainshed.service.runtimes import RuntimeDesk
 

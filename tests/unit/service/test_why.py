@@ -13,8 +13,10 @@ from trainshed.core.fleet import Fit
 from trainshed.core.job import Job, JobSpec, JobState
 from trainshed.core.machine import Catalogue
 from trainshed.service.jobs import Request
+from trainshed.service.landing import Landing
 from trainshed.service.why import Why
 from trainshed.testing.backend import FakeBackend, FakeMachine
+from trainshed.testing.bucket import MemoryBuckets
 from trainshed.testing.store import MemoryStore
 
 HERE = ("shed", "here")
@@ -52,6 +54,16 @@ async def test_a_waiting_job_is_told_who_holds_what_it_needs():
     assert told.ground.reason is Reason.WAITS_FOR_CAPACITY
     assert [(c.field, c.job) for c in told.changes] == [("cancel", "h")]
     assert (told.position, told.queue) == (1, 1)
+
+
+async def test_a_job_whose_results_have_no_place_is_told_so_until_it_is_over():
+    waits = a_job(output="gs://none-yet/x")
+    why = await a_why(HOLDER, waits, replace(ended(waits, 3), id="over"))
+    why.landing = Landing(MemoryBuckets(StillClock()))
+    _, told = await why.explain(*HERE, "1")
+    assert Reason.NO_BUCKET in [one.reason for one in told.ground.grounds]
+    _, told = await why.explain(*HERE, "over")
+    assert not told.ground.grounds
 
 
 async def test_the_past_of_the_running_ones_tells_when():

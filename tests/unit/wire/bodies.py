@@ -1,12 +1,18 @@
-"""Bodies and offers the wire tests start from: small, valid, and changed by each test as it needs."""
+"""Bodies and offers the wire tests start from: small, valid, and changed by each test as it needs.
+
+And any JSON there may be, which begins with the names a message knows so that it comes far.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from hypothesis import strategies as st
+
 from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import Invalid
 from trainshed.core.job import Job, Status
+from trainshed.wire.base import Message
 from trainshed.wire.custom_job import Draft, Offer, parse_custom_job
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, 5, UTC)
@@ -44,7 +50,11 @@ def faults(body: Mapping[str, object]) -> dict[str, str]:
 
 
 def a_job(body: Mapping[str, object] | None = None, **status: Any) -> Job:
-    draft = parsed(body or a_body())
+    return job_of(parsed(body or a_body()), **status)
+
+
+def job_of(draft: Draft, **status: Any) -> Job:
+    """The job that the draft becomes."""
     return Job(
         id="123",
         project="p1",
@@ -55,4 +65,31 @@ def a_job(body: Mapping[str, object] | None = None, **status: Any) -> Job:
         extras=draft.extras,
         created_at=NOW,
         status=Status(**status),
+    )
+
+
+# ---- whatever may be sent
+
+
+def names(*messages: type[Message]) -> st.SearchStrategy[str]:
+    """Names the messages know, at any depth, and others."""
+    known = {name for message in messages for name in _known(message)}
+    return st.sampled_from(sorted(known)) | st.text(max_size=3)
+
+
+def _known(message: type[Message]) -> set[str]:
+    found = set(message.fields)
+    for slot in message.fields.values():
+        if slot.kind.inner:
+            found |= _known(slot.kind.inner)
+    return found
+
+
+def any_json(names: st.SearchStrategy[str], *words: str, widest: int = 5) -> st.SearchStrategy[Any]:
+    """Any JSON: the words are leaves it often has, `widest` is the most names of an object."""
+    leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    return st.recursive(
+        leaves | st.sampled_from(words),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=widest),
+        max_leaves=25,
     )

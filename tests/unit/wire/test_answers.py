@@ -51,7 +51,7 @@ def test_an_operation_is_done_and_of_types_that_clients_know() -> None:
 
 
 def test_a_line_becomes_an_entry_of_its_task() -> None:
-    entry = render_line(line(), "p1")
+    entry = render_line(line(), a_job())
     assert entry == {
         "logName": "projects/p1/logs/workerpool0-2",
         "timestamp": "1970-01-01T00:00:01.000000001Z",
@@ -74,7 +74,7 @@ def test_a_line_becomes_an_entry_of_its_task() -> None:
 
 
 def test_what_a_program_says_on_stderr_is_an_error() -> None:
-    assert render_line(line(stream=Stream.STDERR), "p1")["severity"] == "ERROR"
+    assert render_line(line(stream=Stream.STDERR), a_job())["severity"] == "ERROR"
 
 
 def test_an_event_becomes_an_entry_of_the_service_before_lines_of_its_moment() -> None:

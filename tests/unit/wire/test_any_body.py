@@ -5,35 +5,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.wire.bodies import OFFER, a_body, a_job, a_pool, parsed
+from tests.unit.wire.bodies import OFFER, a_body, a_job, a_pool, any_json, names, parsed
 from trainshed.core.errors import Invalid
 from trainshed.wire import job_schema
-from trainshed.wire.base import Message
 from trainshed.wire.custom_job import parse_custom_job, parse_job_file, render_custom_job
 
-
-def _names(cls: type[Message]) -> set[str]:
-    found = set(cls.fields)
-    for slot in cls.fields.values():
-        if slot.kind.inner:
-            found |= _names(slot.kind.inner)
-    return found
-
-
-NAMES = st.sampled_from(sorted(_names(job_schema.CustomJob))) | st.text(max_size=3)
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=5)
-    | st.sampled_from(["1", "n1-standard-4", "3600s", "NVIDIA_TESLA_T4", "-1s", "trainer.task"])
-)
-JSON = st.recursive(
-    LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5),
-    max_leaves=25,
-)
+NAMES = names(job_schema.CustomJob)
+JSON = any_json(NAMES, "1", "n1-standard-4", "3600s", "NVIDIA_TESLA_T4", "-1s", "trainer.task")
 
 
 @given(st.dictionaries(NAMES, JSON, max_size=5))

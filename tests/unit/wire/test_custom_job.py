@@ -7,6 +7,7 @@ from tests.unit.wire.bodies import NOW, a_body, a_job, a_pool, faults, parsed
 from trainshed.core.event import Reason
 from trainshed.core.job import Failure, JobState, Pool, planned_replicas
 from trainshed.core.machine import GIB
+from trainshed.core.nfs import NfsMount
 from trainshed.wire.custom_job import parse_job_file, render_custom_job
 
 POOLS = "job_spec.worker_pool_specs"
@@ -140,10 +141,10 @@ def test_a_python_module_has_a_dotted_name(module: str) -> None:
     ]
 
 
-def test_packages_are_refused_with_a_sentence_until_they_can_be_installed() -> None:
-    python = {"executorImageUri": "i", "pythonModule": "m", "packageUris": ["gs://b/p.tar.gz"]}
+def test_an_address_that_may_not_be_a_package_is_refused_at_its_place() -> None:
+    python = {"executorImageUri": "i", "pythonModule": "m", "packageUris": ["/p.tar.gz"]}
     found = faults(a_body(a_pool(containerSpec=None, pythonPackageSpec=python)))
-    assert "does not install Python packages" in found[f"{POOLS}[0].python_package_spec.package_uris"]
+    assert "own machine" in found[f"{POOLS}[0].python_package_spec.package_uris[0]"]
 
 
 def test_the_environment_is_checked_name_by_name() -> None:
@@ -167,14 +168,29 @@ def test_a_program_too_large_to_start_is_refused(args: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["gs://b/o", "s3://b", "file:///x", "/var/out", "gs://b/x-2026-11-15-00:39:35.996"]
+    "place",
+    [
+        "gs://b/o",
+        "s3://b",
+        "file:///x",
+        "/var/out",
+        "gs://b/x-2026-11-15-00:39:35.996",
+        "gs://b/",
+        "gs://b/o/",
+    ],
 )
 def test_results_may_go_to_a_bucket_or_a_folder(place: str) -> None:
     spec = parsed(a_body(baseOutputDirectory={"outputUriPrefix": place})).spec
     assert spec.output == place
 
 
-@pytest.mark.parametrize("place", ["gs://", "out", "http://x", "../x"])
+UNPATHABLE = [
+    *("gs://b/a//b", "gs://b/a/../c", "gs://b/./c", "gs://b/..", "gs://b//", "s3://b/a//c", "/gcs/b/a/../c"),
+    *("gs://b/a\nb", "gs://b/a\x7f", "gs://b/" + "é" * 513, "gs:///a"),
+]
+
+
+@pytest.mark.parametrize("place", ["gs://", "out", "http://x", "../x", *UNPATHABLE])
 def test_results_may_go_nowhere_else(place: str) -> None:
     found = faults(a_body(baseOutputDirectory={"outputUriPrefix": place}))
     assert list(found) == ["job_spec.base_output_directory.output_uri_prefix"]
@@ -229,6 +245,27 @@ EXTRAS = {
 }
 
 
+def test_mounts_disk_and_isolation_become_core_values() -> None:
+    pool = a_pool(
+        diskSpec={"bootDiskSizeGb": 100},
+        nfsMounts=[{"server": "10.0.0.2", "path": "/export", "mountPoint": "data"}],
+    )
+    spec = parsed(a_body(pool, network="none")).spec
+    assert spec.isolated
+    assert spec.pools[0].disk == 100 * GIB
+    assert spec.pools[0].nfs == (NfsMount(server="10.0.0.2", path="/export", mount_point="data"),)
+    plain = parsed(a_body(a_pool(diskSpec={"bootDiskType": "pd-ssd"}), network="vpc")).spec
+    assert (plain.isolated, plain.pools[0].disk, plain.pools[0].nfs) == (False, 0, ())
+
+
+def test_every_wrong_mount_and_disk_is_told() -> None:
+    mounts = [{"server": "a,b", "path": "x", "mountPoint": "../up"}] + [{}] * 32
+    told = faults(a_body(a_pool(diskSpec={"bootDiskSizeGb": -5}, nfsMounts=mounts)))
+    first = f"{POOLS}[0].nfs_mounts"
+    assert {first, f"{first}[0].server", f"{first}[0].path", f"{first}[0].mount_point"} <= set(told)
+    assert {f"{first}[32].server", f"{POOLS}[0].disk_spec.boot_disk_size_gb"} <= set(told)
+
+
 def test_what_is_not_acted_on_is_echoed_unchanged() -> None:
     pool = a_pool(
         machineSpec={
@@ -237,7 +274,7 @@ def test_what_is_not_acted_on_is_echoed_unchanged() -> None:
             "reservationAffinity": {"reservationAffinityType": "ANY_RESERVATION", "values": ["v"]},
         },
         diskSpec={"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
-        nfsMounts=[{"server": "s", "path": "p", "mountPoint": "m"}],
+        nfsMounts=[{"server": "s", "path": "/p", "mountPoint": "m"}],
     )
     body = a_body(pool, **EXTRAS, scheduling={"timeout": "60s"}) | {"encryptionSpec": {"kmsKeyName": "k"}}
     answer = render_custom_job(a_job(body))

@@ -130,3 +130,26 @@ def test_the_order_is_by_time_of_creation(text: str, oldest_first: bool) -> None
 def test_another_order_is_refused_with_those_there_are(text: str) -> None:
     with pytest.raises(Invalid, match='must be "create_time" or "create_time desc"'):
         parse_order_by(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meets"),
+    [
+        ('kind_of = "custom"', True),
+        ('kindOf != "custom"', False),
+        ("kind_of : ust", True),
+        ("kind_of = cus*", True),
+        ("kind_of != cus*", False),
+        ("kind_of = c.stom", False),
+        ("kind_of != other", True),
+    ],
+)
+def test_what_is_the_same_in_all_is_always_met_or_never(text: str, meets: bool) -> None:
+    assert parse_filter(text, {"kind_of": "custom"}) == (All(()) if meets else Any(()))
+
+
+def test_what_is_the_same_in_all_has_no_order_and_is_unknown_elsewhere() -> None:
+    with pytest.raises(Invalid, match="cannot be used here"):
+        parse_filter("kind_of > a", {"kind_of": "custom"})
+    with pytest.raises(Invalid, match="is not known here"):
+        parse_filter("kind_of = a")

@@ -16,34 +16,41 @@ from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from trainshed.backends.folders import find_runs
 from trainshed.backends.process import node
 from trainshed.backends.process.ask import offering
 from trainshed.backends.process.folder import Folders
 from trainshed.backends.process.keeper import Keeper, Order, make_keeper
+from trainshed.backends.process.mounts import Mounts, local_env
 from trainshed.backends.process.net import Groups
-from trainshed.backends.process.plain import PlainRuntime
+from trainshed.backends.process.plain import NO_FOLDERS, NO_WALLS, PlainRuntime, unmounted
 from trainshed.backends.process.port import Ports
 from trainshed.backends.process.record import Identity
 from trainshed.backends.process.render import IMAGE, Frame, render, runtime_frame
-from trainshed.backends.process.run import Run, find_runs
-from trainshed.backends.process.spare import Spares
+from trainshed.backends.process.run import Run, reload
+from trainshed.backends.process.shell import ProcessShells, ProcessTerminal
+from trainshed.backends.process.spare import Spares, strip
 from trainshed.backends.process.stacks import Dumper
 from trainshed.backends.process.start import begin, place
 from trainshed.backends.process.stats import Sampler
 from trainshed.backends.process.tend import Tender
 from trainshed.backends.process.warm.stoker import Stoker
 from trainshed.backends.process.watch import Watch
+from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
-from trainshed.core.fleet import Node
+from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Capabilities, CodeStore, Runtimes
+from trainshed.core.ports import Capabilities
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation, Sight
-from trainshed.core.runtime import Warmth
+from trainshed.core.runtime import Need, Warmth
+from trainshed.core.runtime_port import Runtimes
+from trainshed.core.shell_port import Screen
 from trainshed.core.stacks import Dump
+from trainshed.core.view import View
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 _HOST = "127.0.0.1"  # where replicas find each other: all of them are here
@@ -66,7 +73,13 @@ class ProcessBackend:
         self._sampler = Sampler()
         measures = _MEASURES | ({Measure.NETWORK} if self._sampler.sees_network else set[Measure]())
         self.capabilities = Capabilities(
-            name="process", survives_server=True, kills_escapees=True, measures=measures, stacks=True
+            name="process",
+            survives_server=True,
+            kills_escapees=True,
+            measures=measures,
+            stacks=True,
+            views=True,
+            shells=True,
         )
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
         self._frame = Frame(
@@ -88,10 +101,12 @@ class ProcessBackend:
         self._groups = Groups(home)
         self._ports = Ports()
         self._folders = Folders(code, self._hint_job)
+        self.views = Mounts(self._jobs_folder, self._trash, self._hint_job)
         self._tender = Tender(Watch(), self._groups, self._hint)
         self._sampling = asyncio.Lock()
         self._dumper = Dumper()
         self._dumping = asyncio.Lock()
+        self._shells = ProcessShells(self._groups)
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, Run]] = {}
         # One at a time per job: the second launch of a key finds the first, and none meets a removal.
@@ -104,6 +119,7 @@ class ProcessBackend:
             self._making = asyncio.create_task(asyncio.to_thread(make_keeper, self._tools))
         for job, runs in found:
             self._runs[job] = {run.key: run for run in runs}
+            self.views.open(job)
             for run in runs:
                 self._tender.find_again(run)
 
@@ -126,10 +142,12 @@ class ProcessBackend:
         if self._making is not None:
             await asyncio.wait((self._making,))
         self._dumper.close()
+        await self._shells.close()
         if self._kindling is not None and self._stoker is not None:
             await asyncio.wait((self._kindling,))
             await self._stoker.close()
         await self._folders.drop()
+        await self.views.forget()
         await self._tender.close()
         await asyncio.to_thread(self._groups.close)
         async with self._sampling:
@@ -146,10 +164,14 @@ class ProcessBackend:
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
         pools, readiness = spec.pools, self._runtimes.readiness
+        if spec.isolated:
+            return NO_WALLS
+        if any(pool.scratch for pool in pools):
+            return NO_FOLDERS
         if len(pools) == 1:
-            return readiness(pools[0].image, spec.requirements, job)
-        images = dict.fromkeys(pool.image for pool in pools if not pool.is_empty)
-        return together([readiness(image, spec.requirements, job) for image in images])
+            return readiness(Need(pools[0].image, spec.requirements, pools[0].packages), job)
+        found = [Need(pool.image, spec.requirements, pool.packages) for pool in pools if not pool.is_empty]
+        return together([readiness(need, job) for need in dict.fromkeys(found)])
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         return render(launch, self._framed(launch)).plain(launch)
@@ -166,14 +188,21 @@ class ProcessBackend:
             if known is not None and known.observation is not None:
                 return known.handle
             await self._clear_the_way(key, runs)
-            rendered = render(launch, self._framed(launch))
+            frame = self._framed(launch)
+            rendered = render(launch, frame)
             run = known or Run(key, rendered.run)
             if not runs:
                 self._spares.take(rendered.run)
             if launch.code:
                 await self._folders.lay_out(key.name, launch.code, rendered.work)
+            run.note, mount = unmounted(launch.nfs) if launch.nfs else "", ""
+            if launch.view is not None:
+                launch, mount = await self._view(run, launch, launch.view, runs, keeper)
+                rendered = render(launch, frame)
             order = place(run, launch, rendered, keeper, self._groups)
-            held = None if order is None else await self._begin(run, order, keeper, launch)
+            if order is not None and mount:
+                order = replace(order, view=mount)
+            held = None if order is None else await self._begin(run, order, keeper, frame.python)
             runs[key] = run
             self._tender.begun(run, held)
             return run.handle
@@ -196,6 +225,9 @@ class ProcessBackend:
             alive = [run for run in runs if run.sight is Sight.RUNNING]
             return await asyncio.to_thread(self._dumper.dump, alive) if alive else {}
 
+    async def open_shell(self, key: RunKey, command: Sequence[str], screen: Screen | None) -> ProcessTerminal:
+        return await self._shells.open(self._runs.get(key.name.job, {}).get(key), command, screen)
+
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)
         if run is None or run.gone.is_set():
@@ -210,13 +242,15 @@ class ProcessBackend:
             return
         async with self._lock(job):
             await self._folders.drop(job)
+            await self.views.forget(job)
             runs = list(self._runs.get(job, {}).values())
             alive = [run for run in runs if not run.gone.is_set()]
             await asyncio.gather(*(self._tender.kill(run) for run in alive))
+            await self._shells.close(job)
             if left := [str(run.key) for run in runs if not run.gone.is_set()]:
                 raise Unavailable(f"Processes of {', '.join(left)} do not end although they were killed.")
             try:
-                if not self._put_away(job, runs):
+                if not self._put_away(job, runs) and not await self._strip(job, runs):
                     await asyncio.to_thread(self._erase, job)
             except OSError as error:
                 raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
@@ -224,6 +258,9 @@ class ProcessBackend:
 
     async def jobs(self) -> frozenset[str]:
         return frozenset(self._runs)
+
+    async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
+        return admission.numbered(await self.free_ports(len(admission.placements) + 1, avoid))
 
     async def free_ports(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
         if count > _MANY_PORTS:
@@ -235,21 +272,35 @@ class ProcessBackend:
         self._runtimes.on_change(hint)
 
     def _framed(self, launch: Launch) -> Frame:
-        python = self._runtimes.python(launch.image, launch.requirements)
+        need = Need(launch.image, launch.requirements, launch.packages)
+        python = self._runtimes.python(need, launch.key.name.job)
         return self._frame if python == self._frame.python else runtime_frame(self._frame, python)
 
     async def _kindle(self, stoker: Stoker) -> None:
         stoker.open(self._frame, await self._held_by())
 
-    async def _begin(self, run: Run, order: Order, keeper: Keeper, launch: Launch) -> int | Identity | None:
+    async def _begin(self, run: Run, order: Order, keeper: Keeper, python: str) -> int | Identity | None:
         if self._stoker is not None:
-            python = self._runtimes.python(launch.image, launch.requirements)
-            held = await self._stoker.spawn(order, python)
+            # A fork could not leave the mounts it was born with.
+            held = "it sees /gcs" if order.view else await self._stoker.spawn(order, python)
+            warm = isinstance(held, Identity)
+            how = "Forked from a warm interpreter." if warm else f"Not started warm: {held}." if held else ""
+            run.note = " ".join(filter(None, (how, run.note)))
             if isinstance(held, Identity):
-                run.note = "Forked from a warm interpreter."
                 return held
-            run.note = f"Not started warm: {held}." if held else ""
         return begin(run, offering(order), keeper, self._groups)
+
+    async def _view(
+        self, run: Run, launch: Launch, view: View, runs: Mapping[RunKey, Run], keeper: Keeper
+    ) -> tuple[Launch, str]:
+        """The launch with what it is told of its view, and the folder its keeper is to mount."""
+        name = launch.key.name
+        shared = any(
+            one.sight is Sight.RUNNING and one.key.name.attempt == name.attempt for one in runs.values()
+        )
+        sight = await self.views.show(name.job, view, keeper, shared=shared)
+        run.note = " ".join(filter(None, (run.note, sight.note)))
+        return replace(launch, env={**launch.env, **local_env(view, sight)}), sight.mount
 
     async def _held_by(self) -> Keeper:
         if self._keeper is not None:
@@ -285,10 +336,11 @@ class ProcessBackend:
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
         self._spares.open()
+        self.views.unstored.open()
         self._groups.open()
         self._offer_python()
         self._frame = replace(self._frame, asks=self._dumper.asks)
-        found = list(find_runs(self._jobs_folder))
+        found = list(find_runs(self._jobs_folder, reload))
         self._groups.tidy(run.group for _, runs in found for run in runs)
         return found
 
@@ -313,6 +365,10 @@ class ProcessBackend:
         except OSError:
             return False
         return len(runs) == 1 and self._spares.keep(grave)
+
+    async def _strip(self, job: str, runs: list[Run]) -> bool:
+        grave = f"{self._trash}/{job}"
+        return len(runs) == 1 and await asyncio.to_thread(strip, grave) and self._spares.keep(grave)
 
     def _erase(self, job: str) -> None:
         with contextlib.suppress(FileNotFoundError):

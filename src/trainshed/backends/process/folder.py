@@ -7,9 +7,9 @@ that one launch of a job goes on at a time. It never decides what is in a folder
 import asyncio
 from collections.abc import Callable
 
+from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import NotYet, Unavailable
 from trainshed.core.names import ReplicaName
-from trainshed.core.ports import CodeStore
 
 _MOMENT = 0.2  # seconds a launch may wait
 
@@ -24,7 +24,11 @@ class Folders:
         """Return when it is there; NotYet where that takes longer, and a hint when it is."""
         if self._code is None:
             raise Unavailable(f"The code {code} cannot be laid out: this backend keeps none.")
-        laying = self._laying.pop(name, None) or asyncio.create_task(self._code.lay_out(code, folder))
+        laying = self._laying.pop(name, None)
+        if laying is None:
+            if self._code.lay_out_small(code, folder):
+                return
+            laying = asyncio.create_task(self._code.lay_out(code, folder))
         try:
             done, _ = await asyncio.wait((laying,), timeout=_MOMENT)
         except asyncio.CancelledError:

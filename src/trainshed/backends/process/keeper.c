@@ -1,10 +1,14 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--adopt PID LATCH] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper [--adopt PID LATCH | --view VIEW] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper --try VIEW
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
- * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py).
+ * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py). With --view
+ * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
+ * shares with all who have the same VIEW, and that goes with the last of them; --try only says whether that can
+ * be done here (mounts.py).
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
  * that of two keepers one leaves without a trace. It overwrites the spaces in place, a line each, which
@@ -27,8 +31,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -184,14 +191,103 @@ static void refuse(const char *what, const char *name, int code) {
     _exit(code);
 }
 
+static int space(int pid, const char *kind) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, kind);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Go where somebody who has the same view already is. By pid and start time: pids come again. */
+static int join(FILE *holders) {
+    struct process other;
+    unsigned long long start, begun;
+    int pid, joined = -1;
+    while (joined < 0 && fscanf(holders, "%d %llu", &pid, &start) == 2) {
+        int user = space(pid, "user"), mounts = space(pid, "mnt");
+        /* Looked at after they are open: they are then surely that process's. */
+        if (mounts >= 0 && look(pid, &other, &begun) == 0 && begun == start && !strchr("ZX", other.state)) {
+            joined = setns(mounts, CLONE_NEWNS);
+            if (joined < 0 && user >= 0 && setns(user, CLONE_NEWUSER) == 0) joined = setns(mounts, CLONE_NEWNS);
+        }
+        close(user);
+        close(mounts);
+    }
+    return joined;
+}
+
+/* Mounts of our own: as root, or as the root of a user namespace in which we are still who we were. */
+static int own_mounts(const char **also) {
+    char map[64];
+    unsigned uid = geteuid(), gid = getegid();
+    *also = "redirect_dir=off";
+    if (unshare(CLONE_NEWNS) == 0) return 0;
+    if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) return -1;
+    *also = "userxattr,redirect_dir=nofollow";
+    put("/proc/self", "setgroups", "deny");
+    snprintf(map, sizeof map, "%u %u 1", uid, uid);
+    put("/proc/self", "uid_map", map);
+    snprintf(map, sizeof map, "%u %u 1", gid, gid);
+    put("/proc/self", "gid_map", map);
+    return 0;
+}
+
+/* The same once more at another place, unless the machine has something there. */
+static void repeat(const char *place) {
+    struct dirent *entry;
+    int taken = 0;
+    DIR *there;
+    if ((mkdir(place, 0755) < 0 && errno != EEXIST) || !(there = opendir(place))) return;
+    while ((entry = readdir(there))) taken |= strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(there);
+    if (!taken) mount("/gcs", place, NULL, MS_BIND, NULL);
+}
+
+/* Over the snapshot lies a layer of the job's own: what is written lands there, whatever it is opened by. */
+static const char *lay(void) {
+    char options[160];
+    const char *also;
+    if (mkdir("/gcs", 0755) < 0 && errno != EEXIST) return "the folder /gcs cannot be made";
+    if (own_mounts(&also) < 0) return "no mount namespace can be made";
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) return "mounts cannot be made private";
+    snprintf(options, sizeof options, "lowerdir=lower,upperdir=upper,workdir=work,index=off,metacopy=off,%s", also);
+    if (mount("trainshed", "/gcs", "overlay", MS_NODEV | MS_NOSUID, options) < 0)
+        return "an overlay cannot be mounted at /gcs";
+    repeat("/s3");
+    return NULL;
+}
+
+/* NULL, or what could not be done; errno says why. Leaves the working directory anywhere. */
+static const char *enter(const char *view) {
+    const char *failed = NULL;
+    struct process self;
+    unsigned long long start = 0;
+    FILE *holders;
+    int lock;
+    if (chdir(view) < 0) return "its folder cannot be entered";
+    lock = open("lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX) < 0) return "its lock cannot be had";
+    if (!(holders = fopen("holders", "a+e"))) return "its holders cannot be told";
+    rewind(holders);
+    if (join(holders) < 0) failed = lay();
+    if (!failed) {
+        look(getpid(), &self, &start);
+        fprintf(holders, "%d %llu\n", (int)getpid(), start);
+        if (fflush(holders) != 0) failed = "its holders cannot be written down";
+    }
+    fclose(holders);
+    return failed; /* the lock is held until the program begins: before, nobody may look into its namespaces */
+}
+
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, char **program, pid_t keeper) {
+static void become(const char *work, const char *view, char **program, pid_t keeper) {
+    const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
     int number;
     sigset_t none;
     /* Past the C library, which keeps two signals to itself and, in posix_spawn, leaves them ignored. */
     for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
     setsid();
+    if (view && (failed = enter(view))) refuse("no /gcs:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
     if (getppid() != keeper) _exit(127);
     if (chdir(work) < 0) refuse("cannot enter", work, 126);
@@ -259,7 +355,17 @@ int main(int count, char **words) {
     sigset_t every;
     int number, status, latch = 0;
     pid_t program = 0, keeper = getpid();
-    const char *group;
+    const char *group, *view = NULL, *failed;
+    if (count == 3 && !strcmp(words[1], "--try")) {
+        if (!(failed = enter(words[2]))) return 0;
+        dprintf(2, "%s: %s", failed, strerror(errno));
+        return 1;
+    }
+    if (count > 2 && !strcmp(words[1], "--view")) {
+        view = words[2];
+        words += 2;
+        count -= 2;
+    }
     if (count > 3 && !strcmp(words[1], "--adopt")) {
         program = atoi(words[2]);
         latch = atoi(words[3]);
@@ -283,7 +389,7 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], words + 4, keeper);
+    if (program == 0) become(words[2], view, words + 4, keeper);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
     number = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -5,22 +5,20 @@ and a keeper inherits nothing of the server but what is given here.
 """
 
 import ctypes
-import hashlib
 import logging
 import os
-import platform
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from trainshed.backends.compiled import compiled
+
 _log = logging.getLogger(__name__)
 _SOURCE = Path(__file__).with_name("keeper.c")
 _SCRIPT = Path(__file__).with_name("keeper.sh")
 _SHELL = "/bin/sh"
-_USAGE = 2  # what a keeper without arguments exits with: proof that it runs here
 _PR_SET_CHILD_SUBREAPER = 36
 _OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
@@ -36,10 +34,12 @@ class Order:
     env: Mapping[str, str]
     stdout: str
     stderr: str
+    view: str = ""  # the folder it is to see as /gcs (mounts.py); only a compiled keeper can show it
 
     @property
     def words(self) -> list[str]:
-        return [self.run, self.work, self.group or "-", *self.argv]
+        view = ["--view", self.view] if self.view else []
+        return [*view, self.run, self.work, self.group or "-", *self.argv]
 
 
 class Keeper(Protocol):
@@ -114,39 +114,11 @@ class ShellKeeper:
 
 def make_keeper(tools: Path, compiler: str = "cc") -> Keeper:
     """The compiled keeper, from the cache in `tools` or fresh; the one in shell where that fails."""
-    source = _SOURCE.read_bytes()
-    name = f"keeper-{hashlib.sha256(platform.machine().encode() + source).hexdigest()[:16]}"
-    path = tools / name
     try:
-        if _runs(path) or (_compile(compiler, path) and _runs(path)):
-            return CompiledKeeper(str(path))
+        # Static where it can be: it starts faster, and a program's LD_PRELOAD cannot reach it.
+        if found := compiled(_SOURCE, tools, compiler, kinds=(("-static",), ())):
+            return CompiledKeeper(str(found))
     except OSError as error:
         _log.warning("the keeper cannot be compiled: %s", error)
     _log.warning("replicas are held by the shell keeper: there is no compiled one")
     return ShellKeeper()
-
-
-def _runs(path: Path) -> bool:
-    if not path.exists():
-        return False
-    return subprocess.run([path], check=False, capture_output=True).returncode == _USAGE
-
-
-def _compile(compiler: str, path: Path) -> bool:
-    found = shutil.which(compiler)
-    if found is None:
-        return False
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        # Static first: it starts faster, and a program's LD_PRELOAD or LD_LIBRARY_PATH cannot reach it.
-        for extra in (["-static"], []):
-            done = subprocess.run(
-                [found, "-O2", *extra, "-o", draft, _SOURCE], check=False, capture_output=True, text=True
-            )
-            if done.returncode == 0:
-                draft.rename(path)
-                return True
-            _log.info("compiling the keeper with %s failed: %s", extra, done.stderr.strip())
-    finally:
-        draft.unlink(missing_ok=True)
-    return False

@@ -1,11 +1,46 @@
 """The one runtime of a backend that was given none: the interpreter as it is. Always ready, costs nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from trainshed.backends.process.render import refuse
 from trainshed.core.errors import Unavailable
-from trainshed.core.readiness import READY, Readiness
+from trainshed.core.nfs import NfsMount
+from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.runtime import Need
+from trainshed.core.verdict import Cause, Verdict
+
+_NO_WALLS = "The job asks for no network but its own, and a process has its machine's."
+NO_WALLS = Readiness(
+    standing=Standing.FAILED,
+    message=_NO_WALLS,
+    verdict=Verdict(
+        cause=Cause.BAD_ARGUMENTS,
+        summary=_NO_WALLS,
+        advice="Give every worker pool a container image, or leave `network: none` out.",
+    ),
+)
+
+
+_NO_FOLDERS = "The job asks for folders of its own at certain paths, and a process has its machine's folders."
+NO_FOLDERS = Readiness(
+    standing=Standing.FAILED,
+    message=_NO_FOLDERS,
+    verdict=Verdict(
+        cause=Cause.BAD_ARGUMENTS,
+        summary=_NO_FOLDERS,
+        advice="Give every worker pool a container image, or write below TMPDIR.",
+    ),
+)
+
+
+def unmounted(mounts: Sequence[NfsMount]) -> str:
+    """A sentence where a process does not find what it asks for: it sees what its machine has mounted."""
+    lacking = [mount.target for mount in mounts if not Path(mount.target).is_dir()]
+    if not lacking:
+        return ""
+    return f"There is no {', '.join(lacking)}: for a process somebody has to mount it on its machine."
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +51,11 @@ class PlainRuntime:
     def refuse(self, image: str) -> str | None:
         return refuse(image, self.version)
 
-    def readiness(self, image: str, requirements: tuple[str, ...], job: str = "") -> Readiness:
+    def readiness(self, need: Need, job: str = "") -> Readiness:
         return READY
 
-    def python(self, image: str, requirements: tuple[str, ...] = ()) -> str:
-        if requirements:
+    def python(self, need: Need, job: str = "") -> str:
+        if need.requirements or need.packages:
             raise Unavailable("This server installs no packages: requirements cannot be met.")
         return self.path
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainshed.backends.folders import run_folder
 from trainshed.core.launch import Launch
-from trainshed.core.names import RunKey
 
 IMAGE = "trainshed/python"
 MARK = "TRAINSHED_RUN_DIR"  # by this variable the processes of a run are found, whoever their parent is
@@ -83,11 +83,6 @@ def refuse(image: str, version: str) -> str | None:
         f"Image '{image}' cannot run here: this server has the process backend, which runs '{IMAGE}:3' "
         f"(Python {version}); a container engine (Docker or Podman) is needed for other images."
     )
-
-
-def run_folder(jobs: Path, key: RunKey) -> Path:
-    name = key.name
-    return jobs / name.job / str(name.attempt) / f"{name.pool}-{name.index}" / str(key.run)
 
 
 def render(launch: Launch, frame: Frame) -> Rendered:

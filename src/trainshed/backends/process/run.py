@@ -13,14 +13,13 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from trainshed.backends.process.net import Trace
 from trainshed.backends.process.record import BLANK, Record, moment, parse
-from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Handle, Observation, Sight
 
 
@@ -132,19 +131,8 @@ def _write(path: str, content: bytes) -> None:
         os.close(handle)
 
 
-def find_runs(jobs: Path) -> Iterator[tuple[str, list[Run]]]:
-    """Every job's folder and the runs in it, as an earlier server left them."""
-    for job in sorted(jobs.iterdir()):
-        runs: list[Run] = []
-        for path in sorted(job.glob("*/*-*/*/")):
-            pool, _, index = path.parent.name.partition("-")
-            with contextlib.suppress(ValueError):  # `work`, `tmp`: not a run
-                name = ReplicaName(job.name, int(path.parent.parent.name), int(pool), int(index))
-                runs.append(_reload(RunKey(name, int(path.name)), path))
-        yield job.name, runs
-
-
-def _reload(key: RunKey, path: Path) -> Run:
+def reload(key: RunKey, path: Path) -> Run:
+    """A run as an earlier server left it."""
     run = Run(key, str(path), asked=(path / "term").exists())
     try:
         group = json.loads((path / "launch.json").read_bytes()).get("group")

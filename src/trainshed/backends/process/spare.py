@@ -2,7 +2,7 @@
 
 Making and removing eight files and folders is most of what a short job costs on disk; ext4 even looks
 through everything removed in the last minute before it makes anything new. So the folder of a job of one
-replica that left nothing of its own is not removed but cleared, and renamed into place for a later job.
+replica is not removed but stripped of what the job had, cleared, and renamed into place for a later job.
 
 It may assume that nothing of the old job lives. A folder is cleared before it is kept, and it is not kept
 unless everything in it is ours and as we made it: a job never sees what another wrote, nor finds a door
@@ -16,8 +16,15 @@ from stat import S_IMODE, S_ISDIR, S_ISREG
 
 MOST = 64
 RUN = "0/0-0/0"  # of the first run of a first replica: the only one there is in a folder that can be kept
-_FOLDERS = {"": ["0"], "0": ["0-0"], "0/0-0": ["0", "tmp", "work"], "0/0-0/work": [], "0/0-0/tmp": []}
-_FILES = ("launch.json", "record")
+_FILES = ["launch.json", "record"]
+_FOLDERS = {
+    "": ["0"],
+    "0": ["0-0"],
+    "0/0-0": ["0", "tmp", "work"],
+    "0/0-0/work": [],
+    "0/0-0/tmp": [],
+    RUN: _FILES,
+}
 
 
 class Spares:
@@ -59,6 +66,22 @@ class Spares:
         return True
 
 
+def strip(folder: str) -> bool:
+    """Remove what the job had and wrote where it may write; whether that went well. Takes its time."""
+    replica = f"{folder}/{RUN}".rpartition("/")[0]
+    try:
+        for name in os.listdir(replica):
+            place = f"{replica}/{name}"
+            if name not in _FOLDERS["0/0-0"]:
+                os.unlink(place)
+            elif name != "0" and os.listdir(place):
+                shutil.rmtree(place)
+                os.mkdir(place, 0o700)
+    except OSError:
+        return False
+    return True
+
+
 def _is_plain(folder: str) -> bool:
     """Whether there is exactly what we made, with the rights we gave it."""
     for name, content in _FOLDERS.items():
@@ -68,11 +91,8 @@ def _is_plain(folder: str) -> bool:
             return False
         if sorted(os.listdir(place)) != content:
             return False
-    run = f"{folder}/{RUN}"
-    if sorted(os.listdir(run)) != list(_FILES):
-        return False
     for name in _FILES:
-        status = os.lstat(f"{run}/{name}")
+        status = os.lstat(f"{folder}/{RUN}/{name}")
         if not S_ISREG(status.st_mode) or S_IMODE(status.st_mode) != 0o600 or status.st_nlink != 1:
             return False
     return True

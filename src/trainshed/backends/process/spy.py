@@ -75,27 +75,35 @@ def spy_on(spy: str, pid: int, patience: float) -> tuple[tuple[Thread, ...], str
             (),
             f"py-spy does not tell the stacks of process {pid}: {said[0][:200] if said else 'no reason'}",
         )
-    threads = read_threads(done.stdout[:_MOST])
+    threads = read_threads(done.stdout[:_MOST], _inside(pid))
     return threads, "" if threads else f"py-spy saw no thread of process {pid}."
 
 
-def read_threads(text: bytes) -> tuple[Thread, ...]:
-    """What `py-spy dump --json` prints, the main thread first."""
+def _inside(pid: int) -> int:
+    """What a process in a container calls itself, which is how its main thread is known; else its pid."""
+    for line in slurp(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"NSpid:"):
+            return int(line.split()[-1])
+    return pid
+
+
+def read_threads(text: bytes, own: int = 0) -> tuple[Thread, ...]:
+    """What `py-spy dump --json` prints, the main thread first: `own` is its number, where not the pid."""
     try:
         rows: Any = json.loads(text)
     except ValueError:
         return ()
-    found = [_thread(cast(dict[str, Any], row)) for row in rows if isinstance(row, dict)]
+    found = [_thread(cast(dict[str, Any], row), own) for row in rows if isinstance(row, dict)]
     found.sort(key=lambda thread: not thread.is_main)
     return tuple(found[:MOST_THREADS])
 
 
-def _thread(row: dict[str, Any]) -> Thread:
+def _thread(row: dict[str, Any], own: int) -> Thread:
     frames = tuple(
         Frame(str(one.get("name", "?")), str(one.get("filename", "?")), int(one.get("line") or 0))
         for one in (row.get("frames") or ())[:MOST_FRAMES]
     )
-    is_main = row.get("os_thread_id") == row.get("pid") or row.get("thread_name") == "MainThread"
+    is_main = row.get("os_thread_id") in (row.get("pid"), own) or row.get("thread_name") == "MainThread"
     return Thread(
         name=str(row.get("thread_name") or ("MainThread" if is_main else "")),
         frames=frames,

@@ -7,7 +7,7 @@ here stops, slows or changes a program. Call it from a thread; `close` ends it e
 import functools
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -21,6 +21,10 @@ from trainshed.core.stacks import MOST_PROCESSES, Dump, Process, Thread, clean_c
 ALL = 20.0  # seconds for everything
 ONE = 4.0  # ... and for one process
 FAULTS = 3  # told of one run
+_NO_TIME = f"There was no time left for it after {ALL:g} s."
+
+# The threads of a Python process, told within so many seconds, or none and why.
+Look = Callable[[int, float], tuple[tuple[Thread, ...], str]]
 
 _STATES = {"R": "runs", "S": "sleeps", "D": "waits for a disk or device", "T": "is stopped", "t": "is traced"}
 
@@ -30,14 +34,14 @@ class Dumper:
         self._closed = Event()
 
     @functools.cached_property
-    def _spy(self) -> str | None:
+    def spy(self) -> str | None:
         """py-spy, where it is installed and allowed. Found out when first needed."""
         return spy.find_spy() if spy.may_look() else None
 
     @property
     def asks(self) -> bool:
         """Whether a program has to tell its stacks itself, because nobody here may look into it."""
-        return self._spy is None
+        return self.spy is None
 
     def close(self) -> None:
         self._closed.set()
@@ -47,32 +51,43 @@ class Dumper:
         return {run.key: self._dump(run, deadline) for run in runs}
 
     def _dump(self, run: Run, deadline: float) -> Dump:
+        def look(pid: int, patience: float) -> tuple[tuple[Thread, ...], str]:
+            threads, fault = self._threads(caught[pid], run, patience)
+            return tuple(_inside(one, run.path.parent / "work") for one in threads), fault
+
         if time.monotonic() >= deadline or self._closed.is_set():
-            return Dump(fault=f"There was no time left for it after {ALL:g} s.")
-        caught = sorted(net.catch(run.trace(run.read())), key=lambda one: (one.start, one.pid))
+            return Dump(fault=_NO_TIME)
+        found = sorted(net.catch(run.trace(run.read())), key=lambda one: (one.start, one.pid))
+        caught = {process.pid: process for process in found}
+        return self.describe_all(list(caught), look, deadline)
+
+    def describe_all(self, pids: Sequence[int], look: Look, deadline: float) -> Dump:
+        """These processes in this order, with the threads of Python's as `look` tells them."""
+        if time.monotonic() >= deadline or self._closed.is_set():
+            return Dump(fault=_NO_TIME)
         found: list[Process] = []
         faults: list[str] = []
-        for process in caught[:MOST_PROCESSES]:
-            seen = describe(process.pid)
+        for pid in pids[:MOST_PROCESSES]:
+            seen = describe(pid)
             if seen is None:
                 continue
             patience = min(ONE, deadline - time.monotonic())
-            if is_python(process.pid) and patience > 0 and not self._closed.is_set():
-                threads, fault = self._threads(process, run, patience)
+            if is_python(pid) and patience > 0 and not self._closed.is_set():
+                threads, fault = look(pid, patience)
                 faults += [fault] if fault else []
-                seen = replace(seen, threads=tuple(_inside(one, run.path.parent / "work") for one in threads))
+                seen = replace(seen, threads=threads)
             found.append(seen)
-        if len(caught) > MOST_PROCESSES:
-            faults.append(f"{len(caught) - MOST_PROCESSES} more processes are not shown.")
+        if len(pids) > MOST_PROCESSES:
+            faults.append(f"{len(pids) - MOST_PROCESSES} more processes are not shown.")
         return Dump(processes=tuple(found), fault=" ".join(_few(faults)))
 
     def _threads(self, process: net.Process, run: Run, patience: float) -> tuple[tuple[Thread, ...], str]:
-        if self._spy is None:
+        if self.spy is None:
             threads, fault = ask.ask(process, run.path, patience)
             return tuple(
                 replace(one, waits=_waits(process.pid)) if one.is_main else one for one in threads
             ), fault
-        return spy.spy_on(self._spy, process.pid, patience)
+        return spy.spy_on(self.spy, process.pid, patience)
 
 
 def _few(faults: list[str]) -> list[str]:

@@ -4,11 +4,10 @@ The commands here take what the real gcloud takes and print what it prints; and 
 show and the real one refuses. The same is reached as `trainshed beta ai` and `trainshed alpha ai`.
 """
 
-import importlib
-
 import click
 
 from trainshed.cli.ai.grammar import Grammar
+from trainshed.cli.ai.verbs import Verbs
 
 VERBS = {
     "create": "Create a job from --worker-pool-spec or --config.",
@@ -17,27 +16,7 @@ VERBS = {
     "cancel": "Cancel a job.",
     "stream-logs": "Print what a job's replicas write, until the job ends.",
 }
-MODULES = {"list": "list_jobs"}  # a module called list would hide Python's own in this package
-
-
-class Verbs(Grammar):
-    """The verbs of custom jobs, each imported when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        module = MODULES.get(cmd_name, cmd_name.replace("-", "_"))
-        return importlib.import_module(f"trainshed.cli.ai.{module}").command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
-
-
-custom_jobs = Verbs("custom-jobs", help="Custom jobs, as gcloud ai custom-jobs words them.")
+custom_jobs = Verbs("custom-jobs", __name__, VERBS, "Custom jobs, as gcloud ai custom-jobs words them.")
 command = Grammar(
     "ai",
     short_help="Speak gcloud's grammar: ai custom-jobs create, list, describe, cancel, stream-logs.",
@@ -57,6 +36,9 @@ command.add_command(custom_jobs)
 
 def track(name: str) -> click.Command:
     """One of gcloud's release tracks: a word in front of the same commands."""
+    from trainshed.cli.ai_platform import command as older
+
     found = Grammar(name, help=f"The same as without {name}, for commands that say it.")
     found.add_command(command)
+    found.add_command(older)
     return found

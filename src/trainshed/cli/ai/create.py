@@ -1,15 +1,16 @@
 """`trainshed ai custom-jobs create`: as gcloud's, and as documents print it."""
 
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainshed.cli.ai.flags import formatted, spoken
 from trainshed.cli.failure import Failure
-from trainshed.client import ApiError, Client, Json, Violation
+from trainshed.client import Client, Json
+
+if TYPE_CHECKING:
+    from trainshed.cli.ai.local_package import LocalPackage
 
 DONE = """CustomJob [{name}] is submitted successfully.
 
@@ -39,7 +40,8 @@ def _list(flag: str, metavar: str, text: str) -> Any:
     metavar="KEY=VALUE,...",
     multiple=True,
     help="A pool: machine-type, replica-count, accelerator-type, accelerator-count, and container-image-uri "
-    "or executor-image-uri with python-module. Repeatable; an empty one holds its place.",
+    "or executor-image-uri with python-module. With local-package-path (and script or python-module; "
+    "requirements=a;b) the first sends a folder, which all run. Repeatable; an empty one holds its place.",
 )
 @_list("--command", "WORD,...", "The command of every container; ^@@^a@@b for words with commas.")
 @_list("--args", "WORD,...", "The arguments of every replica.")
@@ -79,37 +81,35 @@ def command(client: Client, config: str | None, form: str | None, **given: Any) 
 
 def _created(client: Client, config: str | None, given: Json) -> Json:
     from trainshed.cli import job_file
+    from trainshed.cli.ai.config import content, placed
+    from trainshed.cli.ai.local_package import local_package
     from trainshed.cli.ai.wish import Key, Wish
 
     kms = {name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")}
-    wish = Wish(kms=Key(**kms), **given)
-    file = None if config is None else job_file.read(*_content(config), partial=bool(wish.pool_specs))
+    local = local_package(given["pool_specs"])
+    wish = Wish(kms=Key(**kms), local=local, **given)
+    file = None if config is None else job_file.read(*content(config), partial=bool(wish.pool_specs))
     for flag in wish.unused:
         click.echo(
             f"note: {flag} is for pools of --worker-pool-spec; those of {config} stay as they are.", err=True
         )
     body = wish.body(file, (client.project, client.location), datetime.now(UTC))
+    with placed(file, but="worker_pool_specs" if wish.pool_specs else ""):
+        return client.create(body) if local is None else _sent(client, body, local)
+
+
+def _sent(client: Client, body: Json, local: "LocalPackage") -> Json:
+    """The job, with the folder it runs."""
+    from trainshed.cli import submit_options
+    from trainshed.cli.pack import Listing
+    from trainshed.cli.submission import created, packed
+    from trainshed.cli.trouble import Trouble
+
+    for note in local.notes:
+        click.echo(f"note: {note}", err=True)
     try:
-        return client.create(body)
-    except ApiError as error:
-        if file is None or not error.violations:
-            raise
-        found = tuple(_placed(file, one, bool(wish.pool_specs)) for one in error.violations)
-        raise ApiError(error.code, error.status, error.message, found) from error
-
-
-def _content(config: str) -> tuple[str, bytes]:
-    if config == "-":
-        return "stdin", sys.stdin.buffer.read()
-    try:
-        return config, Path(config).read_bytes()
-    except OSError as error:
-        raise Failure(f"Unable to read file [{config}]: {error.strerror}") from error
-
-
-def _placed(file: Any, violation: Violation, has_pools: bool) -> Violation:
-    """The violation with the line of the file it is about; a pool of the flags has none."""
-    if has_pools and "worker_pool_specs" in violation.field:
-        return violation
-    place = file.place(violation.field)
-    return Violation(violation.field, f"{violation.description} ({place})")
+        parcel = packed(local.root, Listing(local.root), submit_options.Wish({}), local.script)
+        body["jobSpec"]["code"] = parcel.code
+        return created(client, body, parcel)
+    except Trouble as error:
+        raise Failure(error.message, error.details) from error

@@ -15,6 +15,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*")  # names of projects and regions have no capitals
+CONFLICT = 409
 
 # gcloud takes these with every command. They steer gcloud itself, so that here there is nothing to do.
 _VALUES = ("--account", "--billing-project", "--configuration", "--trace-token", "--verbosity")
@@ -86,6 +87,9 @@ def refusal(path: str, error: ClientError, target: Target) -> Refusal:
         told = explain(error, target)
         return Refusal(path, told.message, told.details)
     message = f"{error.status}: {error.message}"
+    if error.code == CONFLICT:
+        where = f"Resource in projects [{target.project}]"
+        return Refusal(path, f"{where} is the subject of a conflict: {error.message}")
     if error.code in (401, 403):
         return Refusal(path, message, explain(error, target).details)
     if not error.violations:

@@ -56,7 +56,9 @@ class Grammar(click.Group):
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] not in ctx.help_option_names:
             at += 2 if args[at] in VALUED else 1
-        return super().parse_args(ctx, [*args[at:], *args[:at]])
+        rest = args[at:]
+        end = rest.index("--") if "--" in rest else len(rest)  # what stands behind it is the program's
+        return super().parse_args(ctx, [*rest[:end], *args[:at], *rest[end:]])
 
     def invoke(self, ctx: click.Context) -> object:
         try:

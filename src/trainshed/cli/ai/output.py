@@ -43,13 +43,14 @@ class Output:
     attributes: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> "Output":
+    def parse(cls, text: str, table: str = _TABLE) -> "Output":
+        """`table` is what a table shows that names no columns."""
         found = _FORMAT.fullmatch(text.strip())
         if found is None or found["kind"] not in KINDS:
             raise Misuse(f"argument --format: there is no format [{text}]; there are {', '.join(KINDS)}")
         kind, keys = found["kind"], found["keys"] or ""
         if kind == "table" and not keys:
-            keys = _TABLE
+            keys = table
         if kind in ("value", "get", "csv") and not keys:
             raise Misuse(f"argument --format: [{kind}] needs keys, such as {kind}(name,state)")
         columns = tuple(Column.parse(part) for part in _parts(keys))

@@ -22,9 +22,19 @@ def _segment(value: Any, which: str) -> str:
         return ""
 
 
-def _date(value: Any, form: str) -> str:
+def _date(value: Any, said: str) -> str:
+    """`date()`, `date('%H:%M')`, `date(format='%H:%M')`, with `tz=LOCAL` for the time on this wall."""
     at = moment(value)
-    return at.strftime(form.removeprefix("format=").strip("'\"") or "%Y-%m-%dT%H:%M:%S") if at else ""
+    if at is None:
+        return ""
+    form = "%Y-%m-%dT%H:%M:%S"
+    for part in filter(None, map(str.strip, said.split(","))):
+        name, equals, text = part.partition("=")
+        if equals and name == "tz":
+            at = at.astimezone() if text.strip("'\"").upper() == "LOCAL" else at
+        else:
+            form = (text if equals and name == "format" else part).strip("'\"")
+    return at.strftime(form)
 
 
 CALLS: dict[str, Callable[[Any, str], Any]] = {

@@ -10,6 +10,7 @@ from typing import Any
 
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.listing import pairs
+from trainshed.cli.ai.local_package import BUILDS, LocalPackage
 from trainshed.client import Json
 
 FLAG = "--worker-pool-spec"
@@ -22,7 +23,6 @@ KEYS = (
     "executor-image-uri",
     "python-module",
 )
-BUILDS = ("local-package-path", "script", "output-image-uri", "requirements", "extra-packages", "extra-dirs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,15 @@ class Program:
     command: Sequence[str] = ()
     args: Sequence[str] = ()
     packages: Sequence[str] = ()
+    local: LocalPackage | None = None  # what all pools run, instead of what each would
 
 
 def pools(texts: Sequence[str], program: Program) -> list[Json]:
     found: list[Json] = []
     for text in texts:
         keys = pairs(text, FLAG) if text.strip() else {}
+        if program.local is not None:
+            keys = _sent(keys, program.local, is_first=not found)
         if not keys and not found:
             raise Misspelt(FLAG, "the first one must not be empty: it is the primary's pool")
         found.append(_pool(keys, program) if keys else {})
@@ -61,8 +64,8 @@ def _program(keys: dict[str, str], program: Program) -> Json:
     spec: dict[str, Any]
     if "container-image-uri" in keys:
         name, spec = "containerSpec", {"imageUri": keys["container-image-uri"]}
-        if program.command:
-            spec["command"] = list(program.command)
+        if command := program.command or (program.local.command if program.local else ()):
+            spec["command"] = list(command)
     else:
         name, spec = "pythonPackageSpec", {"executorImageUri": keys["executor-image-uri"]}
         spec["pythonModule"] = keys["python-module"]
@@ -73,16 +76,21 @@ def _program(keys: dict[str, str], program: Program) -> Json:
     return {name: spec}
 
 
+def _sent(keys: dict[str, str], local: LocalPackage, *, is_first: bool) -> dict[str, str]:
+    """A pool that runs the folder: what is left of its keys is its machine, and the image below."""
+    programs = ("container-image-uri", "executor-image-uri", "python-module", *BUILDS)
+    odd = [key for key in programs if key in keys and keys[key] != local.image]
+    if odd and not is_first:
+        raise Misspelt(FLAG, f"Key [{odd[0]}] is not for this one: it runs what the first one says")
+    left = {key: value for key, value in keys.items() if key not in programs}
+    return {**left, "container-image-uri": local.image} if keys else {}
+
+
 def _check(keys: dict[str, str]) -> None:
     for key in keys:
-        if key in BUILDS:
-            raise Misspelt(
-                FLAG,
-                f"{key} would build an image from code on this machine, which this version does not do; "
-                "give container-image-uri and --command, or a job file",
-            )
         if key not in KEYS:
-            raise Misspelt(FLAG, f"valid keys are [{', '.join(sorted(KEYS))}]; received: {key}")
+            valid = ", ".join(sorted((*KEYS, *BUILDS)))
+            raise Misspelt(FLAG, f"valid keys are [{valid}]; received: {key}")
     if not keys.get("machine-type"):
         raise Misspelt(FLAG, "Key [machine-type] required in dict arg but not provided")
     container, executor = keys.get("container-image-uri"), keys.get("executor-image-uri")

@@ -11,6 +11,7 @@ from typing import cast
 
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.listing import pairs, words
+from trainshed.cli.ai.local_package import LocalPackage
 from trainshed.cli.ai.pools import Program, pools
 from trainshed.cli.failure import Failure
 from trainshed.cli.job_file import JobFile, folded
@@ -49,6 +50,7 @@ class Wish:
     persistent_resource_id: str | None = None
     enable_web_access: bool | None = None
     enable_dashboard_access: bool | None = None
+    local: LocalPackage | None = None
 
     def body(self, file: JobFile | None, parent: tuple[str, str], now: datetime) -> Json:
         """The job to send. `parent` is (project, region)."""
@@ -81,6 +83,8 @@ class Wish:
         }
         if self.pool_specs:
             given["workerPoolSpecs"] = pools(self.pool_specs, self._program())
+        if self.local is not None and self.local.requirements:
+            given["requirements"] = list(self.local.requirements)
         given = {field: value for field, value in given.items() if value is not None}
         replaced = set(map(folded, given))
         return {**{field: value for field, value in spec.items() if folded(field) not in replaced}, **given}
@@ -90,6 +94,7 @@ class Wish:
             command=_all(self.command, "--command"),
             args=_all(self.args, "--args"),
             packages=_all(self.python_package_uris, "--python-package-uris"),
+            local=self.local,
         )
 
     @property

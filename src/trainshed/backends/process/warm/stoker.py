@@ -19,8 +19,8 @@ from trainshed.backends.process.render import Frame, runtime_frame, shared_env
 from trainshed.backends.process.warm.fire import Fire
 from trainshed.backends.process.warm.fitness import Heat, unfit
 from trainshed.core.errors import Unavailable
-from trainshed.core.ports import Runtimes
-from trainshed.core.runtime import KilnState, Warmth
+from trainshed.core.runtime import KilnState, Need, Warmth
+from trainshed.core.runtime_port import Runtimes
 
 _USES = 1000  # then it is lit anew: what a library leaks at each fork does not add up for ever
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0  # seconds until one that ended is lit again
@@ -116,7 +116,7 @@ class Stoker:
             imports, frame = tuple(modules.split(",")), self._frame
             if not equals:
                 try:
-                    python = self._runtimes.python(name)
+                    python = self._runtimes.python(Need(name))
                 except Unavailable:
                     continue  # it is not built
                 imports = self._runtimes.warm_imports(name)

@@ -1,0 +1,39 @@
+"""--config FILE: what it holds, and the server's complaints with the lines of it that they are about."""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trainshed.cli.failure import Failure
+from trainshed.cli.job_file import JobFile
+from trainshed.client import ApiError, Violation
+
+
+def content(config: str) -> tuple[str, bytes]:
+    """What to call it in messages, and what it holds."""
+    if config == "-":
+        return "stdin", sys.stdin.buffer.read()
+    try:
+        return config, Path(config).read_bytes()
+    except OSError as error:
+        raise Failure(f"Unable to read file [{config}]: {error.strerror}") from error
+
+
+@contextmanager
+def placed(file: JobFile | None, *, but: str = "") -> Generator[None]:
+    """The violations told in here with their lines; fields named like `but` came from elsewhere."""
+    try:
+        yield
+    except ApiError as error:
+        if file is None or not error.violations:
+            raise
+        found = tuple(_placed(file, one, but) for one in error.violations)
+        raise ApiError(error.code, error.status, error.message, found) from error
+
+
+def _placed(file: JobFile, violation: Violation, but: str) -> Violation:
+    if but and but in violation.field:
+        return violation
+    place = file.place(violation.field)
+    return Violation(violation.field, f"{violation.description} ({place})")
