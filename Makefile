@@ -2,12 +2,14 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env sdk dev test check unit chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk dev test check unit chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
 BIN := .venv/bin
 ROUNDS ?= 300
+# Most tests wait for processes: one more at a time than there are cores. Files stay together, for their servers.
+AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 help: ## list what can be made
 	@echo "Trainshed: make TARGET"
@@ -16,6 +18,7 @@ help: ## list what can be made
 setup: ## put `trainshed` into .venv/bin
 	@scripts/venv .venv requirements.lock --editable
 	@$(BIN)/python -m compileall -q src
+	@scripts/console-assets
 
 demo: setup demo-env ## train a model on three replicas, from nothing to the model file
 	@$(BIN)/python scripts/demo.py
@@ -25,6 +28,9 @@ demo-stop: ## stop the server the demo left running
 
 demo-env: ## PyTorch and scikit-learn in .venv-train
 	@scripts/venv .venv-train requirements-train.lock
+
+tensorflow: ## TensorFlow in .venv-tensorflow, for the tests that ask it what it reads in TF_CONFIG
+	@scripts/venv .venv-tensorflow requirements-tensorflow.lock
 
 sdk: setup ## Google's Python SDK in .venv-sdk, for the conformance tests
 	@scripts/sdk-env
@@ -43,15 +49,19 @@ unit: dev ## the tests that take seconds: no process, no socket
 
 test: check sdk demo-env ## set up, check, and run all everyday tests
 	@scripts/postgres
-	$(BIN)/pytest -rs
+	@scripts/s3-env
+	@scripts/containers-env
+	$(BIN)/pytest -n $(AT_ONCE) --dist loadfile -rs
 
 chaos: dev ## kill -9 the server again and again, ROUNDS times (default 300)
+	@scripts/containers-env
 	$(BIN)/pytest tests/chaos --rounds=$(ROUNDS) -rs
 
 bench: dev demo-env ## measure, and print each number beside its floor
+	@scripts/containers-env
 	$(BIN)/python -m tests.benchmarks
 
 clean: ## remove environments, caches and the demo's files (a running demo server is stopped)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python scripts/demo.py --stop --quiet; fi
-	rm -rf .venv .venv-train .venv-sdk .demo .bench .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
