@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+from trainshed.core.errors import NotYet
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
@@ -130,6 +131,17 @@ class Bench:
     async def run(self, command: Words) -> Observation:
         await self.backend.launch(self.launch(command))
         return await self.ended(self.key())
+
+
+async def launched(backend: Backend, launch: Launch) -> None:
+    """As the loop does it: asked again while what it needs is being made."""
+    while True:
+        try:
+            await backend.launch(launch)
+        except NotYet:
+            await asyncio.sleep(0.05)
+        else:
+            return
 
 
 @asynccontextmanager

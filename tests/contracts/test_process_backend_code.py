@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backend_bench import Bench
+from tests.contracts.backend_bench import Bench, launched
 from tests.contracts.code_store import Steps, keep
 from tests.contracts.test_process_backend import ShellPrograms
 from trainshed.backends.process import ProcessBackend, folder
@@ -54,7 +54,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 async def run(bench: Bench, code: str, number: int = 0, index: int = 0) -> None:
     launch = replace(bench.launch(("./say", str(number)), number, index), code=code)
-    await bench.backend.launch(launch)
+    await launched(bench.backend, launch)
     assert (await bench.ended(launch.key)).exit == Exit(code=0), bench.err(index)
 
 
@@ -72,7 +72,7 @@ async def test_a_run_may_start_anywhere_in_its_folder(bench: Bench, place: str):
     files = {"sub/dir/note": (Mode.PLAIN, b"here"), "top": (Mode.PLAIN, b"up")}
     code = await keep(bench.world.code, files)  # type: ignore[attr-defined]
     launch = replace(bench.launch(("sh", "-c", "pwd; cat ../../top")), code=code, working_directory=place)
-    await bench.backend.launch(launch)
+    await launched(bench.backend, launch)
     assert (await bench.ended(launch.key)).exit == Exit(code=0), bench.err()
     assert bench.out().endswith(f"/work/{place}\nup")
 
@@ -81,7 +81,7 @@ async def test_a_run_that_should_start_in_a_file_says_so(bench: Bench):
     code = await keep(bench.world.code, FILES)  # type: ignore[attr-defined]
     for place in ("note", "note/deeper"):
         launch = replace(bench.launch(("true",), index=len(place)), code=code, working_directory=place)
-        await bench.backend.launch(launch)
+        await launched(bench.backend, launch)
         assert (await bench.ended(launch.key)).exit == Exit(code=126)
         assert f"work/{place}" in bench.err(len(place))
 

@@ -94,3 +94,21 @@ def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path):
         assert (home / "view/upper/b/y").read_text() == "new\n"
         assert not shows(home / "view", "b", "x")
         assert (home / "view/lower/b/x").read_text() == "seen"
+
+
+def test_a_view_that_is_taken_away_meanwhile_does_not_tell_that_a_file_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    view = tmp_path / "0.0"
+    for folder in ("lower/b", "upper/b"):
+        (view / folder).mkdir(parents=True)
+    (view / "lower/b/x").touch()
+    look = os.lstat
+
+    def taken_away_before(path: Path) -> os.stat_result:
+        if view.exists():
+            view.rename(tmp_path / "grave")
+        return look(path)
+
+    monkeypatch.setattr(os, "lstat", taken_away_before)
+    assert shows(view, "b", "x")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.contracts.backend_bench import launched
 from trainshed.buckets.store import DiskBuckets
 from trainshed.buckets.view import DiskShelf
 from trainshed.core.bucket import BucketInfo, Draft
@@ -99,7 +100,7 @@ class ViewWorld:
     async def run(self, source: str, *, view: View | None = None, index: int = 0, run: int = 0) -> str:
         """What the program prints; it must end well."""
         launch = self.launch(source, view=view or a_view(), index=index, run=run)
-        await self.backend.launch(launch)
+        await launched(self.backend, launch)
         seen = await self.ended(launch.key)
         assert seen.exit == Exit(code=0), (self.home / f"{index}.err").read_text()
         return (self.home / f"{index}.out").read_text()
@@ -186,7 +187,7 @@ while not os.path.exists(root + '/mine/go'): time.sleep(0.01)
 print(open(root + '/mine/a').read(), sorted(os.listdir(root + '/mine')))
 """
         launch = one.launch(source, view=a_view())
-        await one.backend.launch(launch)
+        await launched(one.backend, launch)
         out = one.home / "0.out"
         while not out.exists() or "ready" not in out.read_text():
             await asyncio.sleep(0.01)

@@ -86,20 +86,24 @@ class Committer:
             tally = Tally(unnamed=scan.unnamed)
             tally.faults += [f"/gcs/{name}: it is in no bucket." for name in scan.outside]
             await self._let_go(job, scan, self._stored, patience)
+            moved = False
             for batch in batches(scan.files, job.spec.output, patience, now, end):
                 if end is None or not end.clean:
                     batch.complete = batch.complete and batch.unit not in self._shrunk
-                await self._commit(job, batch, self._stored, tally)
+                moved |= await self._commit(job, batch, self._stored, tally)
+            if moved and end is not None:  # nobody comes by again, unless asked to
+                raise Unavailable("It changed while it was stored, though its programs have ended.")
             mine = [one for one in self._stored.values() if not one.manifest]
             tally.files, tally.size = len(mine), sum(one.size for one in mine)
             tally.where = ", ".join(sorted({f"{SCHEME}{one.bucket}" for one in mine}))
             return tally
 
-    async def _commit(self, job: Job, batch: Batch, stored: dict[Key, Stored], tally: Tally) -> None:
+    async def _commit(self, job: Job, batch: Batch, stored: dict[Key, Stored], tally: Tally) -> bool:
+        """Whether any of its files moved meanwhile and has to be looked at again."""
         unit = batch.unit
         if why := await self._refusal(job, unit.bucket, stored):
             tally.faults.append(f"/gcs/{unit.bucket}/{batch.files[0].name}: {why}")
-            return
+            return False
         changed = [one for one in batch.files if not _is_stored(one, stored)]
         if unit.kind is not Kind.FREE and changed:
             await self._retract(job, unit, [(one.bucket, one.name) for one in changed], stored)
@@ -108,7 +112,7 @@ class Committer:
         before = len(tally.faults)
         moved = await self._put_all(job, changed, stored, tally)
         if not batch.complete or moved or len(tally.faults) > before:
-            return
+            return moved
         if (unit.bucket, unit.manifest) not in stored or changed:
             content = manifest_of(unit, stored, job.id, job.status.attempt)
             newest = max(one.generation for one in stored.values() if belongs(unit, one))
@@ -118,8 +122,9 @@ class Committer:
                 info = await self._buckets.open(unit.bucket).put(draft, _once(content))
             except (NotFound, Invalid, Forbidden) as error:
                 tally.faults.append(f"/gcs/{unit.bucket}/{unit.manifest}: {error.message}")
-                return
+                return False
             await self._keep(job, stored, [_noted(info, "", manifest=True)])
+        return False
 
     async def _refusal(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> str:
         """Why nothing of the job may be stored there: it writes to buckets of its own project only."""

@@ -11,7 +11,7 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.commit import Committer, Tally
 from trainshed.control.resume import newest_checkpoint
 from trainshed.core.bucket import ALWAYS, BucketInfo, Draft, Full, ObjectInfo, Precondition
-from trainshed.core.errors import Conflict, NotFound
+from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.outputs import MANIFEST, End, Patience, named_in
 from trainshed.core.view import Scan, Stored, Written
 from trainshed.testing.bucket import MemoryBucket, MemoryBuckets
@@ -227,14 +227,18 @@ def test_nothing_is_stored_twice():
     simulate(play)
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_stored_and_its_folder_not_complete():
+def test_a_file_that_changes_while_it_is_read_is_not_stored_nor_its_folder_complete_nor_the_end_reached():
     async def play() -> None:
         folder, buckets = Folder(), await buckets_of()
         folder.write("out/model/still", b"1")
         folder.write("out/model/moving", b"2")
         folder.moving.add("out/model/moving")
-        await sweep(folder, buckets)
+        with pytest.raises(Unavailable, match="changed while it was stored"):
+            await sweep(folder, buckets)
         assert set(objects(buckets)) == {"out/model/still"}
+        folder.moving.clear()
+        await sweep(folder, buckets)
+        assert check(buckets) == 1
 
     simulate(play)
 

@@ -66,10 +66,17 @@ def stamps(top: str) -> dict[str, str]:
 
 
 def shows(view: Path, bucket: str, name: str) -> bool:
-    """Whether a program finds the file: in the upper folder, or in the lower one and not covered up there."""
-    inner = f"{bucket}/{name}"
-    if not any((view / layer / bucket).exists() for layer in ("plain", "upper", "lower")):
-        return True  # the bucket is not in this view: nobody can have removed anything there
+    """Whether a program finds the file: in the upper folder, or in the lower one and not covered up there.
+
+    True as well where the bucket is not in the view: nobody can have removed anything there. That is asked
+    last, because the whole view may be taken away at any moment, and then it tells nothing.
+    """
+    return _finds(view, f"{bucket}/{name}") or not any(
+        (view / layer / bucket).exists() for layer in ("plain", "upper", "lower")
+    )
+
+
+def _finds(view: Path, inner: str) -> bool:
     if (view / "plain").exists():
         return os.path.lexists(view / "plain" / inner)
     place = view / "upper"
