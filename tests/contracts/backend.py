@@ -356,3 +356,65 @@ class BackendContract:
         if not bench.backend.capabilities.private_network:
             assert not avoid & second.ports
             assert not first.ports & second.ports
+
+    # 14. what is to be held keeps its place
+
+    @pytest.mark.parametrize("force", [False, True])
+    async def test_a_program_that_ends_badly_leaves_its_place_until_that_is_stopped(
+        self, bench: Bench, force: bool
+    ):
+        hinted: asyncio.Queue[str] = asyncio.Queue()
+        bench.backend.on_change(hinted.put_nowait)
+        command = bench.programs.abandons(bench.job, 3)
+        await bench.backend.launch(replace(bench.launch(command), held=True))
+        assert await hinted.get() == bench.job
+        held = await bench.see(bench.key())
+        assert held is not None and held.exit == Exit(code=3) and held.ended_at is not None
+        if "cannot be held" in held.note:
+            assert not held.alive
+            return
+        assert held.sight is Sight.HELD and held.alive
+        await bench.renew()
+        again = await bench.see(bench.key())
+        assert again is not None and again.sight is Sight.HELD
+        assert (again.exit, again.ended_at) == (held.exit, held.ended_at)
+        await bench.backend.stop(bench.key(), force=force)
+        ended = await bench.ended(bench.key())
+        assert ended == replace(again, sight=Sight.ENDED)
+        assert bench.world.leftovers(bench.job) == []
+
+    async def test_a_death_by_signal_is_held_and_stays_one(self, bench: Bench):
+        await bench.backend.launch(replace(bench.launch(bench.programs.dies(11)), held=True))
+        await until(lambda: self._known(bench))
+        await bench.backend.stop(bench.key(), force=False)
+        assert (await bench.ended(bench.key())).exit == Exit(signal=11)
+
+    @staticmethod
+    async def _known(bench: Bench) -> bool:
+        seen = await bench.see(bench.key())
+        return seen is not None and seen.exit is not None
+
+    async def test_what_ends_well_or_was_asked_to_end_is_not_held(self, bench: Bench):
+        await bench.backend.launch(replace(bench.launch(bench.programs.exits(0)), held=True))
+        assert (await bench.ended(bench.key())).exit == Exit(code=0)
+        await bench.backend.launch(replace(bench.launch(bench.programs.sleeps(), run=1), held=True))
+        await until(lambda: "ready" in bench.out())
+        await bench.backend.stop(bench.key(1), force=False)
+        assert (await bench.ended(bench.key(1))).exit == Exit(signal=15)
+
+    async def test_the_next_run_takes_the_place_of_one_that_is_held(self, bench: Bench):
+        await bench.backend.launch(replace(bench.launch(bench.programs.exits(1)), held=True))
+        await until(lambda: self._known(bench))
+        await bench.backend.launch(bench.launch(bench.programs.sleeps(), run=1))
+        old, new = await bench.see(bench.key()), await bench.see(bench.key(1))
+        assert old is not None and old.sight is Sight.ENDED and old.exit == Exit(code=1)
+        assert new is not None and new.sight is Sight.RUNNING
+
+    async def test_a_held_place_whose_holder_is_killed_has_ended_as_its_program_did(self, bench: Bench):
+        await bench.backend.launch(replace(bench.launch(bench.programs.exits(5)), held=True))
+        await until(lambda: self._known(bench))
+        seen = await bench.see(bench.key())
+        assert seen is not None
+        if seen.alive:
+            await bench.world.lose(bench.key())
+        assert (await bench.ended(bench.key())).exit == Exit(code=5)

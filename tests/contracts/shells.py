@@ -13,6 +13,7 @@ import pytest
 
 from tests.contracts.backend_bench import Bench, Words, until
 from trainshed.core.errors import NotFound
+from trainshed.core.replica import Exit
 from trainshed.core.shell_port import Screen, Shells, Terminal
 
 STAYS = ("sh", "-c", "echo here >note.txt; echo ready; exec sleep 1000")
@@ -89,6 +90,31 @@ class ShellsContract:
         terminal = await shells.open_shell(bench.key(), show, Screen())
         assert await all_of(terminal) == "here\na b\n"
         assert await terminal.wait() == 0
+        await terminal.close()
+
+    async def test_a_shell_opens_where_a_program_failed_and_was_held(self, bench: Bench, shells: Shells):
+        fails = ("sh", "-c", "echo before > left; exit 3")
+        launch = replace(bench.launch(fails), env={"MODEL_OF_THE_TEST": "a b"}, held=True)
+        await bench.backend.launch(launch)
+
+        async def is_held() -> bool:
+            seen = await bench.see(bench.key())
+            return seen is not None and seen.exit is not None
+
+        await until(is_held)
+        if not (await bench.backend.observe(bench.job))[0].alive:
+            return  # its note says why, as the backend's contract asks
+        show = ("sh", "-c", 'cat left; echo "$MODEL_OF_THE_TEST"; echo after >> left')
+        for expected in ("before\na b\n", "before\nafter\na b\n"):
+            terminal = await shells.open_shell(bench.key(), show, Screen())
+            assert await all_of(terminal) == expected
+            assert await terminal.wait() == 0
+            await terminal.close()
+        terminal = await shells.open_shell(bench.key(), ("sh", "-c", "echo in; sleep 1000"), Screen())
+        await sees(terminal, "in")
+        await bench.backend.stop(bench.key(), force=False)
+        assert (await bench.ended(bench.key())).exit == Exit(code=3)
+        await terminal.wait()
         await terminal.close()
 
     async def test_without_a_command_it_is_the_best_shell_there_is(self, opened):  # pyright: ignore

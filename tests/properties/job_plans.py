@@ -36,6 +36,7 @@ schedulings = st.builds(
     max_wait=st.sampled_from([None, seconds(5)]),
     grace=st.sampled_from([seconds(0), seconds(3), seconds(30)]),
     drain=st.sampled_from([seconds(0), seconds(10)]),
+    hold=st.sampled_from([seconds(0), seconds(0), seconds(4), seconds(60)]),
     restart=rules,
 )
 

@@ -27,11 +27,23 @@ class Process:
     exit: Exit | None = None
     ended_at: datetime | None = None
     asked: bool = False
+    held: bool = False  # its program is dead, its place is kept
     forgotten: bool = False  # dead, and the backend shows nothing of it any more
 
     @property
     def alive(self) -> bool:
-        return self.exit is None
+        return self.exit is None or self.held
+
+    @property
+    def sight(self) -> Sight:
+        if self.exit is None:
+            return Sight.RUNNING
+        return Sight.HELD if self.held else Sight.LOST if self.exit == Exit() else Sight.ENDED
+
+    def kill(self, now: datetime) -> None:
+        if self.exit is None:
+            self.exit, self.ended_at = KILLED, now
+        self.held = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +103,17 @@ class World:
     def end(self, key: RunKey, how: Exit) -> None:
         self._remember()
         process = self.processes[key]
-        if process.alive:
+        if process.exit is None:
             process.exit, process.ended_at = how, self.now
+            asked = bool(self.job.spec.scheduling.hold) and not process.asked
+            process.held = asked and not (how.ok or how.lost)
+        else:
+            process.held = False  # who held its place is gone
 
     def forget(self, key: RunKey) -> None:
         """The run dies and the backend loses every trace of it."""
         self.end(key, Exit())
+        self.processes[key].held = False
         self.processes[key].forgotten = True
 
     def alive(self) -> list[RunKey]:
@@ -106,7 +123,7 @@ class World:
         return tuple(
             Observation(
                 key=key,
-                sight=Sight.RUNNING if p.alive else Sight.LOST if p.exit == Exit() else Sight.ENDED,
+                sight=p.sight,
                 exit=p.exit,
                 started_at=p.started_at,
                 ended_at=p.ended_at,
@@ -149,7 +166,7 @@ class World:
         for other, process in self.processes.items():
             if process.alive and other.name == key.name:
                 assert other.run < key.run, f"{key} was launched while the later {other} lives"
-                process.exit, process.ended_at = KILLED, self.now  # the backend fences
+                process.kill(self.now)  # the backend fences
         living = {k.name.attempt for k in self.alive()}
         assert living <= {key.name.attempt}, f"{key} was launched while attempt {living} lives"
         assert not job.is_final, f"{key} was launched for an ended job"
@@ -164,8 +181,8 @@ class World:
         if process is None or not process.alive:
             return
         process.asked = True
-        if stop.force:
-            process.exit, process.ended_at = KILLED, self.now
+        if stop.force or process.held:
+            process.kill(self.now)
 
     def _write(self, job: Job) -> None:
         self.job = job

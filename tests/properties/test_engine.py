@@ -43,6 +43,7 @@ class Submit:
     cpus: float
     restarts: int
     retries: int
+    hold: float = 0  # seconds
     image: str = "trainshed/python:3"
 
 
@@ -117,6 +118,7 @@ submits = st.builds(
     st.sampled_from([0.5, 1.0, 2.0, 8.0]),
     st.integers(0, 2),
     st.integers(0, 2),
+    st.sampled_from([0.0, 0.0, 15.0]),
     st.sampled_from(["trainshed/python:3", MADE]),
 )
 waits = st.builds(Wait, st.sampled_from([0.0, 0.0, 0.01, 0.3, 1.0, 3.0, 20.0]))
@@ -314,7 +316,9 @@ class Shed:
         pool = replace(a_pool(cpus=step.cpus), image=step.image)
         pools = tuple(replace(pool, command=words) for words in step.programs)
         rule = a_rule(restarts=step.restarts, retries=step.retries)
-        scheduling = Scheduling(timeout=seconds(120), grace=seconds(5), drain=seconds(10), restart=rule)
+        scheduling = Scheduling(
+            timeout=seconds(120), grace=seconds(5), drain=seconds(10), hold=seconds(step.hold), restart=rule
+        )
         request = Request(display_name="job", spec=JobSpec(pools=pools, scheduling=scheduling))
         self.submitted.append((await self.engine.jobs.submit("shed", "here", request)).id)
 

@@ -104,6 +104,8 @@ class Program:
             scheduling["timeout"] = wish.timeout
         if wish.priority:
             scheduling["priority"] = wish.priority
+        if wish.hold:
+            scheduling["holdOnFailure"] = wish.hold
         watch = {"after": wish.hang_after, "exitAfter": wish.exit_hang_after, "policy": wish.on_hang.upper()}
         if any(watch.values()):
             scheduling["hangWatch"] = {field: value for field, value in watch.items() if value}

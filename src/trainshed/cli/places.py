@@ -83,11 +83,11 @@ def _named(text: str) -> tuple[str, str]:
 
 def placed(body: "Json", wish: "Wish") -> "Json":
     """The CustomJob with its places. A file may call its fields in either style."""
-    key = _key(body, "jobSpec")
+    key = words.key_of(body, "jobSpec")
     spec: Json = dict(words.part(body, key))
     if output := wish.output or wish.job_dir:
-        spec[_key(spec, "baseOutputDirectory")] = {"outputUriPrefix": output}
-    pools = _key(spec, "workerPoolSpecs")
+        spec[words.key_of(spec, "baseOutputDirectory")] = {"outputUriPrefix": output}
+    pools = words.key_of(spec, "workerPoolSpecs")
     args = ["--job-dir", wish.job_dir] if wish.job_dir else []
     spec[pools] = [_equipped(pool, args, variables(wish.data)) for pool in words.parts(spec, pools)]
     return {**body, key: spec}
@@ -98,7 +98,7 @@ def _equipped(pool: object, args: list[str], env: dict[str, str]) -> object:
         return pool
     found: Json = dict(pool)  # pyright: ignore[reportUnknownArgumentType]
     for name in ("containerSpec", "pythonPackageSpec"):
-        key = _key(found, name)
+        key = words.key_of(found, name)
         if not isinstance(found.get(key), dict):
             continue
         task: Json = dict(found[key])
@@ -110,8 +110,3 @@ def _equipped(pool: object, args: list[str], env: dict[str, str]) -> object:
             task["env"] = [*new, *own]
         found[key] = task
     return found
-
-
-def _key(fields: "Json", name: str) -> str:
-    """The name as it is written there."""
-    return next((key for key in fields if key.replace("_", "").lower() == name.lower()), name)

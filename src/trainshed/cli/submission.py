@@ -36,6 +36,7 @@ NAMES = {
     "priority": "--priority",
     "labels": "--label",
     "display_name": "--name",
+    "hold_on_failure": "--on-failure",
     "output_uri_prefix": "--output",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from trainshed.cli import submit_options
+from trainshed.cli import submit_options, words
 from trainshed.cli.failure import Failure, Misuse
 from trainshed.cli.follow import finish
 from trainshed.cli.job_file import JobFile, read
@@ -151,7 +151,18 @@ def _body(body: Json, wish: Wish) -> Json:
     if given:
         kept = body.get("labels")
         body["labels"] = {**(kept if isinstance(kept, dict) else {}), **given}
+    if wish.hold:
+        _hold(body, wish.hold)
     return body
+
+
+def _hold(body: Json, length: str) -> None:
+    outer = words.key_of(body, "jobSpec")
+    spec = dict(words.part(body, outer))
+    inner = words.key_of(spec, "scheduling")
+    limits = dict(words.part(spec, inner))
+    limits[words.key_of(limits, "holdOnFailure")] = length
+    body[outer] = {**spec, inner: limits}
 
 
 def _placed(client: Client, body: Json, wish: Wish) -> Json:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 TEXT, MANY, COUNT, NUMBER, SPAN, FLAG = "text", "many", "count", "number", "span", "flag"
-WATCH, POLICY, NETWORK = "span or never", "policy", "network"
+WATCH, POLICY, NETWORK, FATE = "span or never", "policy", "network", "end or hold"
 CHOICES = {POLICY: ("warn", "restart", "fail"), NETWORK: ("private", "none")}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 IMAGE = "trainshed/python:3"
@@ -71,6 +71,13 @@ OPTIONS: tuple[Row, ...] = (
     ),
     ("on_hang", ("--on-hang",), POLICY, "WHAT", "What to do then: warn, restart or fail. [default: warn]"),
     (
+        "hold",
+        ("--on-failure",),
+        FATE,
+        "WHAT",
+        "Of a job that fails: end, or hold=TIME, which keeps its failed replicas for a look. [default: end]",
+    ),
+    (
         "network",
         ("--network",),
         NETWORK,
@@ -104,7 +111,7 @@ OPTIONS: tuple[Row, ...] = (
 )
 FOR_FILES = (
     *("name", "labels", "follow", "detach", "dry_run", "yes", "as_json", "url", "project", "location"),
-    *("output", "job_dir", "data"),
+    *("output", "job_dir", "data", "hold"),
 )
 
 
@@ -129,6 +136,7 @@ class Wish:
     hang_after: str = ""
     exit_hang_after: str = ""
     on_hang: str = ""
+    hold: str = ""
     network: str = ""
     module: str = ""
     folder: str = ""
@@ -210,6 +218,8 @@ def parsed(kind: str, text: str) -> "str | int":
         return span(text)
     if kind == WATCH:
         return "0s" if text in ("never", "0", "0s") else span(text)
+    if kind == FATE:
+        return _hold(text)
     if kind in CHOICES:
         if text not in CHOICES[kind]:
             raise ValueError(f"{text!r} is none of {', '.join(CHOICES[kind])}")
@@ -221,6 +231,16 @@ def parsed(kind: str, text: str) -> "str | int":
             raise ValueError(f"{text!r} is not a {'number from 1 up' if kind == COUNT else 'whole number'}")
         return int(text)
     return text
+
+
+def _hold(text: str) -> str:
+    """How long to hold, as the API has it: hold=30m is 1800s."""
+    what, equals, length = text.partition("=")
+    if text == "end":
+        return "0s"
+    if what != "hold" or not equals:
+        raise ValueError(f"{text!r} is neither end nor hold=TIME, such as hold=30m")
+    return span(length)
 
 
 def span(text: str) -> str:

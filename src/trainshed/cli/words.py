@@ -121,3 +121,8 @@ def progress(told: Json) -> str:
     from datetime import timedelta
 
     return f"{text}, {span(timedelta(seconds=float(left)))} left"
+
+
+def key_of(fields: Json, name: str) -> str:
+    """The name as it is written there: a file may call its fields in either style."""
+    return next((key for key in fields if key.replace("_", "").lower() == name.lower()), name)

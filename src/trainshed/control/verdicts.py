@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 ERROR_LINES, OUTPUT_LINES = 300, 100  # the newest of each stream that are looked at
 EARLY = timedelta(seconds=0.1)  # a program may print before its start is noted
 
-_NEW_TRIES = frozenset({Reason.REPLICA_RESTARTED, Reason.JOB_RETRIED})
+_TOLD_WHY = frozenset({Reason.REPLICA_RESTARTED, Reason.JOB_RETRIED, Reason.HELD})
 _ALREADY_TOLD = frozenset({Cause.KILLED, Cause.LOST, Cause.UNKNOWN, Cause.PROGRAM_EXIT})
 _OTHERS_FAULT = frozenset({Cause.PEER_LOST, Cause.COLLECTIVE_TIMEOUT, Cause.NETWORK_ERROR})
 
@@ -39,9 +39,9 @@ class Reporter:
         """The plan with what can be told about the failures in it."""
         if plan.status.state is JobState.FAILED:
             return await self._explain_end(job, plan, tuple(seen))
-        if any(event.reason in _NEW_TRIES for event in plan.events):
+        if any(event.reason in _TOLD_WHY for event in plan.events):
             runs = tuple(seen)
-            events = [await self._explain_try(job, event, runs) for event in plan.events]
+            events = [await self._explain_event(job, event, runs) for event in plan.events]
             return replace(plan, events=tuple(events))
         return plan
 
@@ -67,8 +67,8 @@ class Reporter:
         status = replace(plan.status, failure=replace(failure, verdict=verdict))
         return replace(plan, status=status, events=told)
 
-    async def _explain_try(self, job: Job, event: Event, seen: tuple[Observation, ...]) -> Event:
-        if event.reason not in _NEW_TRIES:
+    async def _explain_event(self, job: Job, event: Event, seen: tuple[Observation, ...]) -> Event:
+        if event.reason not in _TOLD_WHY:
             return event
         ends = {o.key: o for o in seen if o.exit is not None}
         replicas = tuple(

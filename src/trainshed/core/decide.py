@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from trainshed.core import closing as wind
+from trainshed.core import hold
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
 from trainshed.core.names import RunKey, task_name
@@ -278,15 +279,19 @@ def _close(
 def _wind_up(
     job: Job, status: Status, runs: Mapping[RunKey, Observation], now: datetime, *, durable: bool
 ) -> Plan:
-    """Stop what is alive (once the decision to do so is durable); when all is gone, turn to the outcome."""
+    """Stop what is alive (once the decision to do so is durable); when all is gone, turn to the outcome.
+
+    Of a job that has failed, what is to be kept for a look is left alone until its time is over.
+    """
     closing = status.closing
     assert closing is not None
     replicas = tuple(_fade(r, runs.get(job.key(r)), closing, now) for r in status.replicas)
     status = replace(status, replicas=replicas)
-    alive = [o.key for o in runs.values() if o.alive]
+    kept = hold.held(job, status, runs, now)
+    alive = [o.key for o in runs.values() if o.alive and o.key not in kept]
     unsure = [r for r in replicas if r.missing_since and now - r.missing_since < MISSING_FOR]
     if not alive and not unsure:
-        return _end(job, status, closing, now)
+        return _hold(job, status, kept, now) if kept else _end(job, status, closing, now)
     kill_at = closing.since + job.spec.scheduling.grace
     force = now >= kill_at
     waiting = wind.waiting(closing, len(alive) + len(unsure), kill_at)
@@ -296,6 +301,16 @@ def _wind_up(
     looks = [r.missing_since + MISSING_FOR for r in unsure if r.missing_since]
     looks += [now + timedelta(seconds=1) if force else kill_at] if alive else []
     return Plan(status=status, actions=stops, again_at=min(looks))
+
+
+def _hold(job: Job, status: Status, kept: frozenset[RunKey], now: datetime) -> Plan:
+    until = hold.held_until(job, status)
+    assert until is not None
+    if status.waiting is not None and status.waiting.reason is Reason.HELD:
+        return Plan(status=status, again_at=until)
+    waiting = hold.waiting(job, kept, until)
+    event = hold.told(job, status, waiting, now)
+    return Plan(status=replace(status, waiting=waiting), events=(event,), again_at=until)
 
 
 def _fade(replica: Replica, sight: Observation | None, closing: Closing, now: datetime) -> Replica:

@@ -91,6 +91,7 @@ class Scheduling:
     priority: int = 0
     grace: timedelta = timedelta(seconds=30)  # the Kubernetes default, so that all backends feel alike
     drain: timedelta = timedelta(seconds=60)  # how long others may go on once the primary has succeeded
+    hold: timedelta = timedelta()  # how long replicas of a job that has failed are kept for a look
     restart: RestartRule = RestartRule()
     hang: HangRule = DEFAULT_WATCH
 

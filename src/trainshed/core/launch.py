@@ -33,4 +33,5 @@ class Launch:
     disk: int = 0  # bytes it may fill; as much as there is where 0
     scratch: tuple[str, ...] = ()  # folders it finds empty, by their paths
     isolated: bool = False  # it reaches its peers and this server, and nothing else
+    held: bool = False  # should its program end badly, its place is kept until it is stopped
     watched: bool = False  # where it stands may be asked while it runs

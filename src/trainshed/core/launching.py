@@ -28,6 +28,7 @@ def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch
         stdout=stdout,
         stderr=stderr,
         grace=job.spec.scheduling.grace,
+        held=bool(job.spec.scheduling.hold),
         watched=is_watched(job),
         nfs=pool.nfs,
         disk=pool.disk,

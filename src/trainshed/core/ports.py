@@ -57,6 +57,9 @@ class Backend(Protocol):
     11. what prepare has called READY can be launched at once, until somebody takes it away again.
     12. what is PREPARING becomes READY or FAILED by itself, and every job that waits for it is hinted then.
     13. FAILED stays FAILED for the jobs that waited for it; the next job that asks begins anew.
+    14. a run launched to be held is HELD, with its exit status, once its program has ended badly and was not
+        asked to; its place stays until it is stopped or a later run is launched. Where that cannot be done
+        its note says so.
     """
 
     capabilities: Capabilities

@@ -45,6 +45,9 @@ class Sight(StrEnum):
     """What a backend sees of a run it has launched."""
 
     RUNNING = "RUNNING"  # something of it is still alive, be it only a leftover child
+    HELD = (
+        "HELD"  # its program has ended badly, its exit status is known, and its place is kept until stopped
+    )
     ENDED = "ENDED"  # all of it is gone and its exit status is known
     LOST = "LOST"  # all of it is gone and its exit status is not known
 
@@ -65,7 +68,7 @@ class Observation:
 
     @property
     def alive(self) -> bool:
-        return self.sight is Sight.RUNNING
+        return self.sight in (Sight.RUNNING, Sight.HELD)
 
 
 class Phase(StrEnum):

@@ -10,6 +10,7 @@ from trainshed.core.job import Closing, Job, JobState, Outcome
 from trainshed.core.names import task_name
 from trainshed.core.replica import Phase, Replica
 
+_TOLD_WHOLE = (Reason.STORING_OUTPUTS, Reason.HELD)
 TOLD = 20  # replicas; the rest is counted
 
 
@@ -74,8 +75,10 @@ def _ending(job: Job, now: datetime) -> Ground:
     status = job.status
     asked = Closing(outcome=Outcome.CANCELLED, since=status.cancel_asked_at or now)
     closing = status.closing or asked
-    if (said := status.waiting) is not None and said.reason is Reason.STORING_OUTPUTS:
-        return Ground(reason=said.reason, message=said.message, remedy=said.remedy)
+    if (said := status.waiting) is not None and said.reason in _TOLD_WHOLE:
+        failure = closing.failure
+        why = (Ground(reason=failure.reason, message=failure.message),) if failure else ()
+        return Ground(reason=said.reason, message=said.message, remedy=said.remedy, grounds=why)
     left = [r for r in status.replicas if r.phase in (Phase.RUNNING, Phase.MISSING)]
     kill_at = closing.since + job.spec.scheduling.grace
     told = winding(closing, len(left), kill_at)

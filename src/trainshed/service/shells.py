@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound
+from trainshed.core.hold import held_until
 from trainshed.core.job import Job
 from trainshed.core.names import RunKey, task_name
 from trainshed.core.ports import Clock, Store
@@ -116,9 +117,17 @@ class ShellDesk:
         if replica is None and replicas:
             names = ", ".join(list(replicas)[:5]) + (" …" if len(replicas) > 5 else "")
             raise NotFound(f"Job {job.name} has no replica '{place.task[:60]}'; it has {names}.")
-        if replica is None or replica.phase is not Phase.RUNNING:
+        if replica is None or not _may_be_entered(job, replica):
             raise Conflict(f"{place.task} of job {job.name} does not run: {_standing(job, replica)}.")
         return job.key(replica)
+
+
+def _may_be_entered(job: Job, replica: Replica) -> bool:
+    """It runs, or is dead and perhaps held for a look: that the backend knows."""
+    if replica.phase is Phase.ENDED:
+        failed = replica.exit is not None and not replica.exit.ok
+        return failed and held_until(job, job.status) is not None
+    return replica.phase is Phase.RUNNING
 
 
 def _standing(job: Job, replica: Replica | None) -> str:

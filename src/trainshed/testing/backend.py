@@ -47,12 +47,13 @@ class FakeRun:
     program: Program
     started_at: datetime
     asked: bool = False
+    held: bool = False
     exit: Exit | None = None
     ended_at: datetime | None = None
 
     @property
     def alive(self) -> bool:
-        return self.exit is None
+        return self.exit is None or self.held
 
     def write(self, out: str, err: str = "") -> None:
         for path, text in ((self.launch.stdout, out), (self.launch.stderr, err)):
@@ -63,15 +64,19 @@ class FakeRun:
 
     def observe(self) -> Observation:
         key = self.launch.key
-        sight = Sight.RUNNING if self.exit is None else Sight.LOST if self.exit.lost else Sight.ENDED
         return Observation(
             key=key,
-            sight=sight,
+            sight=self._sight(),
             exit=self.exit,
             started_at=self.started_at,
             ended_at=self.ended_at,
             handle={"fake": str(key)},
         )
+
+    def _sight(self) -> Sight:
+        if self.exit is None:
+            return Sight.RUNNING
+        return Sight.HELD if self.held else Sight.LOST if self.exit.lost else Sight.ENDED
 
 
 class RealClock:
@@ -95,9 +100,19 @@ class FakeMachine:
         run = self.runs.get(key)
         if run is None or not run.alive:
             return
-        run.exit, run.ended_at = exit, at or self.clock.now()
+        if run.held:
+            run.held = False
+        else:
+            run.exit, run.ended_at = exit, at or self.clock.now()
+            run.held = run.launch.held and not (run.asked or exit.ok or exit.lost)
         for watcher in list(self.watchers):
             watcher(key.name.job)
+
+    def kill(self, key: RunKey) -> None:
+        """All of the run goes, and its place with it."""
+        if (run := self.runs.get(key)) is not None:
+            run.asked = True
+        self.end(key, _KILLED)
 
     def lose(self, key: RunKey) -> None:
         """Who held the exit status is gone, and with it the run."""
@@ -116,7 +131,7 @@ class FakeMachine:
         now = self.clock.now()
         for key, run in list(self.runs.items()):
             due = run.started_at + run.program.after
-            if run.alive and run.program.exit is not None and due <= now:
+            if run.exit is None and run.program.exit is not None and due <= now:
                 self.end(key, run.program.exit, due)
 
 
@@ -188,7 +203,7 @@ class FakeBackend:
             if any(other.run > key.run for other in others):
                 raise Conflict(f"A later run than {key} has been started.")
             for other in others:
-                self.machine.end(other, _KILLED)
+                self.machine.kill(other)
             self._start(launch)
         self._fault("launch", after=True)
         return {"fake": str(key)}
@@ -225,8 +240,8 @@ class FakeBackend:
         await asyncio.sleep(0)
         self.machine.pass_time()
         run = self.machine.runs.get(key)
-        if run is not None and run.alive and force:
-            self.machine.end(key, _KILLED)
+        if run is not None and run.alive and (force or run.held):
+            self.machine.kill(key)
         elif run is not None and run.alive and not run.asked:
             run.asked = True
             run.write(run.program.on_term)
@@ -238,7 +253,7 @@ class FakeBackend:
         self._fault("remove", after=False)
         await asyncio.sleep(0)
         for key in [key for key in self.machine.runs if key.name.job == job]:
-            self.machine.end(key, _KILLED)
+            self.machine.kill(key)
             self.machine.vanish(key)
         self._fault("remove", after=True)
 

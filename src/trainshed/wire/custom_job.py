@@ -6,6 +6,7 @@ passes such fields on, so they work with the real gcloud as well):
     priority: 10                     higher goes first; 0 where absent, may be negative
     gracePeriod: "30s"               between asking a replica to stop and killing it, 0 to 600 s
     drainDuration: "60s"             how long others may go on once the primary has succeeded, up to a day
+    holdOnFailure: "1800s"           how long replicas of a failed job are kept for a look, up to 7 days
     restartRule:
       retryExitCodes: ["129-255", "42"]    which exit codes are worth another try
       maxReplicaRestarts: 5                of one replica, within an attempt

@@ -147,6 +147,7 @@ class Scheduling(Message):
     priority: int = int32()
     grace_period: timedelta | None = duration()
     drain_duration: timedelta | None = duration()
+    hold_on_failure: timedelta | None = duration()
     restart_rule: RestartRule | None = part(RestartRule)
     hang_watch: HangWatch | None = part(HangWatch)
 

@@ -1,7 +1,7 @@
 """The `scheduling` part of a job: limits and the restart rule, Google's fields and ours.
 
-Ours are `priority`, `gracePeriod`, `drainDuration`, `restartRule` and `hangWatch`; they are answered only
-where they differ from the default, so that a job that does not use them looks exactly like Google's.
+Ours are `priority`, `gracePeriod`, `drainDuration`, `holdOnFailure`, `restartRule` and `hangWatch`; they are
+answered only where they differ from the default, so that a job without them looks exactly like Google's.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from trainshed.wire.scalars import duration_text
 LONGEST = timedelta(days=366)
 LONGEST_GRACE = timedelta(seconds=600)
 LONGEST_DRAIN = timedelta(days=1)
+LONGEST_HOLD = timedelta(days=7)
 LONGEST_BACKOFF = timedelta(hours=1)
 MOST_RETRIES = 1000
 SHORTEST_WATCH = timedelta(seconds=1)
@@ -48,6 +49,7 @@ def parse_scheduling(given: job_schema.Scheduling | None, path: str, faults: Fau
         priority=given.priority,
         grace=limited("grace_period", LONGEST_GRACE, _DEFAULT.grace),
         drain=limited("drain_duration", LONGEST_DRAIN, _DEFAULT.drain),
+        hold=limited("hold_on_failure", LONGEST_HOLD, _NONE),
         restart=_parse_rule(given, f"{path}.restart_rule", faults),
         hang=_parse_watch(given.hang_watch, f"{path}.hang_watch", faults),
     )
@@ -128,6 +130,8 @@ def render_scheduling(scheduling: Scheduling, *, enum_ints: bool) -> dict[str, A
         answer["gracePeriod"] = duration_text(scheduling.grace)
     if scheduling.drain != _DEFAULT.drain:
         answer["drainDuration"] = duration_text(scheduling.drain)
+    if scheduling.hold:
+        answer["holdOnFailure"] = duration_text(scheduling.hold)
     if ours := _render_rule(rule):
         answer["restartRule"] = ours
     if scheduling.hang.asked:

@@ -45,7 +45,7 @@ from trainshed.core.metrics import Usage
 from trainshed.core.names import ReplicaName, RunKey, task_name
 from trainshed.core.ports import Capabilities
 from trainshed.core.readiness import Readiness, together
-from trainshed.core.replica import Handle, Observation, Sight
+from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import Need
 from trainshed.core.shell_port import Screen
 from trainshed.core.stacks import Dump
@@ -254,7 +254,7 @@ class ContainerBackend:
         """Whether others of its attempt are alive."""
         name = run.key.name
         runs = self._runs.get(name.job, {}).values()
-        return any(one.sight is Sight.RUNNING and one.key.name.attempt == name.attempt for one in runs)
+        return any(one.alive and one.key.name.attempt == name.attempt for one in runs)
 
     async def _clear_the_way(self, key: RunKey) -> None:
         """Nothing of the same replica is left: neither alive nor, as it has its address, in the engine."""

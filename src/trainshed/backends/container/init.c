@@ -1,6 +1,6 @@
 /* The init of every container: PID 1, which holds the program's exit status while no server runs.
  *
- *     /.trainshed/init [--hatch PORT]... PROGRAM [ARG...]
+ *     /.trainshed/init [--hold] [--hatch PORT]... PROGRAM [ARG...]
  *
  * A hatch is a port on the container's own loopback behind which programs find one of the machine's: the server
  * they were told of. The init listens there and never answers: it hands the socket to whoever listens at
@@ -12,9 +12,12 @@
  *
  *         init BOOT NANOSECONDS              it has begun; a record with this line is never begun again
  *         oom COUNT                          processes the kernel killed here for want of memory
+ *         held exit CODE NANOSECONDS         or: held signal NUMBER NANOSECONDS
  *         exit CODE NANOSECONDS              or: signal NUMBER NANOSECONDS
  *
  *     /.trainshed/out, /.trainshed/err       the program's output, opened for appending
+ *
+ * With --hold the box of a program that ends badly, and was not asked to, stays until SIGTERM.
  *
  * It holds a lock on the record as long as it lives: by that the server finds its pid and knows that it is
  * there, without asking the engine. The first SIGTERM it gets goes to all others in the container, further
@@ -120,17 +123,23 @@ static long killed(void) {
     return -1;
 }
 
-static void conclude(int status) {
+/* Once for what was held too: whoever looked around in there may have been killed since. */
+static void note_kills(void) {
+    static int noted;
     char line[128];
-    long oom = killed();
-    if (oom >= 0) {
-        snprintf(line, sizeof line, "oom %ld\n", oom);
-        note(line);
-    }
+    long oom = noted++ ? -1 : killed();
+    if (oom < 0) return;
+    snprintf(line, sizeof line, "oom %ld\n", oom);
+    note(line);
+}
+
+static void note_end(const char *how, int status) {
+    char line[128];
+    note_kills();
     if (WIFSIGNALED(status))
-        snprintf(line, sizeof line, "signal %d %lld\n", WTERMSIG(status), now());
+        snprintf(line, sizeof line, "%ssignal %d %lld\n", how, WTERMSIG(status), now());
     else
-        snprintf(line, sizeof line, "exit %d %lld\n", WEXITSTATUS(status), now());
+        snprintf(line, sizeof line, "%sexit %d %lld\n", how, WEXITSTATUS(status), now());
     note(line);
 }
 
@@ -190,21 +199,22 @@ static void attend(int signals) {
     }
 }
 
-/* The program's status once it has ended; whatever else ends meanwhile is reaped. */
-static int hold(pid_t program, int signals) {
+/* The program's status once it has ended, or without one until it is asked to end; what else ends is reaped. */
+static int hold(pid_t program, int signals, int *asked) {
     struct signalfd_siginfo told;
-    int status, asked = 0;
+    int status;
     pid_t gone;
-    for (;;) {
+    while (program || !*asked) {
         attend(signals);
         if (read(signals, &told, sizeof told) != sizeof told) continue;
-        if (told.ssi_signo == SIGTERM && !asked) {
-            asked = 1;
+        if (told.ssi_signo == SIGTERM && !*asked) {
+            *asked = 1;
             kill(-1, SIGTERM);
         }
         while ((gone = waitpid(-1, &status, WNOHANG)) > 0)
-            if (gone == program) return status;
+            if (program && gone == program) return status;
     }
+    return 0;
 }
 
 /* All that the program left: nothing of it lives once its end is written. */
@@ -216,7 +226,7 @@ static void clear(void) {
 int main(int count, char **words) {
     struct timespec pause = {0, 50000000L};
     sigset_t every;
-    int signals, status;
+    int signals, status, asked = 0, held = 0;
     pid_t program;
     if (count < 2) return 2;
     prctl(PR_SET_DUMPABLE, 0);
@@ -226,8 +236,13 @@ int main(int count, char **words) {
     if (signals < 0 || !claim()) return SPENT;
     if (put("/dev/null", O_RDONLY, 0) < 0 || put(HOME "out", O_WRONLY | O_APPEND, 1) < 0 ||
         put(HOME "err", O_WRONLY | O_APPEND, 2) < 0) {
-        conclude(126 << 8);
+        note_end("", 126 << 8);
         return 126;
+    }
+    if (count > 2 && strcmp(words[1], "--hold") == 0) {
+        held = 1;
+        words++;
+        count--;
     }
     while (count > 3 && strcmp(words[1], "--hatch") == 0) {
         open_hatch(words[2]);
@@ -236,8 +251,13 @@ int main(int count, char **words) {
     }
     while ((program = fork()) < 0) nanosleep(&pause, NULL); /* no room for a process now: asked for again */
     if (program == 0) become(words + 1);
-    status = hold(program, signals);
+    status = hold(program, signals, &asked);
     clear();
-    conclude(status);
+    if (held && status && !asked) {
+        note_end("held ", status);
+        hold(0, signals, &asked);
+        clear();
+    }
+    note_end("", status);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

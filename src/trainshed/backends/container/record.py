@@ -25,7 +25,8 @@ class Record:
     boot: str = ""
     started_at: datetime | None = None
     oom: int = 0
-    exit: Exit | None = None
+    held: Exit | None = None  # how the program ended; its box was to be kept, and may still be there
+    exit: Exit | None = None  # ... and all of the run is gone
     ended_at: datetime | None = None
 
     @property
@@ -35,7 +36,7 @@ class Record:
 
 def parse(text: bytes) -> Record:
     boot, oom = "", 0
-    ended = started_at = ended_at = None
+    held = ended = started_at = ended_at = None
     for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, OverflowError, OSError):
             match line.split():
@@ -43,13 +44,30 @@ def parse(text: bytes) -> Record:
                     started_at, boot = _moment(at), boot_id
                 case ["oom", count]:
                     oom = int(count)
-                case ["exit", code, at] if 0 <= int(code) <= _MOST_CODE:
-                    ended_at, ended = _moment(at), Exit(code=int(code))
-                case ["signal", number, at] if 0 < int(number) <= _MOST_SIGNAL:
-                    ended_at, ended = _moment(at), Exit(signal=int(number))
+                case ["held", how, number, at] if held is None:
+                    ended_at, held = _moment(at), _exit(how, number)
+                case ["exit" | "signal" as how, number, at]:
+                    ended, ended_at = held or _exit(how, number), ended_at if held else _moment(at)
                 case _:
                     pass
-    return Record(boot=boot, started_at=started_at, oom=oom, exit=ended, ended_at=ended_at)
+    return Record(
+        boot=boot,
+        started_at=started_at,
+        oom=oom,
+        held=held,
+        exit=ended,
+        ended_at=ended_at,
+    )
+
+
+def _exit(how: str, number: str) -> Exit:
+    """ValueError where it is none: whoever runs in the container may have written it."""
+    value = int(number)
+    if how == "exit" and 0 <= value <= _MOST_CODE:
+        return Exit(code=value)
+    if how == "signal" and 0 < value <= _MOST_SIGNAL:
+        return Exit(signal=value)
+    raise ValueError(how)
 
 
 def holder(path: str) -> int | None:

@@ -66,7 +66,7 @@ def render(launch: Launch, image: ImageConfig, frame: Frame, furnishing: Furnish
     endpoint = {"IPAMConfig": {"IPv4Address": frame.address}} if frame.address else {}
     body: dict[str, object] = {
         "Image": image.id,
-        "Entrypoint": [f"{INSIDE}/init", *_hatches(furnishing)],
+        "Entrypoint": [f"{INSIDE}/init", *(("--hold",) if launch.held else ()), *_hatches(furnishing)],
         "Cmd": list(words(launch, image, furnishing)),
         "Env": [f"{name}={value}" for name, value in _env(launch, image, furnishing).items()],
         "User": image.user,

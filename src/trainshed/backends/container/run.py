@@ -35,6 +35,7 @@ class Run:
     sight: Sight | None = None  # None: prepared, and no init has begun it
     asked: bool = False
     killed: bool = False
+    holds: bool = False  # its box is kept should its program end badly
     seen: bool = False  # its init was seen from here: where it is not to be seen any more, it is dead
     note: str = ""  # how it was started
     refusals: int = 0  # of the engine, to start it
@@ -63,8 +64,12 @@ class Run:
             note=self.note,
             disk_full=self.full,
         )
-        if sight is not Sight.RUNNING:
+        if not self.observation.alive:
             self.gone.set()
+
+    @property
+    def alive(self) -> bool:
+        return self.observation is not None and self.observation.alive
 
     @property
     def handle(self) -> Handle:
@@ -83,7 +88,8 @@ class Run:
     def prepare(self, body: Mapping[str, object], outputs: tuple[str, ...]) -> None:
         """Everything an init needs; the record last and whole, so that a half-made run is no run."""
         os.makedirs(self.folder, 0o700, exist_ok=True)
-        write(f"{self.folder}/launch.json", json.dumps({"container": self.container, "body": body}).encode())
+        launch = {"container": self.container, "hold": self.holds, "body": body}
+        write(f"{self.folder}/launch.json", json.dumps(launch).encode())
         for path in outputs:
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.fchmod(handle, _ANYBODY)
@@ -135,18 +141,20 @@ def write(path: str, content: bytes) -> None:
 def reload(key: RunKey, path: Path) -> Run:
     """A run as an earlier server left it."""
     try:
-        container = json.loads((path / "launch.json").read_bytes())["container"]
-    except (OSError, ValueError, LookupError, TypeError):
-        container = ""  # killed while it was being prepared: to be prepared again
+        launch = json.loads((path / "launch.json").read_bytes())
+        container, holds = str(launch["container"]), bool(launch.get("hold"))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        container, holds = "", False  # killed while it was being prepared: to be prepared again
     full = ""
     with contextlib.suppress(OSError):
         full = (path / "full").read_text()
     return Run(
         key,
         str(path),
-        str(container),
+        container,
         asked=(path / "asked").exists(),
         killed=(path / "killed").exists(),
         seen=(path / "seen").exists(),
+        holds=holds,
         full=full,
     )

@@ -18,7 +18,6 @@ from typing import Any
 from trainshed.backends.container.engine import Engine, EngineFault, Hijacked
 from trainshed.backends.container.run import Run
 from trainshed.core.errors import NotFound, Unavailable
-from trainshed.core.replica import Sight
 from trainshed.core.shell_port import Screen
 
 MARK = "TRAINSHED_SHELL"
@@ -173,7 +172,7 @@ class ContainerShells:
             _killed(pid)
 
     async def open(self, run: Run | None, command: Sequence[str], screen: Screen | None) -> ContainerTerminal:
-        if run is None or run.sight is not Sight.RUNNING:
+        if run is None or not run.alive:
             raise NotFound("The replica does not run: no shell can be opened in it.")
         self._open = {one for one in self._open if not one.is_closed}
         terminal = await self._begin(run, command or _SHELLS[0], screen)

@@ -59,6 +59,7 @@ class Starter:
         record = run.read()
         try:
             if record is None:
+                run.holds = launch.held
                 run.prepare(body, (launch.stdout, launch.stderr))
         except OSError as error:
             raise Unavailable(f"No place could be made for {run.key}: {error}.") from error

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from trainshed.backends.container.boxes import Box, Boxes
 from trainshed.backends.container.record import Record
 from trainshed.backends.container.run import Run
+from trainshed.backends.holding import await_hold
 from trainshed.backends.process import net
 from trainshed.backends.process.record import Identity
 from trainshed.backends.process.watch import Watch
@@ -44,7 +45,7 @@ class Tender:
 
     def begun(self, run: Run) -> None:
         """Its container has just been started."""
-        run.show(Sight.RUNNING, datetime.now(UTC))
+        self._show(run, datetime.now(UTC), None)
         if not self._adopt(run):
             self._do(self._find_init(run))
 
@@ -53,12 +54,22 @@ class Tender:
         if record is None:
             return  # not even prepared: it is launched anew
         if record.begun:
-            run.show(Sight.RUNNING, record.started_at)
+            self._show(run, record.started_at, record)
             if not self._adopt(run) and not self._told_end(run):
                 self._do(self._judge(run))
         else:
             # Prepared, and the server was killed. A start that was under way may still come.
             self._do(self._await_init(run))
+
+    def _show(self, run: Run, started_at: datetime | None, record: Record | None) -> None:
+        """A run that is alive, in whatever way."""
+        if record is not None and record.held is not None:
+            memory = _OUT_OF_MEMORY if record.oom else ""
+            run.show(Sight.HELD, started_at, exit=record.held, ended_at=record.ended_at, out_of_memory=memory)
+            return
+        run.show(Sight.RUNNING, started_at)
+        if run.holds:
+            self._do(await_hold(run, lambda: _memory(run), lambda: self._hint(run)))
 
     async def ask(self, run: Run) -> None:
         """SIGTERM, once, to all of the run but its init, which sees to it that it is once."""
@@ -170,6 +181,9 @@ class Tender:
             return
         record, oom = run.read() or Record(), box is not None and box.out_of_memory
         here = record.boot in ("", net.boot_id())
+        if record.held is not None:
+            self._end(run, record, record.held, record.oom > 0)
+            return
         if here and (run.killed or oom) and (record.begun or (box is not None and box.begun)):
             self._end(run, record, Exit(signal=signal.SIGKILL), oom)
         else:
@@ -214,6 +228,11 @@ class Tender:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _memory(run: Run) -> str:
+    record = run.read()
+    return _OUT_OF_MEMORY if record is not None and record.oom else ""
 
 
 def identify(run: Run) -> Identity | None:

@@ -23,7 +23,7 @@ from trainshed.backends.process.folder import Folders
 from trainshed.backends.process.keeper import Keeper, Order, make_keeper
 from trainshed.backends.process.mounts import Mounts, local_env
 from trainshed.backends.process.net import Groups
-from trainshed.backends.process.plain import NO_FOLDERS, NO_WALLS, PlainRuntime, unmounted
+from trainshed.backends.process.plain import NO_FOLDERS, NO_HOLD, NO_WALLS, PlainRuntime, unmounted
 from trainshed.backends.process.port import Ports
 from trainshed.backends.process.record import Identity
 from trainshed.backends.process.render import IMAGE, Frame, render, runtime_frame
@@ -196,6 +196,8 @@ class ProcessBackend:
             if launch.code:
                 await self._folders.lay_out(key.name, launch.code, rendered.work)
             run.note, mount = unmounted(launch.nfs) if launch.nfs else "", ""
+            if launch.held and not keeper.holds:
+                run.note = " ".join(filter(None, (run.note, NO_HOLD)))
             if launch.view is not None:
                 launch, mount = await self._view(run, launch, launch.view, runs, keeper)
                 rendered = render(launch, frame)
@@ -282,7 +284,8 @@ class ProcessBackend:
     async def _begin(self, run: Run, order: Order, keeper: Keeper, python: str) -> int | Identity | None:
         if self._stoker is not None:
             # A fork could not leave the mounts it was born with.
-            held = "it sees /gcs" if order.view else await self._stoker.spawn(order, python)
+            cold = "it sees /gcs" if order.view else "its place is to be held" if order.hold else ""
+            held = cold or await self._stoker.spawn(order, python)
             warm = isinstance(held, Identity)
             how = "Forked from a warm interpreter." if warm else f"Not started warm: {held}." if held else ""
             run.note = " ".join(filter(None, (how, run.note)))
@@ -295,9 +298,7 @@ class ProcessBackend:
     ) -> tuple[Launch, str]:
         """The launch with what it is told of its view, and the folder its keeper is to mount."""
         name = launch.key.name
-        shared = any(
-            one.sight is Sight.RUNNING and one.key.name.attempt == name.attempt for one in runs.values()
-        )
+        shared = any(one.alive and one.key.name.attempt == name.attempt for one in runs.values())
         sight = await self.views.show(name.job, view, keeper, shared=shared)
         run.note = " ".join(filter(None, (run.note, sight.note)))
         return replace(launch, env={**launch.env, **local_env(view, sight)}), sight.mount

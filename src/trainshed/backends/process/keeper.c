@@ -1,6 +1,6 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--adopt PID LATCH | --view VIEW] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper [--adopt PID LATCH | [--view VIEW] [--hold]] RUN WORK GROUP PROGRAM [ARG...]
  *     keeper --try VIEW
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
@@ -8,7 +8,8 @@
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
  * shares with all who have the same VIEW, and that goes with the last of them; --try only says whether that can
- * be done here (mounts.py).
+ * be done here (mounts.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
+ * stays in its mounts and cgroup until SIGTERM, then ends as the program did.
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
  * that of two keepers one leaves without a trace. It overwrites the spaces in place, a line each, which
@@ -16,6 +17,7 @@
  *
  *     keeper PID START BOOT NANOSECONDS      itself; START is field 22 of /proc/PID/stat
  *     program PID START
+ *     held exit CODE NANOSECONDS             or: held signal NUMBER NANOSECONDS; by the sitter
  *     exit CODE NANOSECONDS                  or: signal NUMBER NANOSECONDS
  *
  * It never writes the last line before everything that descends from the program is gone, never reads
@@ -278,56 +280,22 @@ static const char *enter(const char *view) {
     return failed; /* the lock is held until the program begins: before, nobody may look into its namespaces */
 }
 
-/* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, char **program, pid_t keeper) {
-    const char *failed;
-    static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
-    int number;
-    sigset_t none;
-    /* Past the C library, which keeps two signals to itself and, in posix_spawn, leaves them ignored. */
-    for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
-    setsid();
-    if (view && (failed = enter(view))) refuse("no /gcs:", failed, 126);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
-    if (getppid() != keeper) _exit(127);
-    if (chdir(work) < 0) refuse("cannot enter", work, 126);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execvp(program[0], program);
-    refuse("cannot run", program[0], errno == ENOENT ? 127 : 126);
-}
-
-static int claim(const char *run) {
-    char ready[4096], path[4096];
-    snprintf(ready, sizeof ready, "%s/ready", run);
-    snprintf(path, sizeof path, "%s/record", run);
-    if (rename(ready, path) < 0) return -1;
-    return record = open(path, O_WRONLY | O_CLOEXEC);
-}
-
-/* Of what is open nothing stays but 0, 1, 2 and, where there is one, the latch. */
-static void drop(unsigned latch) {
+/* Of what is open nothing stays but 0, 1, 2 and, where there is one, this. */
+static void drop(unsigned kept) {
 #ifdef SYS_close_range
-    if (latch > 3) syscall(SYS_close_range, 3U, latch - 1, 0U);
-    syscall(SYS_close_range, latch ? latch + 1 : 3U, ~0U, 0U);
+    if (kept > 3) syscall(SYS_close_range, 3U, kept - 1, 0U);
+    syscall(SYS_close_range, kept ? kept + 1 : 3U, ~0U, 0U);
 #else
-    (void)latch;
+    (void)kept;
 #endif
 }
 
-/* The child of a kiln that waits to become the program. It finds its own way into the cgroup. */
-static void release(int latch) {
-    if (write(latch, "+", 1) < 0) { /* it is dead: its status says how */ }
-    close(latch);
-}
-
-static void introduce(void) {
-    char boot[64] = "-", line[256];
-    struct process self;
-    unsigned long long start = 0;
-    if (slurp("/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
-    look(getpid(), &self, &start);
-    snprintf(line, sizeof line, "keeper %d %llu %s %lld\n", (int)getpid(), start, boot, now());
+static void note_end(const char *how, int status) {
+    char line[256];
+    if (WIFSIGNALED(status))
+        snprintf(line, sizeof line, "%ssignal %d %lld\n", how, WTERMSIG(status), now());
+    else
+        snprintf(line, sizeof line, "%sexit %d %lld\n", how, WEXITSTATUS(status), now());
     note(line);
 }
 
@@ -348,12 +316,89 @@ static int hold(pid_t program, const char *group) {
     }
 }
 
+/* In the child: it goes on as the program, under a sitter that never returns. All signals are blocked, so that
+ * SIGTERM waits until it is asked for. */
+static void leave_a_sitter(void) {
+    pid_t program, sitter = getpid();
+    struct rlimit nothing = {0, 0};
+    sigset_t asked;
+    int status, number;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    while ((program = fork()) < 0) nap(50);
+    if (program == 0) {
+        setsid(); /* a program that signals its own group does not mean its sitter */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != sitter) _exit(127);
+        return;
+    }
+    for (number = 0; number < 3; number++) close(number);
+    prctl(PR_SET_DUMPABLE, 1); /* who shares its view looks into its namespaces, once the lock on it is dropped */
+    drop((unsigned)record);
+    status = hold(program, NULL);
+    sigpending(&asked);
+    if (status && !sigismember(&asked, SIGTERM)) {
+        note_end("held ", status);
+        sigemptyset(&asked);
+        sigaddset(&asked, SIGTERM);
+        sigwait(&asked, &number);
+    }
+    if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+    setrlimit(RLIMIT_CORE, &nothing);
+    sigemptyset(&asked);
+    sigprocmask(SIG_SETMASK, &asked, NULL);
+    for (;;) kill(sitter, WTERMSIG(status));
+}
+
+/* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
+static void become(const char *work, const char *view, int held, char **program, pid_t keeper) {
+    const char *failed;
+    static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
+    int number;
+    sigset_t none;
+    /* Past the C library, which keeps two signals to itself and, in posix_spawn, leaves them ignored. */
+    for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
+    setsid();
+    if (view && (failed = enter(view))) refuse("no /gcs:", failed, 126);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
+    if (getppid() != keeper) _exit(127);
+    if (chdir(work) < 0) refuse("cannot enter", work, 126);
+    if (held) leave_a_sitter();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(program[0], program);
+    refuse("cannot run", program[0], errno == ENOENT ? 127 : 126);
+}
+
+static int claim(const char *run) {
+    char ready[4096], path[4096];
+    snprintf(ready, sizeof ready, "%s/ready", run);
+    snprintf(path, sizeof path, "%s/record", run);
+    if (rename(ready, path) < 0) return -1;
+    return record = open(path, O_WRONLY | O_CLOEXEC);
+}
+
+/* The child of a kiln that waits to become the program. It finds its own way into the cgroup. */
+static void release(int latch) {
+    if (write(latch, "+", 1) < 0) { /* it is dead: its status says how */ }
+    close(latch);
+}
+
+static void introduce(void) {
+    char boot[64] = "-", line[256];
+    struct process self;
+    unsigned long long start = 0;
+    if (slurp("/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
+    look(getpid(), &self, &start);
+    snprintf(line, sizeof line, "keeper %d %llu %s %lld\n", (int)getpid(), start, boot, now());
+    note(line);
+}
+
 int main(int count, char **words) {
     char line[256];
     struct process self;
     unsigned long long start = 0;
     sigset_t every;
-    int number, status, latch = 0;
+    int number, latch = 0, held = 0;
     pid_t program = 0, keeper = getpid();
     const char *group, *view = NULL, *failed;
     if (count == 3 && !strcmp(words[1], "--try")) {
@@ -365,6 +410,11 @@ int main(int count, char **words) {
         view = words[2];
         words += 2;
         count -= 2;
+    }
+    if (count > 1 && !strcmp(words[1], "--hold")) {
+        held = 1;
+        words++;
+        count--;
     }
     if (count > 3 && !strcmp(words[1], "--adopt")) {
         program = atoi(words[2]);
@@ -389,7 +439,7 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, words + 4, keeper);
+    if (program == 0) become(words[2], view, held, words + 4, keeper);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
     number = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -398,11 +448,6 @@ int main(int count, char **words) {
     look(program, &self, &start);
     snprintf(line, sizeof line, "program %d %llu\n", (int)program, start);
     note(line);
-    status = hold(program, group);
-    if (WIFSIGNALED(status))
-        snprintf(line, sizeof line, "signal %d %lld\n", WTERMSIG(status), now());
-    else
-        snprintf(line, sizeof line, "exit %d %lld\n", WEXITSTATUS(status), now());
-    note(line);
+    note_end("", hold(program, group));
     return 0;
 }

@@ -35,17 +35,24 @@ class Order:
     stdout: str
     stderr: str
     view: str = ""  # the folder it is to see as /gcs (mounts.py); only a compiled keeper can show it
+    hold: bool = False  # its place is to be kept should it end badly; only by a keeper that holds
 
     @property
     def words(self) -> list[str]:
         view = ["--view", self.view] if self.view else []
-        return [*view, self.run, self.work, self.group or "-", *self.argv]
+        hold = ["--hold"] if self.hold else []
+        return [*view, *hold, self.run, self.work, self.group or "-", *self.argv]
 
 
 class Keeper(Protocol):
     @property
     def joins_groups(self) -> bool:
         """Whether it can put a program into a cgroup without making it wait."""
+        ...
+
+    @property
+    def holds(self) -> bool:
+        """Whether it can keep the place of a program that has ended."""
         ...
 
     def spawn(self, order: Order) -> int:
@@ -57,6 +64,7 @@ class Keeper(Protocol):
 class CompiledKeeper:
     path: str
     joins_groups: bool = True
+    holds: bool = True
 
     def spawn(self, order: Order) -> int:
         # It makes its own session, drops what else is open and resets signals: the shortest way in is enough.
@@ -74,6 +82,7 @@ class CompiledKeeper:
 
 class ShellKeeper:
     joins_groups = False
+    holds = False
 
     def __init__(self) -> None:
         # The text itself is the argument: a shell reads a file as it goes, and an upgrade may change it.

@@ -23,6 +23,7 @@ NO_WALLS = Readiness(
 )
 
 
+NO_HOLD = "It cannot be held for a look: there is no C compiler to build what holds it."
 _NO_FOLDERS = "The job asks for folders of its own at certain paths, and a process has its machine's folders."
 NO_FOLDERS = Readiness(
     standing=Standing.FAILED,

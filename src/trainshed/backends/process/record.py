@@ -15,6 +15,9 @@ BLANK = b" " * 2048  # room for every line, bash's account of a killed child inc
 _SILENT = frozenset({2, 13})
 
 
+_ENDS = ("exit", "signal")
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A process: a pid is given out again, a pid with its start time (in ticks since boot) is not."""
@@ -29,7 +32,8 @@ class Record:
     boot: str = ""
     started_at: datetime | None = None
     program: Identity | None = None
-    exit: Exit | None = None
+    held: Exit | None = None  # how the program ended; it was to leave its place, which may still be there
+    exit: Exit | None = None  # ... and all of the run is gone
     ended_at: datetime | None = None
 
 
@@ -42,6 +46,7 @@ def parse(text: bytes) -> Record:
     boot = ""
     started_at = ended_at = None
     noise = False
+    held: Exit | None = None
     for line in text.decode("utf-8", "replace").split("\n")[:-1]:
         match line.split():
             case ["keeper", pid, start, boot, *rest] if keeper is None:
@@ -49,17 +54,27 @@ def parse(text: bytes) -> Record:
                 started_at = moment(int(rest[0])) if rest else None
             case ["program", pid, start] if program is None:
                 program = Identity(int(pid), int(start))
-            case ["exit", code, at]:
-                ended, ended_at = Exit(code=int(code)), moment(int(at))
-            case ["signal", number, at]:
-                ended, ended_at = Exit(signal=int(number)), moment(int(at))
+            case ["held", how, number, at] if how in _ENDS and held is None:
+                held, ended_at = _exit(how, number), moment(int(at))
+            case [how, number, at] if how in _ENDS:
+                ended, ended_at = held or _exit(how, number), ended_at if held else moment(int(at))
             case ["status", status]:
                 ended = _from_shell(int(status), noise)
             case _:
                 noise = True
     return Record(
-        keeper=keeper, boot=boot, started_at=started_at, program=program, exit=ended, ended_at=ended_at
+        keeper=keeper,
+        boot=boot,
+        started_at=started_at,
+        program=program,
+        held=held,
+        exit=ended,
+        ended_at=ended_at,
     )
+
+
+def _exit(how: str, number: str) -> Exit:
+    return Exit(code=int(number)) if how == "exit" else Exit(signal=int(number))
 
 
 def _from_shell(status: int, noise: bool) -> Exit:

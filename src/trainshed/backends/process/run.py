@@ -30,6 +30,7 @@ class Run:
     group: str | None = None
     sight: Sight | None = None  # None: prepared, and no keeper has claimed it
     asked: bool = False  # SIGTERM has been sent
+    holds: bool = False  # its place is kept should its program end badly
     note: str = ""  # how it was started
     oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
     gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -55,8 +56,12 @@ class Run:
             out_of_memory=out_of_memory,
             note=self.note,
         )
-        if sight is not Sight.RUNNING:
+        if not self.observation.alive:
             self.gone.set()
+
+    @property
+    def alive(self) -> bool:
+        return self.observation is not None and self.observation.alive
 
     @property
     def handle(self) -> Handle:
@@ -74,7 +79,10 @@ class Run:
 
     def prepare(self, request: dict[str, object]) -> None:
         """Write everything a keeper needs; `ready` last and whole, so that a half-made run is no run."""
-        _write(f"{self.folder}/launch.json", json.dumps({**request, "group": self.group}).encode())
+        _write(
+            f"{self.folder}/launch.json",
+            json.dumps({**request, "group": self.group, "hold": self.holds}).encode(),
+        )
         _write(f"{self.folder}/.ready", BLANK)
         os.rename(f"{self.folder}/.ready", f"{self.folder}/ready")
 
@@ -135,8 +143,10 @@ def reload(key: RunKey, path: Path) -> Run:
     """A run as an earlier server left it."""
     run = Run(key, str(path), asked=(path / "term").exists())
     try:
-        group = json.loads((path / "launch.json").read_bytes()).get("group")
+        launch = json.loads((path / "launch.json").read_bytes())
     except (OSError, ValueError):
         return run  # killed while it was being prepared: to be prepared again
+    group = launch.get("group")
     run.group = group if isinstance(group, str) else None
+    run.holds = bool(launch.get("hold"))
     return run

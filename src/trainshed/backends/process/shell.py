@@ -18,7 +18,6 @@ from trainshed.backends.process.net import Groups
 from trainshed.backends.process.record import Identity
 from trainshed.backends.process.run import Run
 from trainshed.core.errors import NotFound, Unavailable
-from trainshed.core.replica import Sight
 from trainshed.core.shell_port import Screen
 
 _COMPANION = Path(__file__).with_name("companion.py")
@@ -114,7 +113,7 @@ class ProcessShells:
 
     async def open(self, run: Run | None, command: Sequence[str], screen: Screen | None) -> ProcessTerminal:
         program = None if run is None else await _program(run)
-        if run is None or program is None or run.sight is not Sight.RUNNING:
+        if run is None or program is None or not run.alive:
             raise NotFound("The replica does not run: no shell can be opened in it.")
         theirs, ours = _ends(screen)
         kind = "pipes" if screen is None else "terminal"

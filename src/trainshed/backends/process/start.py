@@ -28,6 +28,7 @@ def place(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
             return None
         if fresh or not run.prepared():
             run.group = groups.make(str(run.key)) if keeper.joins_groups else None
+            run.holds = launch.held and keeper.holds
             run.prepare(rendered.plain(launch))
         elif run.group is not None:
             groups.make(str(run.key))
@@ -42,6 +43,7 @@ def place(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
         env=rendered.env,
         stdout=launch.stdout,
         stderr=launch.stderr,
+        hold=run.holds,
     )
 
 

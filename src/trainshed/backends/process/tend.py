@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 
+from trainshed.backends.holding import await_hold
 from trainshed.backends.process import net, oom
 from trainshed.backends.process.net import Groups
 from trainshed.backends.process.record import Identity, Record
@@ -43,8 +44,7 @@ class Tender:
         if keeper is None:
             self.find_again(run)
             return
-        run.show(Sight.RUNNING, datetime.now(UTC))
-        run.oom_kills = self.kills.now()
+        self._show(run, datetime.now(UTC), None)
         pid = keeper if isinstance(keeper, int) else keeper.pid
         if isinstance(keeper, int):
             self._watch.child(pid, lambda: self._keeper_gone(run, pid))
@@ -64,10 +64,19 @@ class Tender:
         elif record.boot != net.boot_id():
             self._lose(run, record)
         elif self._watch.adopt(record.keeper, lambda: self._keeper_gone(run, None)):
-            run.show(Sight.RUNNING, record.started_at or run.changed_at("launch.json"))
-            run.oom_kills = self.kills.now()
+            self._show(run, record.started_at or run.changed_at("launch.json"), record)
         else:
             self._keeper_gone(run, None)
+
+    def _show(self, run: Run, started_at: datetime | None, record: Record | None) -> None:
+        """A run that is alive, in whatever way."""
+        run.oom_kills = self.kills.now()
+        if record is not None and record.held is not None:
+            run.show(Sight.HELD, started_at, exit=record.held, ended_at=record.ended_at)
+            return
+        run.show(Sight.RUNNING, started_at)
+        if run.holds:
+            self._do(await_hold(run, lambda: self._memory(run), lambda: self._hint(run)))
 
     async def ask(self, run: Run) -> None:
         """SIGTERM, once, to all of the run but its keeper. A server killed meanwhile rather asks twice."""
@@ -115,11 +124,15 @@ class Tender:
     def _end(self, run: Run, record: Record, exit: Exit) -> None:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
         ended_at = record.ended_at or run.changed_at("record")
-        memory = "" if exit.ok else oom.told(self.kills.before(run.oom_kills), run.group)
+        held = run.observation if run.sight is Sight.HELD else None
+        memory = held.out_of_memory if held else "" if exit.ok else self._memory(run)
         run.show(Sight.ENDED, started_at, exit=exit, ended_at=ended_at, out_of_memory=memory)
         self._groups.discard([run.group])
         run.group = None
         self._hint(run)
+
+    def _memory(self, run: Run) -> str:
+        return oom.told(self.kills.before(run.oom_kills), run.group)
 
     def _lose(self, run: Run, record: Record | None) -> None:
         known = record.started_at if record else None
@@ -163,7 +176,10 @@ class Tender:
         while await asyncio.to_thread(net.kill, run.trace(record), freeze=True):
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.25)
-        self._lose(run, record)
+        if record is not None and record.held is not None:
+            self._end(run, record, record.held)
+        else:
+            self._lose(run, record)
 
     async def _program(self, run: Run) -> Record | None:
         """The record once the program has been started, which a launch does not wait for."""

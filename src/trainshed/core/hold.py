@@ -1,0 +1,53 @@
+"""The replicas of a failed job are kept for a look: which, for how long, and what is told of it. Pure.
+
+The job has failed and will say so; only its end waits. Its programs are dead, their places are not: files,
+variables, mounts, network and limits are as they were, and a shell can be opened there. A cancel ends it.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from trainshed.core.event import Event, Reason, Severity, Waiting
+from trainshed.core.job import Job, Outcome, Status
+from trainshed.core.names import RunKey
+from trainshed.core.replica import Observation, Sight
+
+
+def held_until(job: Job, status: Status) -> datetime | None:
+    """None where nothing is kept, or nothing any more."""
+    closing, length = status.closing, job.spec.scheduling.hold
+    if not length or closing is None or closing.outcome is not Outcome.FAILED or status.cancel_asked_at:
+        return None
+    return closing.since + length
+
+
+def held(job: Job, status: Status, runs: Mapping[RunKey, Observation], now: datetime) -> frozenset[RunKey]:
+    until = held_until(job, status)
+    if until is None or now >= until:
+        return frozenset()
+    return frozenset(
+        key for key, seen in runs.items() if seen.sight is Sight.HELD and key.name.attempt == status.attempt
+    )
+
+
+def waiting(job: Job, keys: Collection[RunKey], until: datetime) -> Waiting:
+    names = sorted(key.name.task for key in keys)
+    some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    be = "is" if len(names) == 1 else "are"
+    return Waiting(
+        reason=Reason.HELD,
+        message=f"The job has failed; {some} {be} kept for a look until {until:%H:%M:%S} UTC.",
+        remedy=f"Look inside: trainshed shell {job.id} {names[0]}; end it now: trainshed cancel {job.id}",
+    )
+
+
+def told(job: Job, status: Status, waiting: Waiting, now: datetime) -> Event:
+    failure = status.closing.failure if status.closing else None
+    return Event(
+        at=now,
+        reason=Reason.HELD,
+        message=f"{failure.message if failure else ''} {waiting.message} {waiting.remedy}".strip(),
+        severity=Severity.WARNING,
+        attempt=status.attempt,
+        task=failure.task if failure else "",
+    )
