@@ -20,6 +20,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.launching import launch_of
 from trainshed.core.ports import Backend, Clock, LogStore, Store
 from trainshed.core.readiness import READY, Readiness
+from trainshed.core.replica import Replica
 from trainshed.core.verdict import Rules
 from trainshed.core.view import STORED
 from trainshed.core.withhold import withhold
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 MOST_TURNS = 20  # a job that still moves after that is taken up again after the others
 RETRY_LAUNCH = timedelta(seconds=5)
+AT_ONCE = 4  # replicas of a job that are being started: an engine takes its time for each
 SETTLE = timedelta(milliseconds=40)  # after its admission: what ends at once needs no two writes
 LATE = timedelta(seconds=0.1)  # how long a backend that does not show yet what it started is left alone
 
@@ -108,28 +110,44 @@ class JobLoop:
         return READY if ending else self.backend.prepare(job.spec, job.id)
 
     async def _apply(self, job: Job, actions: tuple[Action, ...]) -> TrainshedError | None:
+        """The first of the faults that kept replicas from being started."""
+        starts: list[Replica] = []
         for action in actions:
             match action:
                 case Start():
-                    key = job.key(action.replica)
-                    try:
-                        sink = self.logs.sink(key.name)
-                        launch = launch_of(job, action.replica, stdout=sink.stdout, stderr=sink.stderr)
-                        launch = self.equip(job, launch)
-                        if self.collector is not None:
-                            launch = self.collector.equip(launch)
-                        if self.outputs is not None:
-                            launch = await self.outputs.equip(job, launch, action.replica)
-                        await self.backend.launch(launch)
-                        if self.collector is not None:
-                            self.collector.watch(key, sink.stdout, begun=True)
-                    except TrainshedError as error:
-                        return error
+                    starts.append(action.replica)
                 case Stop():
                     await self.backend.stop(action.key, force=action.force)
                 case _:
                     assert_never(action)
-        return None
+        faults: list[TrainshedError] = []
+
+        async def start_some(most: int) -> None:
+            while starts and most and not faults:
+                most -= 1
+                try:
+                    await self._start(job, starts.pop(0))
+                except TrainshedError as error:
+                    faults.append(error)
+
+        await start_some(1)  # alone: it makes what they share
+        if starts and not faults:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(AT_ONCE, len(starts))):
+                    group.create_task(start_some(len(starts)))
+        return faults[0] if faults else None
+
+    async def _start(self, job: Job, replica: Replica) -> None:
+        key = job.key(replica)
+        sink = self.logs.sink(key.name)
+        launch = self.equip(job, launch_of(job, replica, stdout=sink.stdout, stderr=sink.stderr))
+        if self.collector is not None:
+            launch = self.collector.equip(launch)
+        if self.outputs is not None:
+            launch = await self.outputs.equip(job, launch, replica)
+        await self.backend.launch(launch)
+        if self.collector is not None:
+            self.collector.watch(key, sink.stdout, begun=True)
 
     async def _note_refusal(self, job: Job, error: TrainshedError, now: datetime) -> datetime:
         """The backend could not launch (a full disk, say): say so, and try again later."""
