@@ -20,6 +20,7 @@ from pathlib import Path
 
 TOOLS = """sh bash env cat ls cp mv rm mkdir chmod sleep true false echo id stat head tail dd df sort tr wc
 sync touch tty stty hostname uname printenv printf date seq kill ps grep sed"""
+EMPTIED = "libdl.so.2 libpthread.so.0 librt.so.1"
 LEFT_OUT = """__pycache__ site-packages test tests idlelib lib2to3 ensurepip tkinter turtledemo"""
 FILES = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
@@ -52,7 +53,7 @@ def collect() -> set[str]:
         folders[:] = [one for one in folders if one not in LEFT_OUT.split() and not one.startswith("config-")]
         files |= {f"{folder}/{name}" for name in names if not name.endswith((".a", ".pyc"))}
     linked = [path for path in files if path in {*tools, python} or path.endswith(".so")]
-    return files | set(libraries(linked)) | name_services()
+    return files | set(libraries(linked)) | by_name()
 
 
 def libraries(programs: list[str]) -> Iterator[str]:
@@ -65,10 +66,14 @@ def libraries(programs: list[str]) -> Iterator[str]:
             yield os.path.realpath(path)
 
 
-def name_services() -> set[str]:
-    """Loaded by name, so that no linker tells of them: without these no name is looked up."""
+def by_name() -> set[str]:
+    """What no linker tells of: name services, which are loaded by name, and the shells of libraries that the
+    C library has taken in: those of a GPU's driver still ask for them.
+    """
     libc = next(path for path in libraries([os.path.realpath(sys.executable)]) if "/libc.so" in path)
-    return {str(path) for path in Path(os.path.realpath(libc)).parent.glob("libnss_*.so.2")}
+    folder = Path(os.path.realpath(libc)).parent
+    found = [*folder.glob("libnss_*.so.2"), *(folder / name for name in EMPTIED.split())]
+    return {str(path) for path in found if path.exists()}
 
 
 def placed(path: str) -> str:

@@ -117,6 +117,14 @@ EXAMPLES = [
     (Cause.COMMAND_NOT_FOUND, judged(code=127)),
     (Cause.PERMISSION, judged("sh: 1: ./train.sh: Permission denied", code=126)),
     (Cause.PERMISSION, judged(code=126)),
+    (
+        Cause.CUDA_ERROR,
+        judged(
+            "trainshed: the container cannot be started: setting up CDI devices: "
+            "unresolvable CDI devices nvidia.com/gpu=0",
+            code=126,
+        ),
+    ),
     (Cause.PERMISSION, judged(traceback("PermissionError: [Errno 13] Permission denied: '/data'"))),
     (
         Cause.MISSING_FILE,

@@ -22,6 +22,7 @@ _SMALLEST = 27  # bits: room for 29 replicas
 _UNKNOWN = 250  # replicas, where nobody says how many there will be
 _OWN = 3  # addresses that are no replica's: the network's, the bridge's, that for all
 _MOST_TRIES = 64  # subnets somebody else turned out to have
+_VANISHED = "no such network interface"  # said where another's goes while the engine looks at all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,9 @@ class Networks:
                 if error.status == 409 or "already exists" in said or "already used: network" in said:
                     taken.discard(net.subnet)
                     return await self._find(name)
+                if _VANISHED in said:
+                    taken.discard(net.subnet)
+                    continue
                 if "overlap" in said or "already used" in said or "subnet" in said:
                     continue  # it stays among the taken ones
                 taken.discard(net.subnet)
