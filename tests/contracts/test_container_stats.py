@@ -11,7 +11,7 @@ from tests.contracts.stacks import StacksContract
 from tests.contracts.stats import StatsContract
 from tests.contracts.test_container_backend import ContainerWorld
 from tests.engine import Podman
-from trainshed.backends.process import spy
+from trainshed.backends.machine import spy
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey

@@ -13,8 +13,8 @@ import pytest
 
 from tests.contracts.backend import BackendContract
 from tests.contracts.backend_bench import Bench, Words, until
+from trainshed.backends.machine.cgroup import locate
 from trainshed.backends.process import ProcessBackend
-from trainshed.backends.process.cgroup import locate
 from trainshed.backends.process.keeper import ShellKeeper, make_keeper
 from trainshed.backends.process.net import label
 from trainshed.backends.process.record import parse
@@ -201,7 +201,7 @@ class ProcessContract(BackendContract):
         key = await bench.begin(bench.programs.sleeps())
         await bench.backend.close()
         with monkeypatch.context() as patch:
-            patch.setattr("trainshed.backends.process.net.boot_id", lambda: "another boot")
+            patch.setattr("trainshed.backends.machine.processes.boot_id", lambda: "another boot")
             bench.backend = await bench.world.backend()
             seen = await bench.see(key)
         assert seen is not None and seen.sight is Sight.LOST
@@ -356,4 +356,4 @@ class TestProcessBackendOnAPlainKernel(ProcessContract):
     @pytest.fixture(autouse=True)
     def plain(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(os, "pidfd_open")
-        monkeypatch.setattr("trainshed.backends.process.cgroup.locate", lambda *_: None)
+        monkeypatch.setattr("trainshed.backends.machine.cgroup.locate", lambda *_: None)

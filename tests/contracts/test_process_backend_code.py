@@ -11,7 +11,8 @@ import pytest
 from tests.contracts.backend_bench import Bench, launched
 from tests.contracts.code_store import Steps, keep
 from tests.contracts.test_process_backend import ShellPrograms
-from trainshed.backends.process import ProcessBackend, folder
+from trainshed.backends.machine import code_folders
+from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import make_keeper
 from trainshed.core.code import Mode
 from trainshed.core.errors import NotYet, Unavailable
@@ -133,9 +134,9 @@ class SlowCodeStore(MemoryCodeStore):
 
 @pytest.fixture
 def slow(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> SlowCodeStore:
-    monkeypatch.setattr(folder, "_MOMENT", 0.001)
+    monkeypatch.setattr(code_folders, "_MOMENT", 0.001)
     store = SlowCodeStore()
-    bench.backend._folders = folder.Folders(store, bench.backend._hint_job)  # type: ignore[attr-defined]
+    bench.backend._folders = code_folders.Folders(store, bench.backend._hint_job)  # type: ignore[attr-defined]
     return store
 
 

@@ -17,7 +17,8 @@ from tests.contracts.stacks import StacksContract
 from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
 from tests.contracts.test_warm_backend import WarmWorld
-from trainshed.backends.process import ask, spy
+from trainshed.backends.machine import spy
+from trainshed.backends.process import ask
 from trainshed.core.launch import Launch
 from trainshed.core.ports import Stacks
 from trainshed.core.stacks import MOST_FRAMES, MOST_PROCESSES, Dump, Frame, grouped

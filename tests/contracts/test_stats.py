@@ -12,8 +12,8 @@ from tests.contracts.backend_bench import Bench, Words, World, benched, until
 from tests.contracts.stats import StatsContract
 from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
+from trainshed.backends.machine.processes import Families
 from trainshed.backends.process.keeper import CompiledKeeper, make_keeper
-from trainshed.backends.process.stats import Families
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Stats

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.views import ViewsContract, ViewWorld, a_view
-from trainshed.backends.process import ProcessBackend, mounts
+from trainshed.backends.machine.written import shows
+from trainshed.backends.process import ProcessBackend, views
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, make_keeper
-from trainshed.backends.process.written import shows
 
 NOBODY = 65534
 
@@ -47,7 +47,7 @@ def keeper(request: pytest.FixtureRequest, tmp_path: Path) -> Keeper:
     if request.param == "plain":
         return ShellKeeper()
     made = make_keeper(tmp_path)
-    trial = mounts.Mounts(tmp_path, tmp_path, lambda _: None)
+    trial = views.ProcessViews(tmp_path, tmp_path, lambda _: None)
     if why := trial.try_to_mount(made):
         pytest.skip(f"nothing can be mounted here: {why}")
     return made
@@ -72,7 +72,8 @@ async def test_what_has_to_be_copied_is_what_the_job_names(tmp_path: Path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="to become somebody else one has to be root")
 def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path):
     made = make_keeper(tmp_path)
-    if not isinstance(made, CompiledKeeper) or mounts.Mounts(tmp_path, tmp_path, print).try_to_mount(made):
+    trial = views.ProcessViews(tmp_path, tmp_path, print)
+    if not isinstance(made, CompiledKeeper) or trial.try_to_mount(made):
         pytest.skip("not even root can mount here")
     with tempfile.TemporaryDirectory(prefix="ts-") as place:  # pytest's own folders are root's alone
         home = Path(place)

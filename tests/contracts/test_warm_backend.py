@@ -12,9 +12,9 @@ import pytest
 
 from tests.contracts.backend_bench import Bench, Words, until
 from tests.contracts.test_process_backend import ProcessContract, ProcessWorld, ShellPrograms
+from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import Order
-from trainshed.backends.process.record import Identity
 from trainshed.backends.process.warm.fire import Fire
 from trainshed.backends.process.warm.stoker import Stoker
 from trainshed.core.ports import Backend

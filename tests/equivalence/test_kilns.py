@@ -13,9 +13,9 @@ import pytest
 from tests.contracts.backend_bench import until
 from tests.equivalence.programs import Program, code
 from tests.equivalence.ways import OneRuntime, launch_and_wait
+from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, Order, ShellKeeper, make_keeper
-from trainshed.backends.process.record import Identity
 from trainshed.backends.process.render import Frame
 from trainshed.backends.process.warm import stoker
 from trainshed.backends.process.warm.fire import Fire

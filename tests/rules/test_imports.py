@@ -16,6 +16,7 @@ OFFENCES = {
     "down": ("core/names.py", "import trainshed.service.bell"),
     "root": ("control/queue.py", "import trainshed.store"),
     "adapters": ("wire/page.py", "import trainshed.store"),
+    "siblings": ("backends/container/hatch.py", "import trainshed.backends.process.render"),
     "plain": ("core/names.py", "import pydantic"),
     "http": ("client/errors.py", "import trainshed.core.errors"),
     "fakes": ("service/bell.py", "import trainshed.testing"),

@@ -25,5 +25,9 @@ def test_of_containers_only_what_looks_for_an_engine_is_imported_at_the_start():
     assert "h11" not in found
 
 
+def test_nothing_of_warm_starts_is_imported_where_nobody_asks_for_them():
+    assert not [name for name in imported() if name.startswith("trainshed.backends.process.warm")]
+
+
 def test_no_command_line_and_no_web_client_is_imported_by_the_server():
     assert not imported() & {"click", "urllib.request", "wsproto", "obstore", "yaml"}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.backends.process.cgroup import find
-from trainshed.backends.process.node import quota
+from trainshed.backends.machine.cgroup import find
+from trainshed.backends.machine.node import quota
 from trainshed.backends.process.port import pool
 
 V2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from trainshed.backends.process.gpu import Gpus
-from trainshed.backends.process.proc import (
+from trainshed.backends.machine.gpu import Gpus
+from trainshed.backends.machine.proc import (
     PAGE,
     Io,
     Rising,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from trainshed.backends.process.record import BLANK, Identity, Record, parse
+from trainshed.backends.machine.processes import Identity
+from trainshed.backends.process.record import BLANK, Record, parse
 from trainshed.core.replica import Exit
 
 FULL = b"keeper 10 500 b-o-o-t 1700000000000000000\nprogram 11 501\nexit 3 1700000001000000000\n"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import a_placement
-from trainshed.backends.process import ask, spy
+from trainshed.backends.machine import spy
+from trainshed.backends.process import ask
 from trainshed.backends.process.keeper import Order
 from trainshed.backends.process.render import Frame, render
 from trainshed.core.launch import Launch

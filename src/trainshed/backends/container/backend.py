@@ -32,8 +32,8 @@ from trainshed.backends.container.stacks import BoxStacks
 from trainshed.backends.container.start import Starter
 from trainshed.backends.container.stats import MEASURES, Gauge
 from trainshed.backends.container.tend import Tender
-from trainshed.backends.folders import find_runs, run_folder
-from trainshed.backends.process import node
+from trainshed.backends.machine import node
+from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node

@@ -19,9 +19,8 @@ from trainshed.backends.container.render import Furnishing, Mount
 from trainshed.backends.container.run import write
 from trainshed.backends.container.views import BoxViews, open_to_all
 from trainshed.backends.container.volumes import Volumes
-from trainshed.backends.process.folder import Folders
-from trainshed.backends.process.mounts import Sight as SightOfBuckets
-from trainshed.backends.process.mounts import local_env
+from trainshed.backends.machine.code_folders import Folders
+from trainshed.backends.machine.mounts import local_env
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
@@ -77,8 +76,7 @@ class Furnisher:
                     name.job, launch.view, self.volumes, shared=shared, user=image.user
                 )
             notes.append(note)
-            sight = SightOfBuckets(mount="", root=ROOT if buckets else "", note="")
-            env |= local_env(launch.view, sight)
+            env |= local_env(launch.view, ROOT if buckets else "")
         volumes = [(self.volumes.name(name.job, f"nfs-{name.pool}-{n}"), m) for n, m in enumerate(launch.nfs)]
         for volume, mount in volumes:
             await self.volumes.make(nfs_volume(volume, mount, self.volumes.labels(name.job)))

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from trainshed.backends.compiled import compiled
+from trainshed.backends.machine.compiled import compiled
 from trainshed.core.errors import Unavailable
 
 _SOURCE = Path(__file__).with_name("init.c")

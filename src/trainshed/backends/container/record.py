@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from trainshed.backends.machine.run import KnownRecord
 from trainshed.core.replica import Exit
 
 BLANK = b" " * 512
@@ -21,13 +22,8 @@ _MOST_SIGNAL = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    boot: str = ""
-    started_at: datetime | None = None
+class Record(KnownRecord):
     oom: int = 0
-    held: Exit | None = None  # how the program ended; its box was to be kept, and may still be there
-    exit: Exit | None = None  # ... and all of the run is gone
-    ended_at: datetime | None = None
 
     @property
     def begun(self) -> bool:

@@ -11,73 +11,32 @@ The name of the container is the lock: the engine gives it once. It may assume t
 works on a home. It never asks the engine and never waits.
 """
 
-import asyncio
 import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from trainshed.backends.container.record import BLANK, Record, holder, parse
+from trainshed.backends.machine.run import KnownRun
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Exit, Handle, Observation, Sight
+from trainshed.core.replica import Handle
 
 _ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nobody else pass
 
 
 @dataclass(slots=True, eq=False)
-class Run:
-    key: RunKey
-    folder: str
+class Run(KnownRun):
     container: str  # its name
-    sight: Sight | None = None  # None: prepared, and no init has begun it
-    asked: bool = False
     killed: bool = False
-    holds: bool = False  # its box is kept should its program end badly
     seen: bool = False  # its init was seen from here: where it is not to be seen any more, it is dead
-    note: str = ""  # how it was started
     refusals: int = 0  # of the engine, to start it
-    full: str = ""  # that it filled its disk
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
-    observation: Observation | None = None
-
-    def show(
-        self,
-        sight: Sight,
-        started_at: datetime | None,
-        *,
-        exit: Exit | None = None,
-        ended_at: datetime | None = None,
-        out_of_memory: str = "",
-    ) -> None:
-        self.sight = sight
-        self.observation = Observation(
-            key=self.key,
-            sight=sight,
-            exit=exit,
-            started_at=started_at,
-            ended_at=ended_at,
-            handle=self.handle,
-            out_of_memory=out_of_memory,
-            note=self.note,
-            disk_full=self.full,
-        )
-        if not self.observation.alive:
-            self.gone.set()
-
-    @property
-    def alive(self) -> bool:
-        return self.observation is not None and self.observation.alive
 
     @property
     def handle(self) -> Handle:
         return {"container": self.container, "run": self.folder}
-
-    @property
-    def started_at(self) -> datetime | None:
-        return self.observation.started_at if self.observation else None
 
     # The files
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from trainshed.backends.container.run import Run
 from trainshed.backends.container.stats import members
-from trainshed.backends.process import spy
-from trainshed.backends.process.stacks import ALL, Dumper
+from trainshed.backends.machine import spy
+from trainshed.backends.machine.stacks import ALL, Describer
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
 from trainshed.core.stacks import Dump, Thread
@@ -21,11 +21,11 @@ class BoxStacks:
     """Stacks of the runs of a backend: looked at in a thread, one look at a time."""
 
     def __init__(self) -> None:
-        self._dumper = Dumper()
+        self._describer = Describer()
         self._looking = asyncio.Lock()
 
     def close(self) -> None:
-        self._dumper.close()
+        self._describer.close()
 
     async def dump(self, runs: Iterable[Run]) -> Mapping[RunKey, Dump]:
         async with self._looking:
@@ -37,10 +37,10 @@ class BoxStacks:
         found: dict[RunKey, Dump] = {}
         for run in runs:
             if pid := run.holder():
-                found[run.key] = self._dumper.describe_all(members(pid), self._look, deadline)
+                found[run.key] = self._describer.describe_all(members(pid), self._look, deadline)
         return found
 
     def _look(self, pid: int, patience: float) -> tuple[tuple[Thread, ...], str]:
-        if self._dumper.spy is None:
+        if self._describer.spy is None:
             return (), "Its Python stacks are not told: py-spy is not here, or may not look into processes."
-        return spy.spy_on(self._dumper.spy, pid, patience)
+        return spy.spy_on(self._describer.spy, pid, patience)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainshed.backends.container.run import Run
-from trainshed.backends.process.cgroup import find
-from trainshed.backends.process.gpu import Gpus
-from trainshed.backends.process.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
-from trainshed.backends.process.stats import Families
+from trainshed.backends.machine.cgroup import find
+from trainshed.backends.machine.gpu import Gpus
+from trainshed.backends.machine.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
+from trainshed.backends.machine.processes import Families
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight

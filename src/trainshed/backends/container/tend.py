@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from trainshed.backends.container.boxes import Box, Boxes
 from trainshed.backends.container.record import Record
 from trainshed.backends.container.run import Run
-from trainshed.backends.holding import await_hold
-from trainshed.backends.process import net
-from trainshed.backends.process.record import Identity
-from trainshed.backends.process.watch import Watch
+from trainshed.backends.machine import processes
+from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.run import OUT_OF_MEMORY
+from trainshed.backends.machine.watch import Watch
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.replica import Exit, Sight
 
@@ -27,7 +27,6 @@ _KILLING = 10.0  # seconds of killing before the caller hears that it is not ove
 _SILENCE = 60.0  # seconds an engine may be silent about a container that has ended
 _LATE = 5.0  # seconds it may show one as running that is dead
 _BLIND = 0.25  # seconds between looks at a record whose init is not to be seen from here
-_OUT_OF_MEMORY = "the kernel killed a process of this replica for want of memory"
 
 
 class Tender:
@@ -64,12 +63,12 @@ class Tender:
     def _show(self, run: Run, started_at: datetime | None, record: Record | None) -> None:
         """A run that is alive, in whatever way."""
         if record is not None and record.held is not None:
-            memory = _OUT_OF_MEMORY if record.oom else ""
+            memory = OUT_OF_MEMORY if record.oom else ""
             run.show(Sight.HELD, started_at, exit=record.held, ended_at=record.ended_at, out_of_memory=memory)
             return
         run.show(Sight.RUNNING, started_at)
         if run.holds:
-            self._do(await_hold(run, lambda: _memory(run), lambda: self._hint(run)))
+            self._do(run.await_hold(lambda: _memory(run), lambda: self._hint(run)))
 
     async def ask(self, run: Run) -> None:
         """SIGTERM, once, to all of the run but its init, which sees to it that it is once."""
@@ -100,7 +99,7 @@ class Tender:
                 except Unavailable:
                     if not sent:  # else it is dead, and that is about to be seen without the engine
                         raise
-            await _either(run.gone, pause)
+            await run.pause(pause)
             pause = min(pause * 2, 0.5)
 
     async def _kill_unseen(self, run: Run) -> None:
@@ -142,7 +141,7 @@ class Tender:
             run.started_at or record.started_at or run.prepared_at(),
             exit=exit,
             ended_at=record.ended_at or datetime.now(UTC),
-            out_of_memory=_OUT_OF_MEMORY if oom and not exit.ok else "",
+            out_of_memory=OUT_OF_MEMORY if oom and not exit.ok else "",
         )
         self._hint(run)
 
@@ -180,7 +179,7 @@ class Tender:
         if run.gone.is_set() or self._told_end(run):
             return
         record, oom = run.read() or Record(), box is not None and box.out_of_memory
-        here = record.boot in ("", net.boot_id())
+        here = record.boot in ("", processes.boot_id())
         if record.held is not None:
             self._end(run, record, record.held, record.oom > 0)
             return
@@ -202,7 +201,7 @@ class Tender:
         """Whether its init has begun, waited for where a launch did not."""
         pause, record = 0.001, run.read()
         while not (record and record.begun) and pause < _PATIENCE and not run.gone.is_set():
-            await _either(run.gone, pause)
+            await run.pause(pause)
             record, pause = run.read(), pause * 1.5
         return record is not None and record.begun
 
@@ -221,7 +220,7 @@ class Tender:
         known = identify(run)
         if known is None or not _may_signal(known.pid):
             return False
-        net.send(known, number)
+        processes.send(known, number)
         return True
 
     def _do(self, work: Coroutine[None, None, None]) -> None:
@@ -232,13 +231,13 @@ class Tender:
 
 def _memory(run: Run) -> str:
     record = run.read()
-    return _OUT_OF_MEMORY if record is not None and record.oom else ""
+    return OUT_OF_MEMORY if record is not None and record.oom else ""
 
 
 def identify(run: Run) -> Identity | None:
     """The init of a run that is alive; None where none is to be seen from here."""
     pid = run.holder()
-    seen = net.look(pid) if pid else None
+    seen = processes.look(pid) if pid else None
     # Held before and after the look: so it is its start time, and not of one that was given its pid.
     return Identity(seen.pid, seen.start) if seen is not None and run.holder() == seen.pid else None
 
@@ -249,10 +248,3 @@ def _may_signal(pid: int) -> bool:
     except OSError:
         return False
     return True
-
-
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return

@@ -15,7 +15,7 @@ from stat import S_IMODE
 from trainshed.backends.container.furnishing import can_overlay, is_root, overlay_volume, volume
 from trainshed.backends.container.render import Mount
 from trainshed.backends.container.volumes import Volumes
-from trainshed.backends.process.mounts import NO_BUCKETS, Mounts
+from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts
 from trainshed.core.view import ROOT, S3_ROOT, View
 
 _ANYBODY, _ALL = 0o666, 0o777

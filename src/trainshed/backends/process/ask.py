@@ -1,8 +1,8 @@
 """Python stacks by asking: a signal at which the program itself appends them to its run's file `stacks`.
 
-For machines where nobody may look into another's process (spy.py). A program can be asked only if it has
-offered itself (customize/sitecustomize.py), which is seen from outside: it catches the signal and holds the
-file open. Anybody else would die of the signal, so nobody else is ever sent it.
+For machines where nobody may look into another's process (machine/spy.py). A program can be asked only if it
+has offered itself (customize/sitecustomize.py), which is seen from outside: it catches the signal and holds
+the file open. Anybody else would die of the signal, so nobody else is ever sent it.
 """
 
 import os
@@ -11,9 +11,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from trainshed.backends.machine.proc import slurp
+from trainshed.backends.machine.processes import Process, send
 from trainshed.backends.process.keeper import Order
-from trainshed.backends.process.net import Process, send
-from trainshed.backends.process.proc import slurp
 from trainshed.backends.process.render import OFFERS
 from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, Frame, Thread
 

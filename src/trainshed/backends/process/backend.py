@@ -14,18 +14,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from trainshed.backends.folders import find_runs
-from trainshed.backends.process import node
+from trainshed.backends.machine import node
+from trainshed.backends.machine.code_folders import Folders
+from trainshed.backends.machine.mounts import local_env
+from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.run_folders import find_runs
+from trainshed.backends.machine.watch import Watch
 from trainshed.backends.process.ask import offering
-from trainshed.backends.process.folder import Folders
 from trainshed.backends.process.keeper import Keeper, Order, make_keeper
-from trainshed.backends.process.mounts import Mounts, local_env
 from trainshed.backends.process.net import Groups
 from trainshed.backends.process.plain import NO_FOLDERS, NO_HOLD, NO_WALLS, PlainRuntime, unmounted
 from trainshed.backends.process.port import Ports
-from trainshed.backends.process.record import Identity
 from trainshed.backends.process.render import IMAGE, Frame, render, runtime_frame
 from trainshed.backends.process.run import Run, reload
 from trainshed.backends.process.shell import ProcessShells, ProcessTerminal
@@ -34,8 +36,7 @@ from trainshed.backends.process.stacks import Dumper
 from trainshed.backends.process.start import begin, place
 from trainshed.backends.process.stats import Sampler
 from trainshed.backends.process.tend import Tender
-from trainshed.backends.process.warm.stoker import Stoker
-from trainshed.backends.process.watch import Watch
+from trainshed.backends.process.views import ProcessViews
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
@@ -51,6 +52,9 @@ from trainshed.core.runtime_port import Runtimes
 from trainshed.core.shell_port import Screen
 from trainshed.core.stacks import Dump
 from trainshed.core.view import View
+
+if TYPE_CHECKING:
+    from trainshed.backends.process.warm.stoker import Stoker
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 _HOST = "127.0.0.1"  # where replicas find each other: all of them are here
@@ -101,7 +105,7 @@ class ProcessBackend:
         self._groups = Groups(home)
         self._ports = Ports()
         self._folders = Folders(code, self._hint_job)
-        self.views = Mounts(self._jobs_folder, self._trash, self._hint_job)
+        self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job)
         self._tender = Tender(Watch(), self._groups, self._hint)
         self._sampling = asyncio.Lock()
         self._dumper = Dumper()
@@ -133,7 +137,11 @@ class ProcessBackend:
             plain = "=" in name or name.partition(":")[0] == IMAGE
             if not plain and (refused := self._runtimes.refuse(name)) is not None:
                 raise Invalid((Violation("warm", refused),))
-        self._stoker = Stoker(self._warm, names, self._runtimes) if names else None
+        self._stoker = None
+        if names:
+            from trainshed.backends.process.warm.stoker import Stoker  # most servers keep none
+
+            self._stoker = Stoker(self._warm, names, self._runtimes)
 
     def warmth(self) -> tuple[Warmth, ...]:
         return () if self._stoker is None else self._stoker.show()
@@ -278,7 +286,7 @@ class ProcessBackend:
         python = self._runtimes.python(need, launch.key.name.job)
         return self._frame if python == self._frame.python else runtime_frame(self._frame, python)
 
-    async def _kindle(self, stoker: Stoker) -> None:
+    async def _kindle(self, stoker: "Stoker") -> None:
         stoker.open(self._frame, await self._held_by())
 
     async def _begin(self, run: Run, order: Order, keeper: Keeper, python: str) -> int | Identity | None:
@@ -301,7 +309,7 @@ class ProcessBackend:
         shared = any(one.alive and one.key.name.attempt == name.attempt for one in runs.values())
         sight = await self.views.show(name.job, view, keeper, shared=shared)
         run.note = " ".join(filter(None, (run.note, sight.note)))
-        return replace(launch, env={**launch.env, **local_env(view, sight)}), sight.mount
+        return replace(launch, env={**launch.env, **local_env(view, sight.root)}), sight.mount
 
     async def _held_by(self) -> Keeper:
         if self._keeper is not None:

@@ -8,7 +8,7 @@
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
  * shares with all who have the same VIEW, and that goes with the last of them; --try only says whether that can
- * be done here (mounts.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
+ * be done here (views.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
  * stays in its mounts and cgroup until SIGTERM, then ends as the program did.
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so

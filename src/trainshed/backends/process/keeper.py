@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from trainshed.backends.compiled import compiled
+from trainshed.backends.machine.compiled import compiled
 
 _log = logging.getLogger(__name__)
 _SOURCE = Path(__file__).with_name("keeper.c")
@@ -34,7 +34,7 @@ class Order:
     env: Mapping[str, str]
     stdout: str
     stderr: str
-    view: str = ""  # the folder it is to see as /gcs (mounts.py); only a compiled keeper can show it
+    view: str = ""  # the folder it is to see as /gcs (views.py); only a compiled keeper can show it
     hold: bool = False  # its place is to be kept should it end badly; only by a keeper that holds
 
     @property

@@ -12,23 +12,14 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from trainshed.backends.process import cgroup
-from trainshed.backends.process.record import Identity
+from trainshed.backends.machine import cgroup
+from trainshed.backends.machine.processes import Identity, Process, look, send
 from trainshed.backends.process.render import MARK
 
 _STOP_ROUNDS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    pid: int
-    start: int
-    parent: int = field(compare=False)
-    session: int = field(compare=False)
-    dead: bool = field(compare=False)  # a zombie: it holds nothing any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,28 +30,6 @@ class Trace:
     group: str | None
     keeper: Identity | None
     program: Identity | None
-
-
-def look(pid: int) -> Process | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    # The command stands in parentheses and may hold anything, so count from behind it.
-    state, parent, _, session, *rest = text[text.rindex(b")") + 2 :].split()
-    return Process(pid, int(rest[15]), int(parent), int(session), state in (b"Z", b"X", b"x"))
-
-
-def alive(identity: Identity) -> bool:
-    process = look(identity.pid)
-    return process is not None and process.start == identity.start and not process.dead
-
-
-def boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return "-"
 
 
 def _survey() -> dict[int, Process]:
@@ -129,22 +98,6 @@ def members(group: str | None) -> set[int]:
         return {int(line) for line in Path(group, "cgroup.procs").read_text().split()}
     except OSError:
         return set()
-
-
-def send(process: Process | Identity, number: int) -> None:
-    """Signal exactly this process, or nothing if it is gone and its pid given to another."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if not hasattr(os, "pidfd_open"):
-            if (seen := look(process.pid)) is not None and seen.start == process.start:
-                os.kill(process.pid, number)
-            return
-        handle = os.pidfd_open(process.pid)
-        try:
-            # Looked at with the handle open: the pid cannot pass to another between the look and the signal.
-            if (seen := look(process.pid)) is not None and seen.start == process.start:
-                signal.pidfd_send_signal(handle, number)
-        finally:
-            os.close(handle)
 
 
 def ask(trace: Trace) -> None:

@@ -8,6 +8,8 @@ import time
 from collections import deque
 from pathlib import Path
 
+from trainshed.backends.machine.run import OUT_OF_MEMORY
+
 _VMSTAT = "/proc/vmstat"
 _FRESH = 0.25  # seconds a count is good for: many runs started at once need it once
 _APART, _KEPT = 5.0, 4  # seconds between counts, and how many are kept: the oldest is what "recent" means
@@ -61,7 +63,7 @@ def told(before: int | None, group: str | None) -> str:
         except OSError:
             inside = None
         if inside is not None:
-            return "the kernel killed a process of this replica for want of memory" if inside else ""
+            return OUT_OF_MEMORY if inside else ""
     now = kills()
     if before is None or now is None or now <= before:
         return ""

@@ -7,6 +7,8 @@ anywhere: only a line with its newline counts. Pure; it never touches a file.
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.run import KnownRecord
 from trainshed.core.replica import Exit
 
 BLANK = b" " * 2048  # room for every line, bash's account of a killed child included
@@ -18,23 +20,10 @@ _SILENT = frozenset({2, 13})
 _ENDS = ("exit", "signal")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A process: a pid is given out again, a pid with its start time (in ticks since boot) is not."""
-
-    pid: int
-    start: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(KnownRecord):
     keeper: Identity | None = None
-    boot: str = ""
-    started_at: datetime | None = None
     program: Identity | None = None
-    held: Exit | None = None  # how the program ended; it was to leave its place, which may still be there
-    exit: Exit | None = None  # ... and all of the run is gone
-    ended_at: datetime | None = None
 
 
 def moment(nanoseconds: int) -> datetime:

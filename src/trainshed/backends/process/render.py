@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainshed.backends.folders import run_folder
+from trainshed.backends.machine.run_folders import run_folder
 from trainshed.core.launch import Launch
 
 IMAGE = "trainshed/python"

@@ -9,67 +9,28 @@ Everything rests on rename and link, which need no room on a full disk and happe
 one server at a time works on a home. It never signals anything and never waits.
 """
 
-import asyncio
 import contextlib
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from trainshed.backends.machine.run import KnownRun
 from trainshed.backends.process.net import Trace
 from trainshed.backends.process.record import BLANK, Record, moment, parse
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Exit, Handle, Observation, Sight
+from trainshed.core.replica import Handle
 
 
 @dataclass(slots=True, eq=False)
-class Run:
-    key: RunKey
-    folder: str  # its directory; as text, because it is used at every step of every run
+class Run(KnownRun):
     group: str | None = None
-    sight: Sight | None = None  # None: prepared, and no keeper has claimed it
-    asked: bool = False  # SIGTERM has been sent
-    holds: bool = False  # its place is kept should its program end badly
-    note: str = ""  # how it was started
     oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
-    observation: Observation | None = None
-
-    def show(
-        self,
-        sight: Sight,
-        started_at: datetime | None,
-        *,
-        exit: Exit | None = None,
-        ended_at: datetime | None = None,
-        out_of_memory: str = "",
-    ) -> None:
-        self.sight = sight
-        self.observation = Observation(
-            key=self.key,
-            sight=sight,
-            exit=exit,
-            started_at=started_at,
-            ended_at=ended_at,
-            handle=self.handle,
-            out_of_memory=out_of_memory,
-            note=self.note,
-        )
-        if not self.observation.alive:
-            self.gone.set()
-
-    @property
-    def alive(self) -> bool:
-        return self.observation is not None and self.observation.alive
 
     @property
     def handle(self) -> Handle:
         return {"run": self.folder}
-
-    @property
-    def started_at(self) -> datetime | None:
-        return self.observation.started_at if self.observation else None
 
     @property
     def path(self) -> Path:

@@ -14,8 +14,8 @@ import termios
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process.net import Groups
-from trainshed.backends.process.record import Identity
 from trainshed.backends.process.run import Run
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.shell_port import Screen

@@ -1,50 +1,29 @@
-"""Where the programs of runs are: each process of a tree, Python's by its stacks, others by the kernel.
+"""Where the programs of runs are: all processes of each, looked into or, where nobody may, asked.
 
-One run after the other, within a time for all of them: a machine that hangs is not to be made busier. Nothing
-here stops, slows or changes a program. Call it from a thread; `close` ends it early.
+One run after the other, within a time for all of them. Nothing here stops, slows or changes a program. Call
+it from a thread; `close` ends it early.
 """
 
-import functools
-import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 
-from trainshed.backends.process import ask, net, spy
-from trainshed.backends.process.proc import slurp
+from trainshed.backends.machine import spy
+from trainshed.backends.machine.proc import slurp
+from trainshed.backends.machine.processes import Process
+from trainshed.backends.machine.stacks import ALL, NO_TIME, Describer
+from trainshed.backends.process import ask, net
 from trainshed.backends.process.run import Run
 from trainshed.core.names import RunKey
-from trainshed.core.stacks import MOST_PROCESSES, Dump, Process, Thread, clean_command
-
-ALL = 20.0  # seconds for everything
-ONE = 4.0  # ... and for one process
-FAULTS = 3  # told of one run
-_NO_TIME = f"There was no time left for it after {ALL:g} s."
-
-# The threads of a Python process, told within so many seconds, or none and why.
-Look = Callable[[int, float], tuple[tuple[Thread, ...], str]]
-
-_STATES = {"R": "runs", "S": "sleeps", "D": "waits for a disk or device", "T": "is stopped", "t": "is traced"}
+from trainshed.core.stacks import Dump, Thread
 
 
-class Dumper:
-    def __init__(self) -> None:
-        self._closed = Event()
-
-    @functools.cached_property
-    def spy(self) -> str | None:
-        """py-spy, where it is installed and allowed. Found out when first needed."""
-        return spy.find_spy() if spy.may_look() else None
-
+class Dumper(Describer):
     @property
     def asks(self) -> bool:
         """Whether a program has to tell its stacks itself, because nobody here may look into it."""
         return self.spy is None
-
-    def close(self) -> None:
-        self._closed.set()
 
     def dump(self, runs: Iterable[Run]) -> dict[RunKey, Dump]:
         deadline = time.monotonic() + ALL
@@ -55,45 +34,19 @@ class Dumper:
             threads, fault = self._threads(caught[pid], run, patience)
             return tuple(_inside(one, run.path.parent / "work") for one in threads), fault
 
-        if time.monotonic() >= deadline or self._closed.is_set():
-            return Dump(fault=_NO_TIME)
+        if self.is_over(deadline):
+            return Dump(fault=NO_TIME)
         found = sorted(net.catch(run.trace(run.read())), key=lambda one: (one.start, one.pid))
         caught = {process.pid: process for process in found}
         return self.describe_all(list(caught), look, deadline)
 
-    def describe_all(self, pids: Sequence[int], look: Look, deadline: float) -> Dump:
-        """These processes in this order, with the threads of Python's as `look` tells them."""
-        if time.monotonic() >= deadline or self._closed.is_set():
-            return Dump(fault=_NO_TIME)
-        found: list[Process] = []
-        faults: list[str] = []
-        for pid in pids[:MOST_PROCESSES]:
-            seen = describe(pid)
-            if seen is None:
-                continue
-            patience = min(ONE, deadline - time.monotonic())
-            if is_python(pid) and patience > 0 and not self._closed.is_set():
-                threads, fault = look(pid, patience)
-                faults += [fault] if fault else []
-                seen = replace(seen, threads=threads)
-            found.append(seen)
-        if len(pids) > MOST_PROCESSES:
-            faults.append(f"{len(pids) - MOST_PROCESSES} more processes are not shown.")
-        return Dump(processes=tuple(found), fault=" ".join(_few(faults)))
-
-    def _threads(self, process: net.Process, run: Run, patience: float) -> tuple[tuple[Thread, ...], str]:
+    def _threads(self, process: Process, run: Run, patience: float) -> tuple[tuple[Thread, ...], str]:
         if self.spy is None:
             threads, fault = ask.ask(process, run.path, patience)
             return tuple(
                 replace(one, waits=_waits(process.pid)) if one.is_main else one for one in threads
             ), fault
         return spy.spy_on(self.spy, process.pid, patience)
-
-
-def _few(faults: list[str]) -> list[str]:
-    return (
-        faults if len(faults) <= FAULTS else [*faults[:FAULTS], f"And {len(faults) - FAULTS} more like that."]
-    )
 
 
 def _inside(thread: Thread, work: Path) -> Thread:
@@ -105,29 +58,6 @@ def _inside(thread: Thread, work: Path) -> Thread:
     return replace(thread, frames=tuple(frames))
 
 
-def describe(pid: int, proc: str = "/proc") -> Process | None:
-    """The process by the kernel's account; None where it is gone."""
-    stat = slurp(f"{proc}/{pid}/stat").decode(errors="replace")
-    if not stat:
-        return None
-    name, _, rest = stat.partition("(")[2].rpartition(")")
-    words = slurp(f"{proc}/{pid}/cmdline").decode(errors="replace").replace("\0", " ")
-    letter = rest.split()[0]
-    state, channel = _STATES.get(letter, f"is in state {letter}"), slurp(f"{proc}/{pid}/wchan").decode()
-    where = f" in {channel}" if letter in "SD" and channel not in ("", "0") else ""
-    return Process(pid=pid, command=clean_command(words) or name, state=state + where)
-
-
 def _waits(pid: int) -> bool:
     stat = slurp(f"/proc/{pid}/stat")
     return stat[stat.rfind(b")") + 2 :][:1] in (b"S", b"D")
-
-
-def is_python(pid: int, proc: str = "/proc") -> bool:
-    """Whether it is an interpreter, by its file or by the library it has loaded."""
-    try:
-        if Path(os.readlink(f"{proc}/{pid}/exe")).name.startswith("python"):  # noqa: PTH115
-            return True
-    except OSError:
-        return False
-    return b"/libpython3" in slurp(f"{proc}/{pid}/maps")

@@ -9,22 +9,19 @@ cost does not grow with what else runs on the machine.
 """
 
 import json
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainshed.backends.process.gpu import Gpus
-from trainshed.backends.process.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
-from trainshed.backends.process.record import Identity
+from trainshed.backends.machine.gpu import Gpus
+from trainshed.backends.machine.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
+from trainshed.backends.machine.processes import Families, Identity
 from trainshed.backends.process.run import Run
 from trainshed.backends.process.traffic import Carried, Counts, Traffic, sockets_of
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
-
-_FRESH = 15  # looks after which processes of others are asked again: a pid is given out anew in the end
 
 
 @dataclass(slots=True)
@@ -121,45 +118,6 @@ class Sampler:
             processes=len(pids),
             gpus=self._gpus.use(tracked.gpus or ()),
         )
-
-
-class Families:
-    """Which process descends from which of some heads. A process keeps its head for life."""
-
-    def __init__(self, proc: str = "/proc") -> None:
-        self._proc = proc
-        self._heads: set[int] = set()
-        self._owner: dict[int, int] = {}  # pid -> head, or 0 for others' processes
-        self._looks = 0
-
-    def look(self, heads: set[int]) -> dict[int, list[int]]:
-        self._looks += 1
-        if heads - self._heads or self._looks % _FRESH == 0:
-            self._owner.clear()
-        self._heads = heads
-        pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208
-        fresh = {pid: self._parent(pid) for pid in pids if pid not in self._owner}
-        owner = {pid: self._owner[pid] for pid in pids if pid in self._owner}
-        for pid in fresh:
-            chain = [pid]
-            while (
-                (parent := fresh.get(chain[-1], 0)) not in heads and parent in fresh and parent not in owner
-            ):
-                if parent in chain:
-                    break
-                chain.append(parent)
-            head = parent if parent in heads else owner.get(parent, 0)
-            owner.update(dict.fromkeys(chain, head))
-        self._owner = owner
-        found: dict[int, list[int]] = {head: [] for head in heads}
-        for pid, head in owner.items():
-            if head in found and pid != head:
-                found[head].append(pid)
-        return found
-
-    def _parent(self, pid: int) -> int:
-        stat = stat_of(slurp(f"{self._proc}/{pid}/stat"))
-        return stat.parent if stat else 0
 
 
 def devices(run: Path) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ import signal
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 
-from trainshed.backends.holding import await_hold
+from trainshed.backends.machine import processes
+from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.watch import Watch
 from trainshed.backends.process import net, oom
 from trainshed.backends.process.net import Groups
-from trainshed.backends.process.record import Identity, Record
+from trainshed.backends.process.record import Record
 from trainshed.backends.process.run import Run
-from trainshed.backends.process.watch import Watch
 from trainshed.core.replica import Exit, Sight
 
 _PATIENCE = 2.0  # seconds for a keeper of an earlier server to write its first line
@@ -61,7 +62,7 @@ class Tender:
         elif record.keeper is None:
             run.show(Sight.RUNNING, run.changed_at("launch.json"))
             self._do(self._await_keeper(run))
-        elif record.boot != net.boot_id():
+        elif record.boot != processes.boot_id():
             self._lose(run, record)
         elif self._watch.adopt(record.keeper, lambda: self._keeper_gone(run, None)):
             self._show(run, record.started_at or run.changed_at("launch.json"), record)
@@ -76,7 +77,7 @@ class Tender:
             return
         run.show(Sight.RUNNING, started_at)
         if run.holds:
-            self._do(await_hold(run, lambda: self._memory(run), lambda: self._hint(run)))
+            self._do(run.await_hold(lambda: self._memory(run), lambda: self._hint(run)))
 
     async def ask(self, run: Run) -> None:
         """SIGTERM, once, to all of the run but its keeper. A server killed meanwhile rather asks twice."""
@@ -103,8 +104,8 @@ class Tender:
             if record is not None and record.keeper is not None:
                 # Somebody may have stopped the keeper, and it has to see the end.
                 stuck = loop.time() - busy_at > _STUCK
-                net.send(record.keeper, signal.SIGKILL if stuck else signal.SIGCONT)
-            await _either(run.gone, pause)
+                processes.send(record.keeper, signal.SIGKILL if stuck else signal.SIGCONT)
+            await run.pause(pause)
             pause, again = min(pause * 2, 0.25), True
 
     def _keeper_gone(self, run: Run, pid: int | None) -> None:
@@ -185,7 +186,7 @@ class Tender:
         """The record once the program has been started, which a launch does not wait for."""
         record, pause = run.read(), 0.001
         while (record is None or record.program is None) and pause < _PATIENCE and not run.gone.is_set():
-            await _either(run.gone, pause)
+            await run.pause(pause)
             record, pause = run.read(), pause * 2
         return record
 
@@ -193,10 +194,3 @@ class Tender:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainshed.backends.machine.proc import PAGE, slurp
+from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.watch import Watch
 from trainshed.backends.process.ask import CUSTOMIZE
 from trainshed.backends.process.keeper import Order
-from trainshed.backends.process.proc import PAGE, slurp
-from trainshed.backends.process.record import Identity
 from trainshed.backends.process.render import OFFERS
-from trainshed.backends.process.watch import Watch
 from trainshed.core.runtime import KilnState
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, Order
-from trainshed.backends.process.record import Identity
 from trainshed.backends.process.render import Frame, runtime_frame, shared_env
 from trainshed.backends.process.warm.fire import Fire
 from trainshed.backends.process.warm.fitness import Heat, unfit

@@ -9,7 +9,7 @@ import logging
 import os
 from pathlib import Path
 
-from trainshed.backends.process import cgroup
+from trainshed.backends.machine import cgroup
 from trainshed.core.fleet import Node
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from stat import S_ISCHR
 
-from trainshed.backends.process import written
+from trainshed.backends.machine import written
 
 MARK = "keep"  # in a view: what was written there is to be put aside
 _LAYERS = ("upper", "plain")

@@ -1,4 +1,4 @@
-"""Tells within a millisecond that a keeper has gone, be it a child of this server or of an earlier one.
+"""Tells within a millisecond that a process has gone, be it a child of this server or of an earlier one.
 
 By pidfd where the kernel has it and there are descriptors left, else by looking every few milliseconds. It
 reaps what are children. It never decides what an end means.
@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainshed.backends.process import net
-from trainshed.backends.process.record import Identity
+from trainshed.backends.machine import processes
+from trainshed.backends.machine.processes import Identity
 
 _POLL = 0.02
 
@@ -35,12 +35,12 @@ class Watch:
         """Watch a child just started."""
         self._add(_Watched(pid, None, gone))
 
-    def adopt(self, keeper: Identity, gone: Callable[[], None]) -> bool:
+    def adopt(self, other: Identity, gone: Callable[[], None]) -> bool:
         """Watch another's child; False where it is not there any more."""
-        watched = _Watched(keeper.pid, keeper.start, gone)
+        watched = _Watched(other.pid, other.start, gone)
         self._add(watched)
         # Looked at with the handle open, so that it surely is the handle of this process.
-        if net.alive(keeper):
+        if processes.alive(other):
             return True
         self._drop(watched)
         return False
@@ -84,7 +84,7 @@ class Watch:
     async def _poll(self) -> None:
         while self._polled:
             for watched in list(self._polled.values()):
-                process = net.look(watched.pid)
+                process = processes.look(watched.pid)
                 same = process is not None and watched.start in (None, process.start)
                 if process is None or process.dead or not same:
                     self._ended(watched)

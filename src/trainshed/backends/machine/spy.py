@@ -14,7 +14,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.backends.process.proc import slurp
+from trainshed.backends.machine.proc import slurp
 from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, Frame, Thread
 
 _MAY_TRACE = 1 << 19  # CAP_SYS_PTRACE

@@ -9,7 +9,7 @@
 
 Runs that live at the same time share a view. A run that starts anew after all are gone begins with a new one,
 in which only what was stored is to be found: once it is told that what the old one holds was. A view is there
-whole or not at all: it is made beside and renamed.
+whole or not at all: it is made beside and renamed. It never mounts one: that is its backend's.
 """
 
 import asyncio
@@ -17,30 +17,18 @@ import contextlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from trainshed.backends.process import written
-from trainshed.backends.process.keeper import CompiledKeeper, Keeper
-from trainshed.backends.process.unstored import Unstored
+from trainshed.backends.machine import written
+from trainshed.backends.machine.unstored import Unstored
 from trainshed.core.errors import NotYet, Unavailable
-from trainshed.core.view import ROOT, Laid, Scan, Shelf, Stored, View, Written, local_path
+from trainshed.core.view import Laid, Scan, Shelf, Stored, View, Written, local_path
 
 FOLDER = "gcs"
 _DRAFT = ".new"
 _MOMENT = 0.2  # seconds a launch may wait
 NO_BUCKETS = "There is no /gcs: this backend has no buckets."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """What a run is given: the folder its keeper mounts (none: nothing is mounted), and where it looks."""
-
-    mount: str
-    root: str
-    note: str
 
 
 class Mounts:
@@ -53,7 +41,6 @@ class Mounts:
         self._hint = hint
         self._current: dict[str, Path] = {}
         self._notes: dict[str, str] = {}
-        self._fault: str | None = None  # why nothing can be mounted; empty: it can
         self._laying: dict[str, asyncio.Task[Laid]] = {}
 
     def take_from(self, shelf: Shelf) -> None:
@@ -65,19 +52,6 @@ class Mounts:
         found = [one for one in (self._jobs / job / FOLDER).glob("[0-9]*") if not one.name.endswith(_DRAFT)]
         if found:  # one, but for a server that died while it replaced the other
             self._current[job] = max(found, key=lambda one: [int(n) for n in one.name.split(".")])
-
-    async def show(self, job: str, view: View, keeper: Keeper, *, shared: bool) -> Sight:
-        """The view for a run that is about to start; `shared` where others of its job are alive."""
-        if self._shelf is None:
-            return Sight(mount="", root="", note=NO_BUCKETS)
-        if self._fault is None:
-            self._fault = await asyncio.to_thread(self.try_to_mount, keeper)
-        current, note = await self.folder(job, view, self._shelf, shared=shared, copies=bool(self._fault))
-        if (current / "plain").exists():
-            why = self._fault or "it could not be mounted when this job began"
-            text = f"There is no /gcs here ({why}): TRAINSHED_GCS_ROOT says where the buckets are instead."
-            return Sight(mount="", root=str(current / "plain"), note=" ".join(filter(None, (text, note))))
-        return Sight(mount=str(current), root=ROOT, note=note)
 
     async def folder(
         self, job: str, view: View, shelf: Shelf, *, shared: bool, copies: bool
@@ -204,33 +178,13 @@ class Mounts:
     def _hand_out(self, copies: Path) -> None:
         """The copies are made: let programs have them, where these are not of our own user."""
 
-    def try_to_mount(self, keeper: Keeper) -> str:
-        """Why nothing can be mounted at /gcs; empty where it can."""
-        if not isinstance(keeper, CompiledKeeper):
-            return "there is no C compiler to build what mounts it"
-        root = Path(ROOT)
-        if root.is_dir() and next(root.iterdir(), None) is not None:
-            return "there is something in /gcs on this machine already"
-        scratch = self._trash / f"try-{os.urandom(4).hex()}"
-        try:
-            for part in ("lower", "upper", "work"):
-                (scratch / part).mkdir(parents=True)
-            done = subprocess.run(
-                [keeper.path, "--try", scratch], check=False, capture_output=True, text=True, timeout=30
-            )
-            return "" if done.returncode == 0 else (done.stderr.strip() or "its keeper died")
-        except (OSError, subprocess.SubprocessError) as error:
-            return str(error)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
 
-
-def local_env(view: View, sight: Sight) -> Mapping[str, str]:
-    """The variables that tell a program where it finds the buckets."""
-    if not sight.root:
+def local_env(view: View, root: str) -> Mapping[str, str]:
+    """The variables that tell a program where it finds the buckets: `root`, or nowhere."""
+    if not root:
         return {}
-    paths = {name: local_path(uri, sight.root) for name, uri in view.paths.items()}
-    return {"TRAINSHED_GCS_ROOT": sight.root, **paths}
+    paths = {name: local_path(uri, root) for name, uri in view.paths.items()}
+    return {"TRAINSHED_GCS_ROOT": root, **paths}
 
 
 def _unseal(view: Path) -> None:
