@@ -48,6 +48,7 @@ def test_the_same_key_at_once_from_many_is_one_job(server: LiveServer, unique: U
     assert [a.status for a in answers] == [200] * 8
     assert len({a.json["name"] for a in answers}) == 1
     assert len(server.get(JOBS, filter=f'display_name="{name}"')["customJobs"]) == 1
+    assert server.wait(answers[0].json["name"])["state"] == "JOB_STATE_SUCCEEDED"
 
 
 def test_a_key_is_remembered_over_kill_9(unique: Unique) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from tests.contracts.store_values import a_job, an_event
 from trainshed.core.errors import Conflict
 from trainshed.core.job import JobState
 from trainshed.store import SqlStore
+from trainshed.store.writer import Writer
 
 
 @pytest.fixture
@@ -52,3 +55,24 @@ async def test_a_stale_write_is_refused_and_changes_nothing(store: SqlStore):
     assert await store.load(job.id) == now
     assert await store.events(job.id) == ()
     assert (await store.write(now, replace(job.status, state=JobState.RUNNING), flush=False)).version == 3
+
+
+async def test_what_the_writer_read_before_and_tells_after_it_is_not_taken_for_the_latest(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+):
+    """As when many send the same key at once: the later ones are told of the job as it was."""
+    job = await store.insert(a_job(), (), "key")
+    told, tell = threading.Event(), Writer._report
+
+    def tell_and_say_so(self: Writer, then: Callable[[], None]) -> None:
+        tell(self, then)
+        told.set()
+
+    monkeypatch.setattr(Writer, "_report", tell_and_say_so)
+    again = asyncio.create_task(store.insert(a_job(), (), "key"))
+    await asyncio.sleep(0)
+    assert told.wait(60)  # the loop's own thread: what the writer tells cannot be heard yet
+    pending = await store.write(job, replace(job.status, state=JobState.PENDING), flush=False)
+    assert (await again).id == job.id
+    assert await store.load(job.id) == pending
+    assert await store.active() == (pending,)

@@ -212,10 +212,16 @@ class SqlStore:
         await self._write(lambda connection: reads.active(connection, self._decoded), self._replace)
 
     def _replace(self, active: tuple[Job, ...]) -> None:
-        self._active = {job.id: job for job in active}
+        found = {job.id for job in active}
+        self._active = {id: job for id, job in self._active.items() if id in found}
+        for job in active:
+            self._remember(job)
         self._doubtful = False
 
     def _remember(self, job: Job) -> None:
+        known = self._active.get(job.id) or self._ended.latest(job.id)
+        if known is not None and known.version > job.version:
+            return  # read by the writer before a shortcut's write, told after it
         if job.is_final:
             self._active.pop(job.id, None)
             self._ended.put(job)
