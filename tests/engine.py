@@ -223,6 +223,10 @@ class Podman:
         assert done.returncode == 0 or not check, f"podman {' '.join(words)}: {done.returncode} {self.said}"
         return done.stdout.decode(errors="replace")
 
+    def remove(self, container: str) -> None:
+        """At once, without being asked to end."""
+        self.run("rm", "--force", "--time", "0", container)
+
     def containers(self, prefix: str = "") -> dict[str, str]:
         """Name -> state of all containers whose name begins so, running or not."""
         rows = json.loads(self.run("ps", "--all", "--format", "json"))

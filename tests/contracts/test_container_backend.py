@@ -56,7 +56,7 @@ class ContainerWorld:
         return f"trainshed-{(self.home / 'id').read_text()}-{key}"
 
     async def lose(self, key: RunKey) -> None:
-        await asyncio.to_thread(self.podman.run, "rm", "--force", "--time", "0", self.name(key))
+        await asyncio.to_thread(self.podman.remove, self.name(key))
 
     def leftovers(self, job: str) -> list[str]:
         found: list[str] = []

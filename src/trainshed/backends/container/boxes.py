@@ -14,6 +14,7 @@ from trainshed.backends.container.specgen import devices, spec
 
 _IS_GONE, _IS_THERE = 404, 409
 _TRIES, _PAUSE = 5, 0.1  # seconds
+_ENDED = ("not running", "state improper", "no such process")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class Boxes:
             await self._engine.ask("POST", f"/containers/{name}/kill", {"signal": signal})
         except EngineFault as error:
             # Podman tells of one that has ended as of any fault.
-            ended = "not running" in error.message or "state improper" in error.message
+            ended = any(words in error.message for words in _ENDED)
             if error.status not in (_IS_GONE, _IS_THERE) and not ended:
                 raise
 

@@ -142,6 +142,8 @@ class Networks:
     async def _create(self, net: Net, job: str, internal: bool) -> None:
         labels = {f"{LABEL}.home": self._home, f"{LABEL}.job": job}
         subnet, gateway = str(net.subnet), str(net.subnet.network_address + 1)
+        # One that leads nowhere does not lead to this machine either: its bridge has no address.
+        place = {"subnet": subnet} if internal else {"subnet": subnet, "gateway": gateway}
         if self._podman:  # by its own words: Docker's have none for what keeps networks apart
             body: dict[str, object] = {
                 "name": net.name,
@@ -150,7 +152,7 @@ class Networks:
                 "network_interface": f"ts{blake2b(net.name.encode(), digest_size=6).hexdigest()}",
                 "dns_enabled": False,
                 "internal": internal,
-                "subnets": [{"subnet": subnet, "gateway": gateway}],
+                "subnets": [place],
                 "options": {} if await self.keep_apart() else {"isolate": "true"},
                 "labels": labels,
             }
@@ -161,7 +163,8 @@ class Networks:
             "Driver": "bridge",
             "CheckDuplicate": True,
             "Internal": internal,
-            "IPAM": {"Driver": "default", "Config": [{"Subnet": subnet, "Gateway": gateway}]},
+            "IPAM": {"Driver": "default", "Config": [{name.capitalize(): at for name, at in place.items()}]},
+            "Options": {"com.docker.network.bridge.inhibit_ipv4": "true"} if internal else {},
             "Labels": labels,
         }
         await self._engine.ask("POST", "/networks/create", None, body)

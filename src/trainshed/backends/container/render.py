@@ -18,6 +18,7 @@ LABEL = "trainshed"
 MINIMUM = 32 << 20  # bytes: with less no runtime starts even the init
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
 PYTHON = "python3"  # the image's interpreter; the init finds one that has the other name too
+_PERIOD = 100_000  # microseconds
 PIDS = 4096  # and more for many CPUs: a program has threads for each
 PIDS_PER_CPU = 1024
 
@@ -128,7 +129,9 @@ def _host(launch: Launch, frame: Frame, furnishing: Furnishing) -> dict[str, obj
         "ExtraHosts": [f"{name}:{address}" for name, address in frame.hosts.items()],
         "Memory": memory,
         "MemorySwap": memory,  # of both together: no swap
-        "NanoCpus": round(max(place.cpus, 0.01) * 1e9),
+        # As a share of time: Docker gives no more processors than there are, whatever `up --cpus` says.
+        "CpuPeriod": _PERIOD,
+        "CpuQuota": round(max(place.cpus, 0.01) * _PERIOD),
         "PidsLimit": max(PIDS, round(place.cpus * PIDS_PER_CPU)),
         "ShmSize": memory // 2,
         **walls(),

@@ -30,7 +30,8 @@ _NO_SHELL = (
     b"  trainshed shell JOB -- PROGRAM\r\n"
 )
 _REFUSED = re.compile(rb"executable file not found|no such file or directory|OCI runtime|exec failed", re.I)
-_NOT_STARTED = (126, 127)
+_NOT_THERE = re.compile(rb"OCI runtime exec failed.*(?:executable file not found|no such file)", re.I | re.S)
+_FORBIDDEN, _MISSING = _NOT_STARTED = (126, 127)
 _KILLED = 128 + signal.SIGKILL
 _HANGING_UP = 0.3  # seconds in which what was hung up on may end by itself
 _END_OF_INPUT = b"\x04"
@@ -45,6 +46,7 @@ class ContainerTerminal:
         self.screen: Screen | None = None
         self._rest = bytearray()
         self._first = b""
+        self._is_missing = False  # the engine says that there is no such program
         self._closed = False
 
     @property
@@ -55,6 +57,11 @@ class ContainerTerminal:
         if self._first:
             first, self._first = self._first, b""
             return first
+        piece = await self._next()
+        self._is_missing |= _NOT_THERE.search(piece) is not None
+        return piece
+
+    async def _next(self) -> bytes:
         if self.screen is not None:
             return b"" if self._closed else await self._line.read()
         while not self._closed:
@@ -89,6 +96,8 @@ class ContainerTerminal:
         while (told := await self.look()) is not None:
             if not told.get("Running"):
                 code = told.get("ExitCode")
+                if code == _FORBIDDEN and self._is_missing:  # as Docker has it; a shell tells the two apart
+                    return _MISSING
                 return code if isinstance(code, int) and code >= 0 else _KILLED
             if self._run.gone.is_set():
                 return _KILLED

@@ -6,7 +6,6 @@ It may assume a body as render.py makes it; what that never says is not looked f
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_PERIOD = 100_000  # microseconds
 CDI = "cdi"
 
 
@@ -36,7 +35,7 @@ def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:
         "hostadd": host["ExtraHosts"],
         "resource_limits": {
             "memory": {"limit": host["Memory"], "swap": host["MemorySwap"]},
-            "cpu": {"quota": host["NanoCpus"] * _PERIOD // 10**9, "period": _PERIOD},
+            "cpu": {"quota": host["CpuQuota"], "period": host["CpuPeriod"]},
             "pids": {"limit": host["PidsLimit"]},
         },
         "shm_size": host["ShmSize"],
