@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk dev test check unit chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk dev test check unit quick chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
@@ -10,6 +10,8 @@ BIN := .venv/bin
 ROUNDS ?= 300
 # Most tests wait for processes: one more at a time than there are cores. Files stay together, for their servers.
 AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
+SPREAD = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 help: ## list what can be made
 	@echo "Trainshed: make TARGET"
@@ -47,11 +49,15 @@ check: dev ## format, lint, types, import rules and budgets
 unit: dev ## the tests that take seconds: no process, no socket
 	$(BIN)/pytest tests/unit tests/properties tests/rules
 
+quick: check ## check, and all tests that are neither slow nor of containers: minutes
+	@scripts/postgres
+	$(BIN)/pytest $(SPREAD) -m "not slow and not containers"
+
 test: check sdk demo-env ## set up, check, and run all everyday tests
 	@scripts/postgres
 	@scripts/s3-env
 	@scripts/containers-env
-	$(BIN)/pytest -n $(AT_ONCE) --dist loadfile -rs
+	$(BIN)/pytest $(SPREAD) -rs
 
 chaos: dev ## kill -9 the server again and again, ROUNDS times (default 300)
 	@scripts/containers-env

@@ -1,4 +1,4 @@
-"""What tests of every folder may ask for."""
+"""What tests of every folder may ask for, and the order in which their files are run."""
 
 import pytest
 
@@ -6,6 +6,23 @@ from tests.engine import podman, why_not
 from tests.registry import registry
 
 __all__ = ["podman", "registry"]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Whoever asks for the engine needs containers, said or not: what leaves those out must not start one."""
+    if "podman" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.containers)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first, so that workers end together; each stays whole, else as shuffled."""
+    long = {item.path for item in items if takes_long(item)}
+    items.sort(key=lambda item: item.path not in long)
+
+
+def takes_long(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("slow", "containers"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

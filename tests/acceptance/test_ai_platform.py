@@ -125,6 +125,7 @@ def test_the_largest_tier_starts_all_of_its_31_tasks_on_a_small_machine(
     assert any("larger than the machines here" in line for line in told["service"])
 
 
+@pytest.mark.slow
 def test_the_printed_command_runs_its_package_in_the_nearest_runtime(
     server: LiveServer, tmp_path: Path
 ) -> None:

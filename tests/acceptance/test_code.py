@@ -291,6 +291,7 @@ def test_a_folder_survives_kill_9_and_a_job_that_was_waiting_runs_in_it():
         assert printed(server, answer) == ["here"]
 
 
+@pytest.mark.slow
 def test_kill_9_while_a_folder_is_laid_out_leaves_none_or_all():
     with LiveServer("--cpus", "4", "--memory", "4GiB") as server:
         files: dict[str, bytes] = {f"d{n % 50}/f{n}": f"{n}".encode() for n in range(3000)}

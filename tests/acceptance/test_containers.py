@@ -4,11 +4,13 @@ The images are built here without a network. What they are built on is stood in 
 under the printed name: what is shown is how a job gets there, finds the others and is found again.
 """
 
+import contextlib
 import json
 import re
 import shutil
 import signal
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -299,16 +301,18 @@ def test_an_engine_that_comes_later_is_found_and_one_that_goes_away_is_waited_fo
 
 def test_what_runs_while_neither_server_nor_engine_does_is_found_with_its_true_end(images: Podman):
     ends = "import sys, time\nprint('begun', flush=True)\ntime.sleep(4)\nprint('ended')\nsys.exit(3)"
+    mark = uuid.uuid4().hex
     with live(images) as server:
-        job = server.submit(pools=[boxed(BASE, ("python", "-c", ends))])
+        job = server.submit(pools=[boxed(BASE, ("python", "-c", ends, mark))])
         until(lambda: tasks(server, job))
+        assert run_with(mark)
         server.kill()
         images.stop()
         try:
             server.start()
             assert server.state(job) not in ("JOB_STATE_FAILED", "JOB_STATE_SUCCEEDED")
             until(lambda: "jobs wait to be found again" in server.said())
-            time.sleep(5)  # it ends, and nobody who is there could know
+            until(lambda: not run_with(mark))  # it ends, and nobody who is there could know
             assert server.state(job) not in ("JOB_STATE_FAILED", "JOB_STATE_SUCCEEDED")
         finally:
             images.start()
@@ -316,6 +320,17 @@ def test_what_runs_while_neither_server_nor_engine_does_is_found_with_its_true_e
         assert done["state"] == "JOB_STATE_FAILED"
         assert "exited with code 3" in done["error"]["message"]
         assert tasks(server, job)["workerpool0-0"] == ["begun", "ended"]
+
+
+def run_with(word: str) -> list[str]:
+    """The programs with this word, those in containers too; who watches over a container is not one."""
+    found: list[str] = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = one.read_bytes().decode(errors="replace").split("\0")
+            if word in words and "conmon" not in words[0]:
+                found.append(one.parent.name)
+    return found
 
 
 def waiting(server: LiveServer, name: str) -> str:

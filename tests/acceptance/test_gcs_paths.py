@@ -13,6 +13,8 @@ import pytest
 
 from tests.live import IMAGE, PROJECT, LiveServer, pool, python, until
 
+pytestmark = pytest.mark.slow
+
 BUCKET = "training-data"
 OUT = f"gs://{BUCKET}/runs/one"
 MANIFEST = ".trainshed-manifest.json"

@@ -39,6 +39,7 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", (GUIDE / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_vertex_project_moves_here_as_the_page_says(bash: Shell) -> None:
     said = ""
     for block in blocks("ai-platform.md"):

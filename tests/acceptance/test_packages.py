@@ -28,7 +28,7 @@ if not os.path.exists(mark):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture

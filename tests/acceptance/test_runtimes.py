@@ -24,7 +24,7 @@ name = "team/trainer"
 images = ["registry.example/team/trainer:*"]
 """
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture

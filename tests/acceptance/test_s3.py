@@ -269,12 +269,13 @@ def test_the_store_is_started_again_when_it_dies_and_found_with_its_data_when_th
 
 def test_an_upload_to_the_store_goes_on_after_the_server_was_killed(bash: Shell, server: LiveServer) -> None:
     with (bash.folder / "big").open("wb") as file:
-        for _ in range(4):
+        for _ in range(2):
             file.write(os.urandom(100 << 20))
     command = [str(bash.folder / "bin" / "trainshed"), "storage", "cp", "big", "s3://datasets/big"]
     started = subprocess.Popen(command, env=bash.environ, cwd=bash.folder, stderr=subprocess.PIPE)
     spool = server.home / "spool"
     until(lambda: started.poll() is not None or any(one.stat().st_size > 80 << 20 for one in spool.iterdir()))
+    assert started.poll() is None, "it was over before the kill"
     server.kill()
     server.start()
     _, said = started.communicate(timeout=LONG)

@@ -34,7 +34,7 @@ print(json.dumps({"args": sys.argv[1:], "task": config["task"], "cluster": {
 """
 GRACE = 240.0  # thirty-one interpreters start on a small machine
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

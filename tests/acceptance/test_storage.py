@@ -306,11 +306,12 @@ def test_cp_and_rsync_follow_links_within_the_tree_and_tell_what_they_skip(
 # ---- what breaks in the middle
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_half_file_and_no_half_object(server: LiveServer, tmp_path: Path) -> None:
     run(server, "buckets", "create", "gs://broken")
     big, into = tmp_path / "big", tmp_path / "into"
     with big.open("wb") as file:
-        for _ in range(6):
+        for _ in range(3):
             file.write(os.urandom(100 << 20))
     run(server, "cp", str(big), "gs://broken/whole")
     for source, target in ((str(big), "gs://broken/half"), ("gs://broken/whole", f"{into}/half")):
@@ -343,10 +344,11 @@ def test_ctrl_c_leaves_no_half_file_and_no_half_object(server: LiveServer, tmp_p
     assert [p for p in held.iterdir() if p.stat().st_size] == []
 
 
+@pytest.mark.slow
 def test_an_upload_and_a_download_go_on_after_the_server_was_killed(tmp_path: Path) -> None:
     big = tmp_path / "big"
     with big.open("wb") as file:
-        for _ in range(5):
+        for _ in range(3):
             file.write(os.urandom(100 << 20))
     with LiveServer() as server:
         run(server, "buckets", "create", "gs://broken")

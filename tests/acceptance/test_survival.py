@@ -11,6 +11,8 @@ import pytest
 
 from tests.live import JOBS, PATIENCE, LiveServer, pool, python
 
+pytestmark = pytest.mark.slow
+
 ROOM = ("--cpus", "32", "--memory", "120GiB", "--fit", "strict")
 WHOLE = "n1-standard-32"
 

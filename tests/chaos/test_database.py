@@ -6,7 +6,11 @@ import time
 from contextlib import closing
 from typing import Any
 
+import pytest
+
 from tests.live import JOBS, PATIENCE, LiveServer, pool, python
+
+pytestmark = pytest.mark.slow
 
 
 def test_while_another_program_locks_the_database_reads_are_served_and_writes_wait() -> None:

@@ -19,6 +19,8 @@ from tests.chaos.port import quiet_port
 from tests.chaos.settle import ROOM, cgroups
 from tests.live import JOBS, PATIENCE, LiveServer, pool
 
+pytestmark = pytest.mark.slow
+
 SOON = {"restartRule": {"backoff": "0.1s"}}
 
 

@@ -22,6 +22,8 @@ from tests.chaos.port import quiet_port
 from tests.chaos.settle import ROOM, settle
 from tests.live import LiveServer
 
+pytestmark = pytest.mark.slow
+
 MOST_TOLD = 40  # violations in the failure's message; all are in the file
 
 

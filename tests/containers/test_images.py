@@ -143,7 +143,7 @@ async def test_a_registry_that_hangs_is_given_up_and_that_is_said(
         found = await settled(images, slow.image(name))
         assert found.verdict is not None and found.verdict.cause is Cause.NETWORK_TIMEOUT
         assert told in found.verdict.summary and found.verdict.retry_may_help
-        slow.stop_after = None
+        slow.stop_after, slow.rate = None, 1e9
         assert (await settled(images, slow.image(name), "the next")).is_ready
 
 

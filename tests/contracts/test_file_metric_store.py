@@ -68,8 +68,9 @@ def test_the_room_a_job_takes_has_a_bound(folder: Path, monkeypatch: pytest.Monk
     metrics = JobMetrics(folder)
     sizes: list[int] = []
     for day in range(40):
-        fill(metrics, day * 86400, day * 86400 + 3000, every=2)
-        fill(metrics, day * 86400 + 3000, (day + 1) * 86400, every=600)
+        # Busy for longer than the two finest spans, then quiet. Few renames: each waits for the disk.
+        fill(metrics, day * 86400, day * 86400 + 300, every=2)
+        fill(metrics, day * 86400 + 300, (day + 1) * 86400, every=7200)
         sizes.append(sum(file.stat().st_size for file in folder.iterdir()))
     assert max(sizes[20:]) <= max(sizes[:20])
 

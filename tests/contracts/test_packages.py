@@ -34,7 +34,7 @@ from trainshed.service.source import BucketSource
 
 URI = "gs://shed/staging/trainer-0.1.tar.gz"
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 class Watched:
@@ -439,7 +439,6 @@ async def test_a_step_that_takes_too_long_is_ended_and_told(place: Place, monkey
     assert place.environments() == []
 
 
-@pytest.mark.slow
 async def test_packages_are_laid_on_a_named_runtime_and_see_what_is_in_it(place: Place):
     (place.wheels / "other-1.0-py3-none-any.whl").write_bytes(packages.wheel("other", "1.0"))
     await place.put(URI, packages.sdist(packages.files(task="import other; print(other.version)")))

@@ -33,7 +33,7 @@ from trainshed.verdict_rules import load_rules
 PLAIN = "trainshed/python:3"
 PATIENCE = 120.0
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def a_wheel(folder: Path, name: str, version: str = "1.0", *, needs: str = "") -> None:
@@ -293,7 +293,6 @@ async def test_other_interpreters_are_looked_for_when_one_is_asked_for_and_what_
     assert gone.standing is Standing.FAILED and gone.verdict is not None
 
 
-@pytest.mark.slow
 async def test_more_on_top_of_a_runtime_sees_its_packages_and_installs_only_its_own(place: Place):
     row = Row(name="team/base", version="1.0", requirements=("smalla==1.0",), imports=("smalla",))
     runtimes = await place.runtimes(row)
