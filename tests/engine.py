@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[1]
 PLACES = "/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/podman:/usr/libexec/podman"
 PROGRAMS = ("podman", "runc", "conmon", "netavark", "iptables")
 HOW_TO_GET_IT = "get it on Debian or Ubuntu, as root, with: scripts/containers-env"
+TRIES = 5
 SLOTS = 40  # test runs and workers at once on one machine
 
 # Each engine has what others would share by default: locks, state, networks, credentials.
@@ -259,8 +260,13 @@ def an_engine() -> Iterator[Podman]:
     with a_slot() as (slot, lock):
         engine = Podman(slot, lock)
         try:
-            first = engine.run("run", "--rm", BASE, "echo", "it runs", check=False)
-            if "it runs" not in first:
+            for _ in range(
+                TRIES
+            ):  # another engine that begins may make the same chain of the firewall meanwhile
+                if "it runs" in engine.run("run", "--rm", BASE, "echo", "it runs", check=False):
+                    break
+                time.sleep(1)
+            else:
                 pytest.skip(f"podman is here, but can run nothing: {engine.said}")
             yield engine
         finally:

@@ -88,7 +88,17 @@ class Browser:
         self._ask("POST", "/url", {"url": url})
 
     def type(self, selector: str, words: str) -> None:
-        self._ask("POST", f"/element/{self._find(selector)}/value", {"text": words})
+        """Once it takes keys: what a terminal is typed into has no size before it is first drawn."""
+        self.until(lambda: self._takes(self._find(selector), words))
+
+    def _takes(self, element: str, words: str) -> bool:
+        try:
+            self._ask("POST", f"/element/{element}/value", {"text": words})
+        except AssertionError as error:
+            if "element not interactable" not in str(error):
+                raise
+            return False
+        return True
 
     def press(self, *keys: str) -> None:
         """Together, as Ctrl and C."""
