@@ -200,3 +200,21 @@ async def test_a_program_that_writes_into_its_record_decides_nothing_while_it_li
     assert seen is not None and seen.alive
     await bench.backend.stop(key, force=False)
     assert (await bench.ended(key)).exit == Exit(signal=15)
+
+
+async def test_a_container_the_engine_has_lost_half_of_goes_and_keeps_nobody_from_starting(
+    bench: Bench, podman: Podman
+):
+    home = (world_of(bench).home / "id").read_text()
+    name = f"trainshed-{home}-half"
+    podman.run("run", "--detach", "--name", name, "--label", f"trainshed.home={home}", BASE, "true")
+    identity = podman.run("inspect", name, "--format", "{{.Id}}").strip()
+    await bench.backend.close()
+    podman.stop()
+    listed = podman.folder / "graph" / "overlay-containers" / "containers.json"
+    kept = [one for one in json.loads(listed.read_text()) if one["id"] != identity]
+    listed.write_text(json.dumps(kept))
+    podman.start()
+    bench.backend = await bench.world.backend()
+    assert (await bench.run(bench.programs.exits(0))).exit == Exit(code=0)
+    await until(lambda: name not in podman.containers())

@@ -104,7 +104,7 @@ class ContainerBackend:
         told = await self._engine.ask("GET", "/version")
         podman = "podman" in str(told.get("Components", "")).lower()
         found = await asyncio.to_thread(self._open)
-        self._boxes = Boxes(self._engine, self._id)
+        self._boxes = Boxes(self._engine, self._id, podman=podman)
         self._tender = Tender(self._boxes, self._hint)
         self._disk = DiskWatch(self._engine, self._tender.kill)
         self._furnisher.use(self._engine, self._id)

@@ -27,8 +27,11 @@ class Box:
 
 
 class Boxes:
-    def __init__(self, engine: Engine, home: str) -> None:
+    def __init__(self, engine: Engine, home: str, *, podman: bool = False) -> None:
         self._engine, self._home = engine, home
+        # Podman by its own words: in Docker's it tells of no container at all where one is broken, as it is
+        # when the engine was killed while it removed that.
+        self._list = "/libpod/containers/json" if podman else "/containers/json"
 
     async def create(self, name: str, body: Mapping[str, object]) -> None:
         try:
@@ -82,6 +85,6 @@ class Boxes:
         """All of this home."""
         query: Mapping[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
         told: list[dict[str, Any]] = await self._engine.ask(
-            "GET", "/containers/json", {"all": True, "filters": query}
+            "GET", self._list, {"all": True, "filters": query}
         )
         return tuple(str(one["Names"][0]).lstrip("/") for one in told if one.get("Names"))

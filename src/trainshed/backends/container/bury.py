@@ -91,9 +91,15 @@ class Undertaker:
     async def _sweep(
         self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]
     ) -> None:
+        stuck: TrainshedError | None = None
         for name in await self.boxes.names():
             if name not in containers():
-                await self.boxes.remove(name)
+                try:
+                    await self.boxes.remove(name)
+                except TrainshedError as error:  # the others go all the same
+                    stuck = error
+        if stuck is not None:
+            raise stuck
         for job in await self.networks.jobs():
             if job not in jobs():
                 await self.networks.remove(job)

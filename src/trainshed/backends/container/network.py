@@ -91,7 +91,7 @@ class Networks:
         """The jobs of this home that have a network."""
         found: set[str] = set()
         for one in await self._all():
-            labels: dict[str, str] = one.get("Labels") or {}
+            labels: dict[str, str] = one.get("Labels") or one.get("labels") or {}
             if labels.get(f"{LABEL}.home") == self._home:
                 found.add(labels.get(f"{LABEL}.job", ""))
         return frozenset(found)
@@ -131,10 +131,12 @@ class Networks:
         raise Unavailable(f"All subnets of {self._range} are in use: jobs have to end first.")
 
     async def _all(self) -> list[dict[str, Any]]:
-        return await self._engine.ask("GET", "/networks")
+        # Podman by its own words: for Docker's it looks at every container, and stumbles over a broken one.
+        return await self._engine.ask("GET", "/libpod/networks/json" if self._podman else "/networks")
 
     async def _find(self, name: str) -> Net:
-        found = _subnets(await self._engine.ask("GET", f"/networks/{name}"))
+        place = f"/libpod/networks/{name}/json" if self._podman else f"/networks/{name}"
+        found = _subnets(await self._engine.ask("GET", place))
         if not found:
             raise Unavailable(f"Network {name} has no addresses.")
         return Net(name, found[0])
@@ -171,11 +173,12 @@ class Networks:
 
 
 def _subnets(network: Mapping[str, Any]) -> list[IPv4Network]:
+    """As Docker tells them, or Podman."""
     found: list[IPv4Network] = []
     plan: dict[str, Any] = network.get("IPAM") or {}
-    parts: list[dict[str, Any]] = plan.get("Config") or []
+    parts: list[dict[str, Any]] = plan.get("Config") or network.get("subnets") or []
     for one in parts:
-        subnet = str(one.get("Subnet") or "")
+        subnet = str(one.get("Subnet") or one.get("subnet") or "")
         if subnet and ":" not in subnet:
             found.append(IPv4Network(subnet, strict=False))
     return found
