@@ -96,7 +96,9 @@ def test_a_registry_takes_images_and_gives_them_back(podman: Podman, registry: R
 
     assert "team/python" in json.loads(registry.get("/v2/_catalog")[1])["repositories"]
     podman.run("pull", name)
-    podman.run("rmi", name)
+    podman.run("rmi", name, check=False)
+    if "in use" in podman.said:  # its content is that of a container which an earlier test has left
+        podman.run("untag", name)
 
 
 def test_a_closed_registry_wants_its_user(podman: Podman):
