@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import PLACES, ROOT, answers
+from tests.engine import PLACES, ROOT, CommandLine, answers
 from tests.engine_images import BASE, on_disk
 from tests.live import PATIENCE
 
@@ -52,9 +52,10 @@ def _path() -> str:
     return f"{os.environ['PATH']}:{PLACES}"
 
 
-class Docker:
+class Docker(CommandLine):
     """One private daemon. `subnets` is the range for networks that the code under test makes."""
 
+    program = "docker"
     subnets = "10.209.0.0/16"
     registry_ports = (15098, 15099)
 
@@ -67,7 +68,6 @@ class Docker:
             "DOCKER_CONFIG": str(self.folder),
         }
         self.service: subprocess.Popen[bytes] | None = None
-        self.said = ""
 
     def start(self) -> None:
         words = ["unshare", "--pid", "--mount-proc", "--kill-child=KILL", "dockerd"]
@@ -108,21 +108,6 @@ class Docker:
             subprocess.run(["ip", "link", "delete", bridge], capture_output=True, check=False)
         _forget_rules()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def run(self, *words: str, check: bool = True, feed: bytes | None = None) -> str:
-        """The command line on this daemon's containers; what it printed."""
-        done = subprocess.run(
-            ["docker", *words],
-            env=os.environ | self.env,
-            input=feed,
-            stdin=subprocess.DEVNULL if feed is None else None,
-            capture_output=True,
-            timeout=2 * PATIENCE,
-            check=False,
-        )
-        self.said = done.stderr.decode(errors="replace")
-        assert done.returncode == 0 or not check, f"docker {' '.join(words)}: {done.returncode} {self.said}"
-        return done.stdout.decode(errors="replace")
 
     def remove(self, container: str) -> None:
         """At once, without being asked to end."""

@@ -131,8 +131,35 @@ def _is_free(port: int) -> bool:
     return False
 
 
-class Podman:
+class CommandLine:
+    """Of an engine, on its own containers."""
+
+    program: str
+    env: dict[str, str]
+    said = ""  # by the last one, to its standard error
+
+    def run(self, *words: str, check: bool = True, feed: bytes | None = None) -> str:
+        """What it printed."""
+        done = subprocess.run(
+            [self.program, *words],
+            env=os.environ | self.env,
+            input=feed,
+            stdin=subprocess.DEVNULL if feed is None else None,
+            capture_output=True,
+            timeout=2 * PATIENCE,
+            check=False,
+        )
+        self.said = done.stderr.decode(errors="replace")
+        assert done.returncode == 0 or not check, (
+            f"{self.program} {' '.join(words)}: {done.returncode} {self.said}"
+        )
+        return done.stdout.decode(errors="replace")
+
+
+class Podman(CommandLine):
     """One private engine. `subnets` is the range for networks that the code under test makes."""
+
+    program = "podman"
 
     def __init__(self, slot: int, lock: int) -> None:
         # Short: a socket's path must stay below 108 characters. On a disk: storage in memory would be dear.
@@ -142,7 +169,6 @@ class Podman:
         self.subnets = f"10.{second_byte(slot)}.0.0/17"
         self.registry_ports = registry_ports(slot)
         self.service: subprocess.Popen[bytes] | None = None
-        self.said = ""  # by the last command line, to its standard error
         self._guard = subprocess.Popen(
             [sys.executable, "-m", "tests.engine_guard", str(self.folder), str(slot)],
             stdin=subprocess.PIPE,
@@ -208,21 +234,6 @@ class Podman:
                 self.service.wait(PATIENCE)
 
     # ---- asking it
-
-    def run(self, *words: str, check: bool = True, feed: bytes | None = None) -> str:
-        """The command line on this engine's containers; what it printed."""
-        done = subprocess.run(
-            ["podman", *words],
-            env=os.environ | self.env,
-            input=feed,
-            stdin=subprocess.DEVNULL if feed is None else None,
-            capture_output=True,
-            timeout=2 * PATIENCE,
-            check=False,
-        )
-        self.said = done.stderr.decode(errors="replace")
-        assert done.returncode == 0 or not check, f"podman {' '.join(words)}: {done.returncode} {self.said}"
-        return done.stdout.decode(errors="replace")
 
     def remove(self, container: str) -> None:
         """At once, without being asked to end."""

@@ -1,15 +1,19 @@
-"""The store on SQL under its contract: a subclass says which database, by the fixture `url`."""
+"""The store on SQL under its contracts: a subclass says which database, by the fixture `url`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
-from tests.contracts.store import DurableStoreContract, Reopen
-from trainshed.core.ports import Store
+from tests.contracts.postgres import Server
 from trainshed.store import SqlStore
 
+Reopened = Callable[[], Awaitable[SqlStore]]
 
-class SqlStoreContract(DurableStoreContract):
+
+class OnSql:
+    """Beside a contract: gives it its store, and a life after the first."""
+
     @pytest.fixture
     async def opened(self) -> AsyncIterator[list[SqlStore]]:
         stores: list[SqlStore] = []
@@ -18,8 +22,8 @@ class SqlStoreContract(DurableStoreContract):
             await store.close()
 
     @pytest.fixture
-    async def reopen(self, url: str, opened: list[SqlStore]) -> Reopen:
-        async def again() -> Store:
+    async def reopen(self, url: str, opened: list[SqlStore]) -> Reopened:
+        async def again() -> SqlStore:
             for store in opened:
                 await store.close()
             opened.append(SqlStore(url))
@@ -29,5 +33,17 @@ class SqlStoreContract(DurableStoreContract):
         return again
 
     @pytest.fixture
-    async def store(self, reopen: Reopen) -> Store:
+    async def store(self, reopen: Reopened) -> SqlStore:
         return await reopen()
+
+
+class OnSqlite(OnSql):
+    @pytest.fixture
+    def url(self, tmp_path: Path) -> str:
+        return f"sqlite:///{tmp_path}/jobs.db"
+
+
+class OnPostgres(OnSql):
+    @pytest.fixture
+    def url(self, postgres: Server) -> str:
+        return postgres.new_database()

@@ -2,13 +2,13 @@
 
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.contracts.image_cache_store import ImageCacheStoreContract, a_cache
-from tests.contracts.postgres import Server, postgres
+from tests.contracts.postgres import postgres
+from tests.contracts.sql_store import OnPostgres, OnSqlite, Reopened
 from tests.contracts.store_values import a_job
 from trainshed.store import SqlStore
 from trainshed.testing.store import MemoryStore
@@ -22,23 +22,11 @@ class TestMemoryCaches(ImageCacheStoreContract):
         return MemoryStore()
 
 
-class TestSqliteCaches(ImageCacheStoreContract):
-    @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[SqlStore]:
-        store = SqlStore(f"sqlite:///{tmp_path}/jobs.db")
-        await store.start()
-        yield store
-        await store.close()
-
-    async def test_they_are_there_in_the_next_life(self, store: SqlStore, tmp_path: Path) -> None:
+class TestSqliteCaches(OnSqlite, ImageCacheStoreContract):
+    async def test_they_are_there_in_the_next_life(self, store: SqlStore, reopen: Reopened) -> None:
         await store.insert_cache(a_cache())
-        await store.close()
-        again = SqlStore(f"sqlite:///{tmp_path}/jobs.db")
-        await again.start()
-        try:
-            assert await again.caches() == (a_cache(),)
-        finally:
-            await again.close()
+        again = await reopen()
+        assert await again.caches() == (a_cache(),)
 
 
 async def test_a_database_from_before_there_were_caches_is_brought_up(tmp_path: Path) -> None:
@@ -59,10 +47,4 @@ async def test_a_database_from_before_there_were_caches_is_brought_up(tmp_path: 
 
 
 @pytest.mark.needs_postgres
-class TestPostgresCaches(ImageCacheStoreContract):
-    @pytest.fixture
-    async def store(self, postgres: Server) -> AsyncIterator[SqlStore]:
-        store = SqlStore(postgres.new_database())
-        await store.start()
-        yield store
-        await store.close()
+class TestPostgresCaches(OnPostgres, ImageCacheStoreContract): ...

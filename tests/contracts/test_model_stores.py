@@ -2,13 +2,13 @@
 
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.contracts.model_store import ModelStoreContract, a_pipeline, trained
-from tests.contracts.postgres import Server, postgres
+from tests.contracts.postgres import postgres
+from tests.contracts.sql_store import OnPostgres, OnSqlite, Reopened
 from tests.contracts.store_values import a_job
 from trainshed.core.query import JobQuery
 from trainshed.store import SqlStore
@@ -23,26 +23,14 @@ class TestMemoryModels(ModelStoreContract):
         return MemoryStore()
 
 
-class TestSqliteModels(ModelStoreContract):
-    @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[SqlStore]:
-        store = SqlStore(f"sqlite:///{tmp_path}/jobs.db")
-        await store.start()
-        yield store
-        await store.close()
-
-    async def test_models_are_there_in_the_next_life(self, store: SqlStore, tmp_path: Path) -> None:
+class TestSqliteModels(OnSqlite, ModelStoreContract):
+    async def test_models_are_there_in_the_next_life(self, store: SqlStore, reopen: Reopened) -> None:
         job = await trained(store, a_pipeline())
         await store.insert(a_pipeline(2, "coming"), ())
-        await store.close()
-        again = SqlStore(f"sqlite:///{tmp_path}/jobs.db")
-        await again.start()
-        try:
-            assert (await again.model("p", "us-central1", job.id)).job == job.id
-            (active,) = await again.active()
-            assert active.kind == "pipeline"
-        finally:
-            await again.close()
+        again = await reopen()
+        assert (await again.model("p", "us-central1", job.id)).job == job.id
+        (active,) = await again.active()
+        assert active.kind == "pipeline"
 
 
 async def test_a_database_from_before_there_were_models_is_brought_up(tmp_path: Path) -> None:
@@ -67,10 +55,4 @@ async def test_a_database_from_before_there_were_models_is_brought_up(tmp_path: 
 
 
 @pytest.mark.needs_postgres
-class TestPostgresModels(ModelStoreContract):
-    @pytest.fixture
-    async def store(self, postgres: Server) -> AsyncIterator[SqlStore]:
-        store = SqlStore(postgres.new_database())
-        await store.start()
-        yield store
-        await store.close()
+class TestPostgresModels(OnPostgres, ModelStoreContract): ...

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.contracts.postgres import Server, postgres
-from tests.contracts.sql_store import SqlStoreContract
+from tests.contracts.sql_store import OnPostgres
+from tests.contracts.store import DurableStoreContract
 from tests.contracts.store_values import RUNNING, a_job, an_event
 from trainshed.core.errors import Unavailable
 from trainshed.core.ports import Store
@@ -13,11 +14,7 @@ pytestmark = pytest.mark.needs_postgres
 __all__ = ["postgres"]
 
 
-class TestPostgresStore(SqlStoreContract):
-    @pytest.fixture
-    def url(self, postgres: Server) -> str:
-        return postgres.new_database()
-
+class TestPostgresStore(OnPostgres, DurableStoreContract):
     async def test_a_restart_of_the_database_is_not_noticed_between_two_requests(
         self, store: Store, postgres: Server
     ) -> None:

@@ -32,7 +32,7 @@ from trainshed.backends.container.stacks import BoxStacks
 from trainshed.backends.container.start import Starter
 from trainshed.backends.container.stats import MEASURES, Gauge
 from trainshed.backends.container.tend import Tender
-from trainshed.backends.machine import node
+from trainshed.backends.machine.node import Here
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -50,7 +50,6 @@ from trainshed.core.runtime import Need
 from trainshed.core.shell_port import Screen
 from trainshed.core.stacks import Dump
 
-_HOST = "127.0.0.1"
 _PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -82,12 +81,11 @@ class ContainerBackend:
         self._gauge, self._stacks, self._shells = Gauge(), BoxStacks(), ContainerShells(engine)
         self._engine, self.images = engine, images
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
-        self._size, self._subnets = size, subnets
+        self._here, self._subnets = Here(*size), subnets
         hatch = hatch or Hatch()
         self._furnisher = Furnisher(self._jobs_folder, self._trash, code, hatch, self._hint_job)
         self.derived = Deriver(home / "derived", images, hatch, self._hint_job)
         self.views = self._furnisher.views
-        self._node: Node | None = None
         self._id = self._init = ""
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, Run]] = {}
@@ -146,10 +144,7 @@ class ContainerBackend:
         await self._engine.close()
 
     async def nodes(self) -> tuple[Node, ...]:
-        if self._node is None:
-            cpus, memory = self._size
-            self._node = await asyncio.to_thread(node.survey, cpus=cpus, memory=memory, host=_HOST)
-        return (self._node,)
+        return await self._here.nodes()
 
     def refuse_image(self, image: str) -> str | None:
         return self.images.refuse(image)

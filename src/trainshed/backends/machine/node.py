@@ -3,6 +3,7 @@
 It may assume /proc. It never counts what a cgroup withholds, and never needs an NVIDIA driver to be there.
 """
 
+import asyncio
 import ctypes
 import importlib
 import logging
@@ -12,14 +13,28 @@ from pathlib import Path
 from trainshed.backends.machine import cgroup
 from trainshed.core.fleet import Node
 
+_HOST = "127.0.0.1"  # where replicas find each other: all of them are here
 _log = logging.getLogger(__name__)
 
 
-def survey(*, cpus: float | None, memory: int | None, host: str) -> Node:
+class Here:
+    """This machine as the one node of a backend, looked at once; as large as is said, or as it is."""
+
+    def __init__(self, cpus: float | None, memory: int | None) -> None:
+        self._size = (cpus, memory)
+        self._node: Node | None = None
+
+    async def nodes(self) -> tuple[Node, ...]:
+        if self._node is None:
+            self._node = await asyncio.to_thread(_survey, *self._size)
+        return (self._node,)
+
+
+def _survey(cpus: float | None, memory: int | None) -> Node:
     gpus, kind = _gpus()
     return Node(
         name="local",
-        host=host,
+        host=_HOST,
         cpus=cpus if cpus is not None else _cpus(),
         memory=memory if memory is not None else _memory(),
         gpus=gpus,

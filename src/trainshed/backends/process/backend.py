@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from trainshed.backends.machine import node
 from trainshed.backends.machine.code_folders import Folders
 from trainshed.backends.machine.mounts import local_env
+from trainshed.backends.machine.node import Here
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run_folders import find_runs
 from trainshed.backends.machine.watch import Watch
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from trainshed.backends.process.warm.stoker import Stoker
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
-_HOST = "127.0.0.1"  # where replicas find each other: all of them are here
 _MANY_PORTS = 64  # more are looked for in a thread
 
 
@@ -97,8 +96,7 @@ class ProcessBackend:
         self._warm = home / "warm"
         self._stoker: Stoker | None = None
         self._kindling: asyncio.Task[None] | None = None
-        self._size = (cpus, memory)
-        self._node: Node | None = None
+        self._here = Here(cpus, memory)
         self._keeper: Keeper | None = keeper
         self._making: asyncio.Task[Keeper] | None = None
         self._spares = Spares(home / "spare")
@@ -162,10 +160,7 @@ class ProcessBackend:
             self._sampler.close()
 
     async def nodes(self) -> tuple[Node, ...]:
-        if self._node is None:
-            cpus, memory = self._size
-            self._node = await asyncio.to_thread(node.survey, cpus=cpus, memory=memory, host=_HOST)
-        return (self._node,)
+        return await self._here.nodes()
 
     def refuse_image(self, image: str) -> str | None:
         return self._runtimes.refuse(image)
