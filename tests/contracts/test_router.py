@@ -45,11 +45,14 @@ class Found:
         self.capabilities = Capabilities(
             name="box", survives_server=True, kills_escapees=True, measures=frozenset({Measure.CPU})
         )
-        self.machine, self.there, self.looks = machine, there, 0
+        self.machine, self.there, self.looks, self.known = machine, there, 0, False
         self.backend: FakeBackend | None = None
 
     def left(self) -> frozenset[str]:
         return frozenset(key.name.job for key in self.machine.runs)
+
+    def was_there(self) -> bool:
+        return self.known
 
     def refuse(self, image: str, sentence: str) -> str | None:
         return None if self.there else f"{sentence} And there is no box."
@@ -189,6 +192,12 @@ async def test_a_job_waits_for_a_second_that_is_not_there_and_is_hinted_when_it_
     assert two.router.prepare(spec_of(THEIRS), "a") == READY
     await two.router.launch(two.launch(THEIRS, "sleep", job="a"))
     assert two.boxes.alive() == {key_of("a")}
+
+
+async def test_one_that_an_earlier_server_had_is_looked_for_though_nobody_needs_it(two: Two):
+    two.second.known = two.second.there = True
+    await two.router.start()
+    await until(lambda: two.second.looks == 1)
 
 
 async def test_asking_without_a_job_does_not_look(two: Two):

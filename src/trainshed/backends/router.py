@@ -1,7 +1,7 @@
 """Two backends of one machine as one: the second runs the images that the first refuses, once it is there.
 
 Nothing above learns which of them has a run. The second need not be there: it is looked for when a job asks
-for it or something of it is left from an earlier server, and then stays. Until it is found its jobs wait
+for it or something of it may be left from an earlier server, and then stays. Until it is found its jobs wait
 with a reason, and what is left of it is neither shown nor called lost. It may assume that both know a run by
 its RunKey alone, and that the nodes of the first are those of the second.
 """
@@ -49,6 +49,10 @@ class Second(Protocol):
         """The jobs of which it has something, whether it is there or not."""
         ...
 
+    def was_there(self) -> bool:
+        """For an earlier server: it may have kept what that one did not get to take away."""
+        ...
+
     def refuse(self, image: str, sentence: str) -> str | None:
         """While it is not there: why it will not run the image, after what the first said. Never blocks."""
         ...
@@ -87,6 +91,8 @@ class Router:
                 why = error.message if isinstance(error, TrainshedError) else "it takes too long to be found."
                 log.warning("%d jobs wait to be found again: %s", len(self._left), why)
                 self._look()
+        elif await asyncio.to_thread(self._second.was_there):
+            self._look()
 
     async def close(self) -> None:
         if self._looking is not None:

@@ -49,6 +49,9 @@ class Sought:
     def left(self) -> frozenset[str]:
         return find.left(self._home)
 
+    def was_there(self) -> bool:
+        return self._engine != find.NONE and bool(self._kept())
+
     def refuse(self, image: str, sentence: str) -> str | None:
         there = find.places(self._engine, self._environ)
         if isinstance(there, Silence):
