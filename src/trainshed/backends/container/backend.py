@@ -92,6 +92,7 @@ class ContainerBackend:
         # One launch of a name at a time: the second finds the first.
         self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
         self._boxes: Boxes
+        self._networks: Networks
         self._disk: DiskWatch
         self._tender: Tender
         self._starter: Starter
@@ -106,7 +107,9 @@ class ContainerBackend:
         self._tender = Tender(self._boxes, self._hint)
         self._disk = DiskWatch(self._engine, self._tender.kill)
         self._furnisher.use(self._engine, self._id)
-        networks = Networks(self._engine, self._id, self._subnets, podman=podman)
+        self._networks = networks = Networks(
+            self._engine, self._id, self._subnets, podman=podman, folder=self._home
+        )
         self._starter = Starter(
             home=self._id,
             init=self._init,
@@ -126,6 +129,8 @@ class ContainerBackend:
             self._runs[job] = {run.key: run for run in runs}
             self.views.open(job)
             for run in runs:
+                if run.network:
+                    networks.adopt(job, run.network)
                 self._tender.find_again(run)
                 self._disk.watch(run)
         await self._shells.begin(self._id)
@@ -134,6 +139,7 @@ class ContainerBackend:
     async def close(self) -> None:
         await self._shells.close()
         await self._undertaker.close()
+        await self._networks.close()
         await self._furnisher.forget()
         await self._disk.close()
         await self._tender.close()
@@ -286,7 +292,7 @@ class ContainerBackend:
 
     def _containers(self) -> frozenset[str]:
         ours = frozenset(run.container for runs in self._runs.values() for run in runs.values())
-        return ours | self.derived.containers
+        return ours | self.derived.containers | self._networks.containers
 
     # Ending
 

@@ -73,7 +73,8 @@ class Undertaker:
 
     async def _bury(self, job: str, containers: Sequence[str]) -> None:
         for _ in range(int(_LONGEST / _SOON)):
-            if not self._is_busy() or job in self._urgent:
+            # Where the network is kept, the next launch may need it.
+            if not self._is_busy() or job in self._urgent or self.networks.is_kept(job):
                 break
             await asyncio.sleep(_SOON)
         async with self._turn:
@@ -100,9 +101,7 @@ class Undertaker:
                     stuck = error
         if stuck is not None:
             raise stuck
-        for job in await self.networks.jobs():
-            if job not in jobs():
-                await self.networks.remove(job)
+        await self.networks.sweep(jobs)
         await self.volumes.sweep(frozenset(jobs()))
 
 

@@ -1,61 +1,75 @@
 """A network for each job: its replicas reach each other there by fixed addresses, and others do not.
 
 The engine has the truth: what networks there are is asked of it once, and each new one is a call. Addresses
-are ours, from a private range, so that every replica can be told all of them before any is started. It may
-assume that calls for the same job come one after the other or together, never against a removal.
+are ours, from a private range, so that every replica can be told all of them before any is started. A network
+has the name of the job it was made for, and may serve another when that is over (spares.py). It may assume
+that calls for the same job come one after the other or together, never against a removal.
 """
 
 import asyncio
 import ipaddress
-from collections.abc import Mapping
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Callable, Collection
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
 from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.holder import Holder
+from trainshed.backends.container.net import Net, first_free, prefix, subnets_of
 from trainshed.backends.container.render import LABEL
+from trainshed.backends.container.spares import Spares
 from trainshed.backends.container.wall import Wall
 from trainshed.core.errors import Invalid, Unavailable, Violation
 
-_SMALLEST = 27  # bits: room for 29 replicas
 _UNKNOWN = 250  # replicas, where nobody says how many there will be
-_OWN = 3  # addresses that are no replica's: the network's, the bridge's, that for all
 _MOST_TRIES = 64  # subnets somebody else turned out to have
+_IS_GONE, _IS_THERE = 404, 409
 _VANISHED = "no such network interface"  # said where another's goes while the engine looks at all of them
 
 
-@dataclass(frozen=True, slots=True)
-class Net:
-    name: str
-    subnet: IPv4Network
-
-    def address(self, number: int) -> str:
-        return str(self.subnet.network_address + 2 + number)
-
-
 class Networks:
-    def __init__(self, engine: Engine, home: str, subnets: str, *, podman: bool) -> None:
+    def __init__(
+        self, engine: Engine, home: str, subnets: str, *, podman: bool, folder: Path | None = None
+    ) -> None:
+        """`folder`: where it has its own files; without one no network is kept for the next job."""
         self._engine, self._home, self._podman = engine, home, podman
         self._range = ipaddress.IPv4Network(subnets)
         self._taken: set[IPv4Network] | None = None
-        self._known: dict[str, Net] = {}
+        self._given: dict[str, str] = {}  # the name of each job's
+        self._known: dict[str, Net] = {}  # by their names: those that are surely there
         self._making = asyncio.Lock()
         self._wall = Wall(subnets)
+        holder = Holder(engine, home, folder) if podman and folder is not None else None
+        self._spares = Spares(holder, self._delete) if holder is not None else None
+
+    async def close(self) -> None:
+        if self._spares is not None:
+            await self._spares.close()
+
+    @property
+    def containers(self) -> frozenset[str]:
+        """Of its own."""
+        return self._spares.containers if self._spares is not None else frozenset()
 
     def name(self, job: str) -> str:
-        return f"{LABEL}-{self._home}-{job}"
+        """Of what it has, or would have."""
+        return self._given.get(job) or f"{LABEL}-{self._home}-{job}"
+
+    def adopt(self, job: str, name: str) -> None:
+        """An earlier server gave it to the job."""
+        self._given[job] = name
 
     async def make(self, job: str, replicas: int, *, internal: bool = False) -> Net:
         """The job's network, made where it is not there."""
-        if (known := self._known.get(job)) is not None:
+        if (known := self._known_of(job)) is not None:
             return known
         async with self._making:
-            if (known := self._known.get(job)) is None:
+            if (known := self._known_of(job)) is None:
                 try:
-                    self._known[job] = known = await self._make(job, replicas or _UNKNOWN, internal)
+                    known = await self._find_or_make(job, replicas or _UNKNOWN, internal)
                 except EngineFault as error:
                     raise Unavailable(f"No network could be made for job {job}: {error.message}") from error
+                self._known[known.name], self._given[job] = known, known.name
             return known
 
     async def keep_apart(self) -> bool:
@@ -63,72 +77,106 @@ class Networks:
         return self._podman and await self._wall.stands()
 
     def forget(self, job: str) -> None:
-        """It may not be there any more."""
-        self._known.pop(job, None)
+        """It may not be there any more, and so may others."""
+        self._known.pop(self.name(job), None)
+        if self._spares is not None:
+            self._spares.doubt()
+
+    def is_kept(self, job: str) -> bool:
+        """Whether the next job will have it."""
+        known = self._known_of(job)
+        return known is not None and self._spares is not None and self._spares.holds(known)
 
     async def remove(self, job: str) -> None:
-        known = self._known.pop(job, None)
-        try:
-            await self._engine.ask("DELETE", f"/networks/{self.name(job)}")
-        except EngineFault as error:
-            if error.status != 404:
-                raise Unavailable(f"The network of job {job} cannot be removed: {error.message}") from error
-        if known is not None and self._taken is not None:
-            self._taken.discard(known.subnet)
+        """Nothing of the job is left in it."""
+        if job not in self._given and self.name(job) in self._used():
+            return  # it was, and another has it now
+        known = self._known_of(job)
+        if known is None or self._spares is None or not self._spares.keep(known):
+            await self._delete(known or self.name(job))
+        self._given.pop(job, None)
 
     async def spoil(self, job: str) -> None:
         """An address is held by the dead: away with the network and all in it; the next has other addresses.
 
         Podman keeps an address for a container whose start it did not survive, under the network's name.
         """
-        known = self._known.pop(job, None) or await self._find(self.name(job))
+        known = self._known_of(job) or await self._find(self.name(job))
         if self._podman:
-            await self._engine.ask("DELETE", f"/libpod/networks/{self.name(job)}", {"force": True})
+            await self._engine.ask("DELETE", f"/libpod/networks/{known.name}", {"force": True})
+        self._known.pop(known.name, None)
+        self._given.pop(job, None)
         if self._taken is not None:
             self._taken.add(known.subnet)
 
-    async def jobs(self) -> frozenset[str]:
-        """The jobs of this home that have a network."""
-        found: set[str] = set()
+    async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
+        """Take away those of this home that no job has any more."""
         for one in await self._all():
             labels: dict[str, str] = one.get("Labels") or one.get("labels") or {}
-            if labels.get(f"{LABEL}.home") == self._home:
-                found.add(labels.get(f"{LABEL}.job", ""))
-        return frozenset(found)
+            name = str(one.get("Name") or one.get("name"))
+            used = name in self._used() or labels.get(f"{LABEL}.job") in jobs()
+            if labels.get(f"{LABEL}.home") == self._home and not used:
+                await self._delete(name)
 
-    async def _make(self, job: str, replicas: int, internal: bool) -> Net:
-        taken = self._taken
-        if taken is None:
-            taken = self._taken = {net for one in await self._all() for net in _subnets(one)}
-        bits = min(_SMALLEST, 32 - (replicas + _OWN - 1).bit_length())
+    def _known_of(self, job: str) -> Net | None:
+        return self._known.get(self._given.get(job, ""))
+
+    def _used(self) -> frozenset[str]:
+        given = frozenset(self._given.values())
+        return given | self._spares.names if self._spares is not None else given
+
+    async def _find_or_make(self, job: str, replicas: int, internal: bool) -> Net:
+        if (given := self._given.get(job)) is not None:
+            try:
+                return await self._find(given)
+            except EngineFault as error:
+                if error.status != _IS_GONE:
+                    raise
+                del self._given[job]
+        bits = prefix(replicas)
         if bits < self._range.prefixlen:
             raise Invalid((Violation("subnets", f"{self._range} has no room for {replicas} replicas."),))
-        name = self.name(job)
+        if self._spares is None:
+            return await self._make(job, bits, internal)
+        if (spare := self._spares.take(bits, internal=internal)) is not None:
+            return spare
+        made = await self._make(job, bits, internal)
+        self._spares.made(made)
+        return made
+
+    async def _make(self, job: str, bits: int, internal: bool) -> Net:
+        taken = self._taken
+        if taken is None:
+            taken = self._taken = {net for one in await self._all() for net in subnets_of(one)}
+        name = self._new_name(job)
         for _ in range(_MOST_TRIES):
-            net = Net(name, self._free(bits, taken))
-            taken.add(net.subnet)
+            subnet = first_free(self._range, bits, taken)
+            if subnet is None:
+                raise Unavailable(f"All subnets of {self._range} are in use: jobs have to end first.")
+            net = Net(name, subnet, internal)
+            taken.add(subnet)
             try:
-                await self._create(net, job, internal)
+                await self._create(net, job)
             except EngineFault as error:
                 said = error.message.lower()
-                if error.status == 409 or "already exists" in said or "already used: network" in said:
-                    taken.discard(net.subnet)
+                if error.status == _IS_THERE or "already exists" in said or "already used: network" in said:
+                    taken.discard(subnet)
                     return await self._find(name)
                 if _VANISHED in said:
-                    taken.discard(net.subnet)
+                    taken.discard(subnet)
                     continue
                 if "overlap" in said or "already used" in said or "subnet" in said:
                     continue  # it stays among the taken ones
-                taken.discard(net.subnet)
+                taken.discard(subnet)
                 raise
             return net
         raise Unavailable(f"No subnet of {self._range} is free on this machine.")
 
-    def _free(self, bits: int, taken: set[IPv4Network]) -> IPv4Network:
-        for subnet in self._range.subnets(new_prefix=bits):
-            if not any(subnet.overlaps(other) for other in taken):
-                return subnet
-        raise Unavailable(f"All subnets of {self._range} are in use: jobs have to end first.")
+    def _new_name(self, job: str) -> str:
+        """Not that of one that was the job's before, and is another's now."""
+        own, used = self.name(job), self._used()
+        others = (f"{own}-{number}" for number in range(2, len(used) + 3))
+        return next(name for name in (own, *others) if name not in used)
 
     async def _all(self) -> list[dict[str, Any]]:
         # Podman by its own words: for Docker's it looks at every container, and stumbles over a broken one.
@@ -136,49 +184,27 @@ class Networks:
 
     async def _find(self, name: str) -> Net:
         place = f"/libpod/networks/{name}/json" if self._podman else f"/networks/{name}"
-        found = _subnets(await self._engine.ask("GET", place))
+        told: dict[str, Any] = await self._engine.ask("GET", place)
+        found = subnets_of(told)
         if not found:
             raise Unavailable(f"Network {name} has no addresses.")
-        return Net(name, found[0])
+        return Net(name, found[0], bool(told.get("Internal") or told.get("internal")))
 
-    async def _create(self, net: Net, job: str, internal: bool) -> None:
+    async def _create(self, net: Net, job: str) -> None:
         labels = {f"{LABEL}.home": self._home, f"{LABEL}.job": job}
-        subnet, gateway = str(net.subnet), str(net.subnet.network_address + 1)
-        # One that leads nowhere does not lead to this machine either: its bridge has no address.
-        place = {"subnet": subnet} if internal else {"subnet": subnet, "gateway": gateway}
-        if self._podman:  # by its own words: Docker's have none for what keeps networks apart
-            body: dict[str, object] = {
-                "name": net.name,
-                "driver": "bridge",
-                # Its own choice is free among its own networks only: another engine may have the same bridge.
-                "network_interface": f"ts{blake2b(net.name.encode(), digest_size=6).hexdigest()}",
-                "dns_enabled": False,
-                "internal": internal,
-                "subnets": [place],
-                "options": {} if await self.keep_apart() else {"isolate": "true"},
-                "labels": labels,
-            }
+        if self._podman:
+            body = net.for_podman(labels, isolate=not await self.keep_apart())
             await self._engine.ask("POST", "/libpod/networks/create", None, body)
-            return
-        body = {
-            "Name": net.name,
-            "Driver": "bridge",
-            "CheckDuplicate": True,
-            "Internal": internal,
-            "IPAM": {"Driver": "default", "Config": [{name.capitalize(): at for name, at in place.items()}]},
-            "Options": {"com.docker.network.bridge.inhibit_ipv4": "true"} if internal else {},
-            "Labels": labels,
-        }
-        await self._engine.ask("POST", "/networks/create", None, body)
+        else:
+            await self._engine.ask("POST", "/networks/create", None, net.for_docker(labels))
 
-
-def _subnets(network: Mapping[str, Any]) -> list[IPv4Network]:
-    """As Docker tells them, or Podman."""
-    found: list[IPv4Network] = []
-    plan: dict[str, Any] = network.get("IPAM") or {}
-    parts: list[dict[str, Any]] = plan.get("Config") or network.get("subnets") or []
-    for one in parts:
-        subnet = str(one.get("Subnet") or one.get("subnet") or "")
-        if subnet and ":" not in subnet:
-            found.append(IPv4Network(subnet, strict=False))
-    return found
+    async def _delete(self, net: Net | str) -> None:
+        name = net if isinstance(net, str) else net.name
+        try:
+            await self._engine.ask("DELETE", f"/networks/{name}")
+        except EngineFault as error:
+            if error.status != _IS_GONE:
+                raise Unavailable(f"Network {name} cannot be removed: {error.message}") from error
+        known = self._known.pop(name, None)
+        if known is not None and self._taken is not None:
+            self._taken.discard(known.subnet)

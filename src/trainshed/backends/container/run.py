@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 
 from trainshed.backends.container.record import BLANK, Record, holder, parse
 from trainshed.backends.machine.run import KnownRun
@@ -29,7 +30,9 @@ _ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nob
 
 @dataclass(slots=True, eq=False)
 class Run(KnownRun):
+    has_limits: ClassVar[bool] = True
     container: str  # its name
+    network: str = ""  # as it was begun in by an earlier server
     killed: bool = False
     seen: bool = False  # its init was seen from here: where it is not to be seen any more, it is dead
     refusals: int = 0  # of the engine, to start it
@@ -102,8 +105,9 @@ def reload(key: RunKey, path: Path) -> Run:
     try:
         launch = json.loads((path / "launch.json").read_bytes())
         container, holds = str(launch["container"]), bool(launch.get("hold"))
+        network = str(launch["body"]["HostConfig"]["NetworkMode"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        container, holds = "", False  # killed while it was being prepared: to be prepared again
+        container, network, holds = "", "", False  # killed while it was being prepared: to be prepared again
     full = ""
     with contextlib.suppress(OSError):
         full = (path / "full").read_text()
@@ -111,6 +115,7 @@ def reload(key: RunKey, path: Path) -> Run:
         key,
         str(path),
         container,
+        network=network,
         asked=(path / "asked").exists(),
         killed=(path / "killed").exists(),
         seen=(path / "seen").exists(),

@@ -1,0 +1,81 @@
+"""One network: its name, its addresses, and how either kind of engine is told of it. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from ipaddress import IPv4Network
+from typing import Any
+
+_SMALLEST = 27  # bits: room for 28 replicas
+_OWN = 4  # addresses that are no replica's: the network's, the bridge's, the holder's, that for all
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    name: str
+    subnet: IPv4Network
+    internal: bool = False  # it leads nowhere
+
+    def address(self, number: int) -> str:
+        return str(self.subnet.network_address + 2 + number)
+
+    @property
+    def last(self) -> str:
+        """The address of whoever holds it between two jobs."""
+        return str(self.subnet.broadcast_address - 1)
+
+    @property
+    def _place(self) -> dict[str, str]:
+        subnet, gateway = str(self.subnet), str(self.subnet.network_address + 1)
+        # One that leads nowhere does not lead to this machine either: its bridge has no address.
+        return {"subnet": subnet} if self.internal else {"subnet": subnet, "gateway": gateway}
+
+    def for_podman(self, labels: Mapping[str, str], *, isolate: bool) -> dict[str, object]:
+        """By its own words: Docker's have none for what keeps networks apart."""
+        return {
+            "name": self.name,
+            "driver": "bridge",
+            # Its own choice is free among its own networks only: another engine may have the same bridge.
+            "network_interface": f"ts{blake2b(self.name.encode(), digest_size=6).hexdigest()}",
+            "dns_enabled": False,
+            "internal": self.internal,
+            "subnets": [self._place],
+            "options": {"isolate": "true"} if isolate else {},
+            "labels": dict(labels),
+        }
+
+    def for_docker(self, labels: Mapping[str, str]) -> dict[str, object]:
+        place = {name.capitalize(): at for name, at in self._place.items()}
+        return {
+            "Name": self.name,
+            "Driver": "bridge",
+            "CheckDuplicate": True,
+            "Internal": self.internal,
+            "IPAM": {"Driver": "default", "Config": [place]},
+            "Options": {"com.docker.network.bridge.inhibit_ipv4": "true"} if self.internal else {},
+            "Labels": dict(labels),
+        }
+
+
+def prefix(replicas: int) -> int:
+    """Bits of the smallest network with room for them."""
+    return min(_SMALLEST, 32 - (replicas + _OWN - 1).bit_length())
+
+
+def first_free(within: IPv4Network, bits: int, taken: Collection[IPv4Network]) -> IPv4Network | None:
+    for subnet in within.subnets(new_prefix=bits):
+        if not any(subnet.overlaps(other) for other in taken):
+            return subnet
+    return None
+
+
+def subnets_of(told: Mapping[str, Any]) -> list[IPv4Network]:
+    """Of a network as Docker tells of it, or Podman."""
+    found: list[IPv4Network] = []
+    plan: dict[str, Any] = told.get("IPAM") or {}
+    parts: list[dict[str, Any]] = plan.get("Config") or told.get("subnets") or []
+    for one in parts:
+        subnet = str(one.get("Subnet") or one.get("subnet") or "")
+        if subnet and ":" not in subnet:
+            found.append(IPv4Network(subnet, strict=False))
+    return found

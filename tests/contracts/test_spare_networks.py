@@ -1,0 +1,250 @@
+"""Networks that serve one job after the other, on a real Podman: kept while jobs come thick and fast."""
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import live
+from tests.contracts.backend_bench import Bench, benched, until
+from tests.contracts.test_container_backend import ContainerWorld
+from tests.contracts.test_container_limits import CALL, LISTEN, of_gang, python, world_of
+from tests.engine import Podman
+from tests.engine_images import BASE
+from tests.live import LiveServer
+from trainshed.backends.container import spares
+from trainshed.core.errors import Unavailable
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.replica import Exit, Observation
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tools")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, podman: Podman, tools: Path):
+    async with benched(ContainerWorld(tmp_path / "home", podman, tools), tmp_path) as bench:
+        yield bench
+
+
+class Rush:
+    """Several jobs of one backend; all are gone at the end."""
+
+    def __init__(self, bench: Bench, podman: Podman) -> None:
+        self.bench, self.podman, self.jobs = bench, podman, list[str]()
+
+    async def begin(self, *command: str, isolated: bool = False) -> RunKey:
+        job = f"{self.bench.job}{len(self.jobs)}"
+        self.jobs.append(job)
+        key = RunKey(ReplicaName(job, 1, 0, 0), 0)
+        launch = of_gang(self.bench, command, 0, 1)
+        out, err = str(self.out(key)), str(self.out(key)) + ".err"
+        await self.bench.backend.launch(replace(launch, key=key, stdout=out, stderr=err, isolated=isolated))
+        return key
+
+    async def stay(self, *, isolated: bool = False) -> RunKey:
+        key = await self.begin(*python(LISTEN), isolated=isolated)
+        await until(lambda: "ready" in self.out(key).read_text())
+        return key
+
+    async def run(self, *command: str, isolated: bool = False) -> tuple[Observation, str]:
+        """Its end, and the network it had; nothing of it is left when this returns."""
+        key = await self.begin(*command, isolated=isolated)
+        seen = ()
+        while not seen or seen[0].alive:
+            seen = await self.bench.backend.observe(key.name.job)
+            await asyncio.sleep(0.01)
+        network = self.network(key)
+        await self.end(key)
+        return seen[0], network
+
+    async def end(self, key: RunKey) -> None:
+        await self.bench.backend.remove(key.name.job)
+        name = world_of(self.bench).name(key)
+        await until(lambda: name not in self.podman.containers())
+
+    def out(self, key: RunKey) -> Path:
+        return self.bench.folder / f"{key.name.job}.out"
+
+    @property
+    def home(self) -> str:
+        return (world_of(self.bench).home / "id").read_text()
+
+    def told(self, key: RunKey) -> dict[str, dict[str, str]]:
+        name = world_of(self.bench).name(key)
+        return json.loads(self.podman.run("inspect", name))[0]["NetworkSettings"]["Networks"]
+
+    def network(self, key: RunKey) -> str:
+        (name,) = self.told(key)
+        return name
+
+    def address(self, key: RunKey) -> str:
+        return self.told(key)[self.network(key)]["IPAddress"]
+
+    def holders(self) -> dict[str, str]:
+        return self.podman.containers(f"trainshed-{self.home}-holder-")
+
+    def held(self) -> set[str]:
+        names = [name for name, state in self.holders().items() if state == "running"]
+        return {
+            network
+            for one in (json.loads(self.podman.run("inspect", *names)) if names else ())
+            for network in one["NetworkSettings"]["Networks"]
+        }
+
+    def networks(self) -> set[str]:
+        return {name for name in self.podman.networks() if self.bench.job in name}
+
+
+@pytest.fixture
+async def rush(bench: Bench, podman: Podman):
+    rush = Rush(bench, podman)
+    yield rush
+    for job in rush.jobs:
+        await bench.backend.remove(job)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch):
+    """Every network is held from the first job on."""
+    monkeypatch.setattr(spares, "_MANY", 1)
+
+
+async def held(rush: Rush, count: int = 1) -> None:
+    await until(lambda: len(rush.held()) == count)
+
+
+async def test_a_job_alone_leaves_its_network_to_nobody(rush: Rush):
+    await rush.run("true")
+    await until(lambda: not rush.networks())
+    assert rush.holders() == {}
+
+
+async def test_jobs_that_come_thick_and_fast_have_one_network_after_the_other(rush: Rush):
+    had = [(await rush.run("true"))[1] for _ in range(8)]
+    assert len(set(had)) < len(had)
+    assert list(rush.holders().values()) == ["running"]
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_jobs_that_live_at_the_same_time_never_have_the_same_network_and_reach_no_other(rush: Rush):
+    first, second = await rush.stay(), await rush.stay()
+    await held(rush, 2)
+    given_back = rush.network(first)
+    await rush.end(first)
+    third = await rush.stay()
+    assert rush.network(third) == given_back != rush.network(second)
+    for to in (rush.address(second), rush.address(third)):
+        seen, network = await rush.run(*python(CALL, to, "2"))
+        assert seen.exit == Exit(code=1)
+        assert network not in (rush.network(second), rush.network(third))
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_shut_in_job_has_no_network_that_leads_out_and_leaves_it_to_its_like_only(rush: Rush):
+    first, second = await rush.stay(), await rush.stay(isolated=True)
+    await held(rush, 2)
+    open_one, shut = rush.network(first), rush.network(second)
+    await rush.end(first)
+    await rush.end(second)
+    assert (await rush.run("true", isolated=True))[1] == shut
+    assert (await rush.run("true"))[1] == open_one
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_the_holder_has_no_right_and_leads_from_no_network_to_another(rush: Rush):
+    await rush.stay()
+    await held(rush)
+    (name,) = rush.holders()
+    told = json.loads(rush.podman.run("inspect", name))[0]
+    status = Path(f"/proc/{told['State']['Pid']}/status").read_text()
+    assert "CapBnd:\t0000000000000000" in status and "NoNewPrivs:\t1" in status
+    forwards = ("nsenter", "-t", str(told["State"]["Pid"]), "-n", "cat", "/proc/sys/net/ipv4/ip_forward")
+    asked = await asyncio.create_subprocess_exec(*forwards, stdout=asyncio.subprocess.PIPE)
+    assert (await asked.communicate())[0] == b"0\n"
+
+
+async def test_where_no_job_comes_any_more_all_is_let_go(rush: Rush, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(spares, "_MANY", 1)
+    monkeypatch.setattr(spares, "_IDLE", 1.0)
+    stays = await rush.stay()
+    await held(rush)
+    await rush.run("true")
+    await until(lambda: not rush.holders())
+    await until(lambda: rush.networks() == {rush.network(stays)})
+    assert (await rush.bench.backend.observe(stays.name.job))[0].alive
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_holder_that_was_taken_away_is_replaced_and_no_job_hears_of_it(rush: Rush):
+    first = await rush.stay()
+    await held(rush)
+    await rush.end(first)
+    (gone,) = rush.holders()
+    rush.podman.remove(gone)
+    stays = await rush.stay()  # in the network that is free
+    assert (await rush.run("true"))[0].exit == Exit(code=0)
+    await until(lambda: bool(rush.holders()) and gone not in rush.holders())
+    assert (await rush.bench.backend.observe(stays.name.job))[0].alive
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_networks_that_vanished_are_given_to_one_job_at_most(rush: Rush):
+    first, second = await rush.stay(), await rush.stay()
+    await held(rush, 2)
+    await rush.end(first)
+    await rush.end(second)
+    for name in rush.networks():
+        rush.podman.run("network", "rm", "--force", "--time", "0", name)
+    with pytest.raises(Unavailable):
+        await rush.run("true")
+    assert (await rush.run("true"))[0].exit == Exit(code=0)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_job_in_the_network_of_an_earlier_one_is_found_there_by_the_next_server(rush: Rush):
+    first = await rush.stay()
+    await held(rush)
+    network = rush.network(first)
+    await rush.end(first)
+    key = await rush.stay()
+    assert rush.network(key) == network
+    await rush.bench.renew()
+    again = replace(key, name=replace(key.name, index=1))
+    launch = replace(of_gang(rush.bench, python(CALL, rush.address(key), "30"), 1, 2), key=again)
+    await rush.bench.backend.launch(launch)
+    await until(lambda: rush.bench.out(1) == "hello\n")
+    assert rush.network(again) == network
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_server_that_goes_takes_its_holder_along_and_the_next_one_all_networks(rush: Rush):
+    key = await rush.stay()
+    await held(rush)
+    await rush.end(key)
+    await rush.bench.backend.close()
+    assert not rush.holders()
+    rush.bench.backend = await rush.bench.world.backend()
+    await until(lambda: not rush.networks())
+
+
+def test_a_killed_server_leaves_no_holder_and_the_next_one_no_network(podman: Podman):
+    before = podman.networks()
+    pool = {"machineSpec": {"machineType": "n1-standard-1"}, "replicaCount": 1}
+    pool |= {"containerSpec": {"imageUri": BASE, "command": ["true"]}}
+    with LiveServer("--engine", str(podman.socket), "--subnets", podman.subnets) as server:
+
+        def names() -> list[str]:
+            return [name for name in podman.containers() if "-holder-" in name]
+
+        while not names():
+            server.wait(server.submit(pools=[pool]))
+        (name,) = names()
+        server.kill()
+        live.until(lambda: podman.containers()[name] == "exited")
+        server.start()
+        live.until(lambda: podman.networks() == before and not names())
