@@ -200,7 +200,7 @@ for number in range(12):
 time.sleep(600)
 """
     pool = boxed(source, diskSpec={"bootDiskSizeGb": 1})
-    job = server.submit(pools=[pool], spec={"scheduling": {"disableRetries": True}})
+    job = server.submit(pools=[pool])
     done = server.wait(job, 180)
     assert done["state"] == "JOB_STATE_FAILED"
     assert "DISK_FULL: it filled 1." in done["error"]["message"], done["error"]

@@ -99,7 +99,7 @@ async def test_a_memory_hog_is_killed_alone_and_its_end_says_so(bench: Bench):
     await bench.backend.launch(bench.launch(bench.programs.sleeps(), index=1))
     seen = await run(bench, sized(bench.launch(python(HOG))))
     assert seen.exit == Exit(signal=9)
-    assert "want of memory" in seen.out_of_memory
+    assert "want of memory" in seen.out_of_memory and seen.over_limit
     other = await bench.see(bench.key(index=1))
     assert other is not None and other.alive
 
@@ -108,7 +108,7 @@ async def test_a_program_whose_child_was_killed_for_memory_is_told_so_with_its_o
     parent = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {HOG!r}]) and 3)"
     seen = await run(bench, sized(bench.launch(python(parent))))
     assert seen.exit == Exit(code=3)
-    assert "want of memory" in seen.out_of_memory
+    assert "want of memory" in seen.out_of_memory and not seen.over_limit
 
 
 async def test_a_program_that_succeeds_is_not_told_of_memory(bench: Bench):

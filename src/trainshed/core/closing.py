@@ -24,7 +24,8 @@ def cancelled(status: Status, now: datetime) -> Closing:
 
 def program_failed(replica: Replica, now: datetime) -> Closing:
     task = task_name(replica.pool, replica.index)
-    message = f"{task} {replica.exit}: the program itself failed, so the job was not retried."
+    why = "it was over a limit of its own" if replica.over_limit else "the program itself failed"
+    message = f"{task} {replica.exit}: {why}, so the job was not retried."
     return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
 
 

@@ -146,7 +146,14 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
     if sight.sight is Sight.RUNNING:
         return replace(replica, phase=Phase.RUNNING)
     ended_at = sight.ended_at or now
-    return replace(replica, phase=Phase.ENDED, exit=sight.exit or Exit(), ended_at=ended_at, noticed_at=now)
+    return replace(
+        replica,
+        phase=Phase.ENDED,
+        exit=sight.exit or Exit(),
+        over_limit=sight.over_limit,
+        ended_at=ended_at,
+        noticed_at=now,
+    )
 
 
 def _mark_running(
@@ -228,10 +235,10 @@ def _failed(replicas: tuple[Replica, ...], now: datetime) -> list[Replica]:
 
 
 def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Closing | None:
-    """A program that says it failed has failed its job, whichever replica it is and whenever."""
+    """A program that says it failed, or met a limit of its own, has failed its job, whichever it is."""
     rule = job.spec.scheduling.restart
     for replica in _failed(replicas, now):
-        if meaning(_exit(replica), rule) is Meaning.OWN_FAILURE:
+        if meaning(_exit(replica), rule, over_limit=replica.over_limit) is Meaning.OWN_FAILURE:
             return wind.program_failed(replica, now)
     return None
 

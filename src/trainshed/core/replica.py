@@ -64,6 +64,7 @@ class Observation:
     handle: Handle | None = None
     out_of_memory: str = ""  # a sentence, where the system itself says that it killed for want of memory
     disk_full: str = ""  # a sentence, where it was ended because it had filled the disk it asked for
+    over_limit: bool = False  # what ended it was a limit of its own, which the next run would meet too
     note: str = ""  # a sentence on how it was started, where there is something to tell
 
     @property
@@ -89,6 +90,7 @@ class Replica:
     phase: Phase = Phase.PLANNED
     run: int = 0
     exit: Exit | None = None
+    over_limit: bool = False  # as its observation says
     not_before: datetime | None = None
     missing_since: datetime | None = None
     started_at: datetime | None = None  # these two by the backend's clock, for people to read

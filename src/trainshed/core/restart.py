@@ -13,12 +13,14 @@ class Meaning(StrEnum):
     INTERRUPTED = "INTERRUPTED"  # something outside ended it: worth another try
 
 
-def meaning(end: Exit, rule: RestartRule) -> Meaning:
+def meaning(end: Exit, rule: RestartRule, *, over_limit: bool = False) -> Meaning:
+    """One that was over a limit of its own failed by itself, as if it had said so with the code 1."""
     if end.ok:
         return Meaning.DONE
-    if end.code is None:  # died by a signal, or nobody saw how
+    code = 1 if over_limit else end.code
+    if code is None:  # died by a signal, or nobody saw how
         return Meaning.INTERRUPTED
-    if any(low <= end.code <= high for low, high in rule.retry_codes):
+    if any(low <= code <= high for low, high in rule.retry_codes):
         return Meaning.INTERRUPTED
     return Meaning.OWN_FAILURE
 

@@ -47,6 +47,21 @@ def test_a_program_that_fails_closes_the_job_as_failed_at_once(code: int):
     assert plan.actions == ()
 
 
+def test_a_program_that_was_over_a_limit_of_its_own_is_not_started_again():
+    job = running(a_job(*GANG))
+    seen = [
+        replace(one, over_limit=True) if one.exit == KILLED else one
+        for one in all_alive(job, {(1, 1): KILLED})
+    ]
+    closing = decide(job, seen, at(5)).status.closing
+    assert closing is not None and closing.failure is not None
+    assert closing.outcome is Outcome.FAILED
+    assert closing.failure.message == (
+        "workerpool1-1 was killed by signal 9 (SIGKILL): it was over a limit of its own, "
+        "so the job was not retried."
+    )
+
+
 def test_once_that_failure_is_durable_the_others_are_stopped():
     job = running(a_job(*GANG))
     seen = all_alive(job, {(1, 1): 1})

@@ -31,6 +31,15 @@ def test_a_signal_or_a_loss_came_from_outside(end: Exit):
     assert meaning(end, a_rule()) is Meaning.INTERRUPTED
 
 
+@pytest.mark.parametrize("end", [KILLED, Exit(code=137)])
+def test_one_that_was_over_its_own_limit_failed_by_itself(end: Exit):
+    assert meaning(end, a_rule(), over_limit=True) is Meaning.OWN_FAILURE
+
+
+def test_one_that_was_over_its_own_limit_is_tried_again_where_every_failure_is():
+    assert meaning(KILLED, a_rule(codes=((1, 255),)), over_limit=True) is Meaning.INTERRUPTED
+
+
 def test_a_job_may_name_other_codes_worth_a_retry():
     rule = a_rule(codes=((3, 3), (10, 12)))
     worth = [c for c in range(1, 256) if meaning(Exit(code=c), rule) is Meaning.INTERRUPTED]

@@ -9,11 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
+from signal import SIGKILL
+from typing import ClassVar
 
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Handle, Observation, Sight
 
 OUT_OF_MEMORY = "the kernel killed a process of this replica for want of memory"
+_SHELL = 128  # and the signal: how a shell tells that its last program was killed
 _EVERY = 0.2  # seconds between looks at the record of one that may come to be held
 
 
@@ -30,6 +33,7 @@ class KnownRecord:
 
 @dataclass(slots=True, eq=False)
 class KnownRun(ABC):
+    has_limits: ClassVar[bool] = False  # of its own: nobody else's doing brings it over them
     key: RunKey
     folder: str  # its directory; as text, because it is used at every step of every run
     _: KW_ONLY
@@ -77,6 +81,7 @@ class KnownRun(ABC):
             out_of_memory=out_of_memory,
             note=self.note,
             disk_full=self.full,
+            over_limit=bool(self.full) or (self.has_limits and bool(out_of_memory) and _was_killed(exit)),
         )
         if not self.observation.alive:
             self.gone.set()
@@ -106,3 +111,7 @@ class KnownRun(ABC):
                 hint()
                 return
             await self.pause(_EVERY)
+
+
+def _was_killed(end: Exit | None) -> bool:
+    return end is not None and (end.signal == SIGKILL or end.code == _SHELL + SIGKILL)
