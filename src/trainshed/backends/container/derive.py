@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from trainshed.backends.container.fitting import LENT, container_name, digest_of
 from trainshed.backends.container.hatch import Hatch
 from trainshed.backends.container.install import Broken, Installation
 from trainshed.backends.container.making import Making, failed, judged, to_be_made, unsupplied
+from trainshed.backends.machine.errands import Errands
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.image_port import Images
@@ -67,7 +68,7 @@ class Deriver:
         self._looking: dict[_Key, Making | None] = {}  # None: it is not known yet what is to be made
         self._makings: dict[str, Making] = {}  # by digest
         self._slots = asyncio.Semaphore(1 if (os.cpu_count() or 1) < _SMALL else 2)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
         self._means: Means
         self._there: Derived
 
@@ -80,11 +81,7 @@ class Deriver:
 
     async def close(self) -> None:
         """What is being made is given up."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._errands.close()
 
     @property
     def containers(self) -> frozenset[str]:
@@ -103,7 +100,7 @@ class Deriver:
             return self._supplies.readiness(need.packages, job)
         if job and (need, job) not in self._looking:
             self._looking[need, job] = None
-            self._later(self._come_by(need, job, self._supplies))
+            self._errands.run(self._come_by(need, job, self._supplies))
         making = self._looking.get((need, job))
         if making is not None:
             return making.readiness()
@@ -150,7 +147,7 @@ class Deriver:
                     need=need, base=base, packages=packages, digest=digest, hearing=supplies.listen()
                 )
                 making = self._makings[digest] = made
-                making.task = self._later(self._made(making, supplies))
+                making.task = self._errands.run(self._made(making, supplies))
             making.jobs.add(job)
             self._looking[need, job] = making
             assert making.task is not None
@@ -240,12 +237,6 @@ class Deriver:
         """What was being made when a server was killed goes."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-    def _later(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 def _told(packages: tuple[Package, ...]) -> tuple[str, ...]:

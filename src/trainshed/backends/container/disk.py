@@ -15,6 +15,7 @@ from typing import Any
 
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.run import Run, write
+from trainshed.backends.machine.errands import Errands
 from trainshed.core.errors import TrainshedError
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ _AT_ONCE = 2
 class DiskWatch:
     def __init__(self, engine: Engine, kill: Callable[[Run], Awaitable[None]]) -> None:
         self._engine, self._kill = engine, kill
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
         self._looking = asyncio.Semaphore(_AT_ONCE)
 
     def watch(self, run: Run) -> None:
@@ -38,14 +39,10 @@ class DiskWatch:
             limit = int((Path(run.folder) / LIMIT).read_text())
         except (OSError, ValueError):
             return
-        task = asyncio.create_task(self._hold(run, limit))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._errands.run(self._hold(run, limit))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._errands.close()
 
     async def _hold(self, run: Run, limit: int) -> None:
         upper, used = "", 0

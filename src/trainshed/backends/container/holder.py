@@ -76,6 +76,9 @@ class Holder:
                 raise
             await self._end()
             return False
+        except Unavailable:
+            self._held[net.name] = net  # perhaps: the engine went away over it
+            raise
         return True
 
     async def _begin(self, net: Net) -> None:

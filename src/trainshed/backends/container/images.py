@@ -12,7 +12,7 @@ import logging
 import re
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from trainshed.backends.container.image_calls import ImageCalls, Patience, check
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of, space_of
 from trainshed.backends.container.layers import Layers
 from trainshed.backends.container.unpulled import Unpulled, error_of, unpulled
+from trainshed.backends.machine.errands import Errands
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.image import Image, ImageConfig, Recipe, Reference, Step, parse, refusal
 from trainshed.core.image_cache import Kept
@@ -56,23 +57,19 @@ class EngineImages:
         self._parsed: dict[str, Reference] = {}
         # Two images of one registry often share layers: one after the other, those are pulled once.
         self._lanes: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
 
     async def start(self) -> None:
         try:
             await self._list()
         except TrainshedError as error:
             log.warning("the images of the container engine cannot be listed: %s", error.message)
-        self._later(self._watch())
+        self._errands.run(self._watch())
 
     async def close(self) -> None:
         """Pulls are given up; what came whole of them stays with the engine."""
         self._ledger.write()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._errands.close()
 
     # What a backend asks
 
@@ -257,7 +254,7 @@ class EngineImages:
             reference, Layers(f"Pulling image {reference.familiar}"), sentence="looking for it here"
         )
         self._fetches[reference.canonical] = fetch
-        fetch.task = self._later(self._fetched(fetch))
+        fetch.task = self._errands.run(self._fetched(fetch))
         return fetch
 
     async def _fetched(self, fetch: Fetch) -> None:
@@ -325,12 +322,6 @@ class EngineImages:
     def _hint(self, job: str) -> None:
         for hint in self._hints if job else ():
             hint(job)
-
-    def _later(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 _Key = TypeVar("_Key")

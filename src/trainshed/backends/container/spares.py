@@ -14,12 +14,14 @@ from collections.abc import Callable, Coroutine
 
 from trainshed.backends.container.holder import Holder
 from trainshed.backends.container.net import Net
+from trainshed.backends.machine.errands import Errands
 from trainshed.core.errors import TrainshedError
 
 _log = logging.getLogger(__name__)
 _MANY, _WITHIN = 3, 5.0  # jobs in so many seconds: the next will not be long
 _MOST = 8  # held at once
 _IDLE = 20.0  # seconds without a job that wanted one
+_TRIES = 3  # to hold one, after which it is given up
 _CLOSING = 3.0  # seconds
 
 
@@ -28,9 +30,9 @@ class Spares:
         self._holder, self._remove = holder, remove
         self._free: list[Net] = []
         self._wanted: deque[float] = deque(maxlen=_MANY)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
         self._resting = False
-        self._broken = False
+        self._failures = 0  # to hold one, in a row
 
     @property
     def names(self) -> frozenset[str]:
@@ -51,8 +53,8 @@ class Spares:
     def made(self, net: Net) -> None:
         """There was none to take."""
         rush = len(self._wanted) == _MANY and self._wanted[-1] - self._wanted[0] < _WITHIN
-        if rush and not self._broken and len(self._holder.held) < _MOST:
-            self._do(self._hold(net))
+        if rush and self._failures < _TRIES and len(self._holder.held) < _MOST:
+            self._errands.run(self._hold(net))
 
     def holds(self, net: Net) -> bool:
         return self._holder.holds(net)
@@ -68,12 +70,10 @@ class Spares:
         """Networks have vanished: no more of those that are free is given away."""
         free, self._free = self._free, []
         for net in free:
-            self._do(self._let_go(net, free=True))
+            self._errands.run(self._let_go(net, free=True))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._errands.close()
         try:
             async with asyncio.timeout(_CLOSING):  # the next server goes on
                 await self._holder.close()
@@ -85,15 +85,14 @@ class Spares:
     async def _hold(self, net: Net) -> None:
         try:
             await self._holder.hold(net)
+            self._failures = 0
         except TrainshedError as error:
-            # Its job may have ended meanwhile, and the network with it; all else will not get better.
-            self._broken = "network not found" not in error.message
-            if self._broken:
-                _log.info("networks are not kept for the next job: %s", error.message)
-            return
-        if not self._resting:
+            if "network not found" not in error.message:  # as it is where its job has ended meanwhile
+                self._failures += 1
+                _log.info("a network is not kept for the next job: %s", error.message)
+        if self._holder.held and not self._resting:
             self._resting = True
-            self._do(self._rest())
+            self._errands.run(self._rest())
 
     async def _rest(self) -> None:
         """One at a time, so that a job that comes now does not wait for all of them."""
@@ -103,23 +102,22 @@ class Spares:
                 if wait > 0:
                     await asyncio.sleep(wait)
                     continue
-                free = held[0] in self._free
-                if free:
-                    self._free.remove(held[0])
-                await self._let_go(held[0], free=free)
+                await self._let_go(held[0], free=self._claim(held[0]))
         finally:
             self._resting = False
+
+    def _claim(self, net: Net) -> bool:
+        """Whether it was free; nobody else has it from now on."""
+        free = net in self._free
+        if free:
+            self._free.remove(net)
+        return free
 
     async def _let_go(self, net: Net, *, free: bool) -> None:
         """And away with it, unless a job has it."""
         try:
             await self._holder.let_go(net)
-            if free:
+            if free or self._claim(net):  # its job may have ended meanwhile
                 await self._remove(net)
         except TrainshedError as error:
             _log.info("network %s is left to the next server: %s", net.name, error.message)
-
-    def _do(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

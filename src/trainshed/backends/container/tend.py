@@ -9,13 +9,14 @@ it never forgets one and never starts one. An end is shown only when all of the 
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trainshed.backends.container.boxes import Box, Boxes
 from trainshed.backends.container.record import Record
 from trainshed.backends.container.run import Run
 from trainshed.backends.machine import processes
+from trainshed.backends.machine.errands import Errands
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run import OUT_OF_MEMORY
 from trainshed.backends.machine.watch import Watch
@@ -34,19 +35,17 @@ class Tender:
         self._boxes = boxes
         self._hint = hint
         self._watch = Watch()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
 
     async def close(self) -> None:
         self._watch.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._errands.close()
 
     def begun(self, run: Run) -> None:
         """Its container has just been started."""
         self._show(run, datetime.now(UTC), None)
         if not self._adopt(run):
-            self._do(self._find_init(run))
+            self._errands.run(self._find_init(run))
 
     def find_again(self, run: Run) -> None:
         record = run.read()
@@ -55,10 +54,10 @@ class Tender:
         if record.begun:
             self._show(run, record.started_at, record)
             if not self._adopt(run) and not self._told_end(run):
-                self._do(self._judge(run))
+                self._errands.run(self._judge(run))
         else:
             # Prepared, and the server was killed. A start that was under way may still come.
-            self._do(self._await_init(run))
+            self._errands.run(self._await_init(run))
 
     def _show(self, run: Run, started_at: datetime | None, record: Record | None) -> None:
         """A run that is alive, in whatever way."""
@@ -68,7 +67,7 @@ class Tender:
             return
         run.show(Sight.RUNNING, started_at)
         if run.holds:
-            self._do(run.await_hold(lambda: _memory(run), lambda: self._hint(run)))
+            self._errands.run(run.await_hold(lambda: _memory(run), lambda: self._hint(run)))
 
     async def ask(self, run: Run) -> None:
         """SIGTERM, once, to all of the run but its init, which sees to it that it is once."""
@@ -124,7 +123,7 @@ class Tender:
 
     def _init_gone(self, run: Run) -> None:
         if not self._told_end(run):
-            self._do(self._judge(run, dead=True))
+            self._errands.run(self._judge(run, dead=True))
 
     def _told_end(self, run: Run) -> bool:
         record = run.read()
@@ -222,11 +221,6 @@ class Tender:
             return False
         processes.send(known, number)
         return True
-
-    def _do(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _memory(run: Run) -> str:

@@ -6,10 +6,11 @@ forgets one and never starts one. An end is shown only when all of the run is go
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trainshed.backends.machine import processes
+from trainshed.backends.machine.errands import Errands
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import Watch
 from trainshed.backends.process import net, oom
@@ -28,14 +29,12 @@ class Tender:
         self._watch = watch
         self._groups = groups
         self._hint = hint
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
         self.kills = oom.Kills()
 
     async def close(self) -> None:
         self._watch.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._errands.close()
 
     def begun(self, run: Run, keeper: int | Identity | None) -> None:
         """A launch: with the keeper just started, or without where there is something to read instead.
@@ -56,12 +55,12 @@ class Tender:
         record = run.read()
         if record is None:
             # Prepared, and the server was killed. A keeper that was under way may still come.
-            self._do(self._await_claim(run))
+            self._errands.run(self._await_claim(run))
         elif record.exit is not None:
             self._end(run, record, record.exit)
         elif record.keeper is None:
             run.show(Sight.RUNNING, run.changed_at("launch.json"))
-            self._do(self._await_keeper(run))
+            self._errands.run(self._await_keeper(run))
         elif record.boot != processes.boot_id():
             self._lose(run, record)
         elif self._watch.adopt(record.keeper, lambda: self._keeper_gone(run, None)):
@@ -77,7 +76,7 @@ class Tender:
             return
         run.show(Sight.RUNNING, started_at)
         if run.holds:
-            self._do(run.await_hold(lambda: self._memory(run), lambda: self._hint(run)))
+            self._errands.run(run.await_hold(lambda: self._memory(run), lambda: self._hint(run)))
 
     async def ask(self, run: Run) -> None:
         """SIGTERM, once, to all of the run but its keeper. A server killed meanwhile rather asks twice."""
@@ -120,7 +119,7 @@ class Tender:
             if run.observation is None:
                 run.show(Sight.RUNNING, run.changed_at("launch.json"))
             run.claim()
-            self._do(self._bury(run))
+            self._errands.run(self._bury(run))
 
     def _end(self, run: Run, record: Record, exit: Exit) -> None:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
@@ -189,8 +188,3 @@ class Tender:
             await run.pause(pause)
             record, pause = run.read(), pause * 2
         return record
-
-    def _do(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
