@@ -12,17 +12,14 @@ from tests.contracts.test_container_backend import ContainerWorld
 from tests.engine import Podman
 from tests.engine_images import BASE
 from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.volumes import Volumes
 from trainshed.core.errors import Unavailable
 from trainshed.core.replica import Exit, Sight
 
 
 class Killed(BaseException):
     """The server, at this line."""
-
-
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
 
 
 @pytest.fixture
@@ -127,6 +124,22 @@ async def test_removing_leaves_nothing_in_the_engine(bench: Bench, podman: Podma
     await bench.backend.remove(bench.job)
     await until(lambda: not containers(bench, podman))
     await until(lambda: not any(bench.job in name for name in podman.networks()))
+
+
+async def test_the_end_of_a_job_leaves_volumes_of_others_alone_though_no_container_has_them_yet(
+    podman: Podman,
+):
+    engine = Engine(str(podman.socket))
+    volumes = Volumes(engine, "home")
+    for job in ("one", "other"):
+        await volumes.make({"Name": volumes.name(job, "x"), "Labels": volumes.labels(job)})
+    await volumes.remove("one")
+    assert [job for job in ("one", "other") if volumes.name(job, "x") in podman.run("volume", "ls")] == [
+        "other"
+    ]
+    await volumes.remove("other")
+    assert "trainshed-home-" not in podman.run("volume", "ls")
+    await engine.close()
 
 
 # The engine

@@ -35,13 +35,12 @@ class Volumes:
 
     async def remove(self, job: str) -> None:
         """All of the job's, once its containers are gone."""
-        for name in (await self._all({f"{LABEL}.job={job}"})).values():
-            for one in name:
-                await self._remove(one)
+        for name in (await self._all()).get(job, ()):
+            await self._remove(name)
 
     async def sweep(self, known: frozenset[str]) -> None:
         """Those of jobs that are not known any more."""
-        for job, names in (await self._all(set())).items():
+        for job, names in (await self._all()).items():
             if job not in known:
                 for one in names:
                     await self._remove(one)
@@ -78,9 +77,10 @@ class Volumes:
             self._info = dict(await self._engine.ask("GET", "/info"))
         return self._info
 
-    async def _all(self, further: set[str]) -> dict[str, list[str]]:
+    async def _all(self) -> dict[str, list[str]]:
         """Names by job."""
-        query: dict[str, object] = {"label": [f"{LABEL}.home={self._home}", *further]}
+        # By one label only: Podman tells of volumes that have any of several, Docker of those that have all.
+        query: dict[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
         told: dict[str, Any] = await self._engine.ask("GET", "/volumes", {"filters": query})
         found: dict[str, list[str]] = {}
         for one in told.get("Volumes") or ():
