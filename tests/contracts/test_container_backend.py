@@ -22,11 +22,6 @@ from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend
 
 
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
-
-
 class ContainerWorld:
     def __init__(self, home: Path, podman: Podman, tools: Path) -> None:
         self.programs: Programs = ShellPrograms()

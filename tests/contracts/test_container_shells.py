@@ -15,11 +15,6 @@ from trainshed.core.shell_port import Screen, Shells
 pytestmark = pytest.mark.containers
 
 
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
-
-
 class TestContainerShells(ShellsContract):
     @pytest.fixture
     async def world(self, tmp_path: Path, podman: Podman, tools: Path):

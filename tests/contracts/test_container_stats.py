@@ -35,11 +35,6 @@ inner()
 """
 
 
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
-
-
 def python(source: str) -> Words:
     return ("python", "-c", source)
 

@@ -124,11 +124,6 @@ class ProcessWorld:
             (OWN_GROUP / label(self.home)).rmdir()
 
 
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
-
-
 class ProcessContract(BackendContract):
     keeper: str
 

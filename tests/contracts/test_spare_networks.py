@@ -9,8 +9,8 @@ import pytest
 
 from tests import live
 from tests.contracts.backend_bench import Bench, benched, until
+from tests.contracts.boxes import CALL, LISTEN, of_gang, python, world_of
 from tests.contracts.test_container_backend import ContainerWorld
-from tests.contracts.test_container_limits import CALL, LISTEN, of_gang, python, world_of
 from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.live import LiveServer
@@ -18,11 +18,6 @@ from trainshed.backends.container import spares
 from trainshed.core.errors import Unavailable
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit, Observation
-
-
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
 
 
 @pytest.fixture

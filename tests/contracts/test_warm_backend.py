@@ -78,11 +78,6 @@ class WarmWorld(ProcessWorld):
         return any(kiln.state is KilnState.WARM for kiln in self.made.warmth())
 
 
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tools")
-
-
 class TestWarmProcessBackend(ProcessContract):
     keeper = "compiled"
 
