@@ -13,7 +13,9 @@ from tests.engine import Podman
 from tests.engine_images import BASE
 from trainshed.backends.container.boxes import Boxes
 from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.run import reload
 from trainshed.backends.container.volumes import Volumes
+from trainshed.backends.machine.run_folders import run_folder
 from trainshed.core.errors import Unavailable
 from trainshed.core.replica import Exit, Sight
 
@@ -203,6 +205,9 @@ async def test_a_network_that_was_taken_away_is_made_again(bench: Bench, podman:
         await bench.backend.launch(again)
     await bench.backend.launch(again)
     assert (await bench.ended(bench.key(1))).exit == Exit(code=0)
+    (network,) = (name for name in podman.networks() if bench.job in name)
+    folder = run_folder(world_of(bench).home / "jobs", bench.key(1))
+    assert reload(bench.key(1), folder).network == network
 
 
 async def test_a_program_that_writes_into_its_record_decides_nothing_while_it_lives(bench: Bench):

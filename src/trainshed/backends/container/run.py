@@ -50,8 +50,7 @@ class Run(KnownRun):
     def prepare(self, body: Mapping[str, object], outputs: tuple[str, ...]) -> None:
         """Everything an init needs; the record last and whole, so that a half-made run is no run."""
         os.makedirs(self.folder, 0o700, exist_ok=True)
-        launch = {"container": self.container, "hold": self.holds, "body": body}
-        write(f"{self.folder}/launch.json", json.dumps(launch).encode())
+        self.describe(body)
         for path in outputs:
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.fchmod(handle, _ANYBODY)
@@ -59,6 +58,12 @@ class Run(KnownRun):
         write(f"{self.folder}/.record", BLANK)
         os.chmod(f"{self.folder}/.record", _ANYBODY)
         os.rename(f"{self.folder}/.record", self.record)
+
+    def describe(self, body: Mapping[str, object]) -> None:
+        """What its container is made of, which may be other than when it was tried before."""
+        launch = {"container": self.container, "hold": self.holds, "body": body}
+        write(f"{self.folder}/.launch.json", json.dumps(launch).encode())
+        os.rename(f"{self.folder}/.launch.json", f"{self.folder}/launch.json")
 
     def read(self) -> Record | None:
         """What the init wrote; None where the run is not prepared."""

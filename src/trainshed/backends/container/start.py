@@ -61,6 +61,8 @@ class Starter:
             if record is None:
                 run.holds = launch.held
                 run.prepare(body, (launch.stdout, launch.stderr))
+            elif not record.begun:
+                run.describe(body)
         except OSError as error:
             raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
         if record is not None and record.begun:
