@@ -102,7 +102,7 @@ class Undertaker:
         if stuck is not None:
             raise stuck
         await self.networks.sweep(jobs)
-        await self.volumes.sweep(frozenset(jobs()))
+        await self.volumes.sweep(jobs)
 
 
 async def insist(work: Callable[[], Coroutine[None, None, None]], whose: str) -> None:

@@ -3,7 +3,7 @@
 Every call bears being made twice. It may assume that nothing but this home's jobs has volumes by these names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from trainshed.backends.container.engine import Engine, EngineFault
@@ -38,12 +38,12 @@ class Volumes:
         for name in (await self._all()).get(job, ()):
             await self._remove(name)
 
-    async def sweep(self, known: frozenset[str]) -> None:
-        """Those of jobs that are not known any more."""
+    async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
+        """Take away those of jobs that are not known any more: asked each time, as others begin meanwhile."""
         for job, names in (await self._all()).items():
-            if job not in known:
-                for one in names:
-                    await self._remove(one)
+            for name in names:
+                if job not in jobs():
+                    await self._remove(name)
 
     async def is_rootless(self) -> bool:
         options: list[object] = (await self._told()).get("SecurityOptions") or []
