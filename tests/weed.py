@@ -67,3 +67,4 @@ class Weed:
         self.process.kill()
         self.process.wait()
         self.log.close()
+        self.seaweed.claims.close()

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from trainshed.buckets.port_claims import PortClaims
 from trainshed.buckets.seaweed_keys import (
     Keys,
     Pair,
@@ -48,6 +49,7 @@ class Seaweed:
         self.buckets = buckets
         self.keys = Keys(Pair("", ""), Pair("", ""), "")
         self.ports = Ports(0, 0, 0, 0)
+        self.claims = PortClaims()
         self.restarts = 0
         self.check: Callable[[], None] = lambda: None
         self._process: asyncio.subprocess.Process | None = None
@@ -60,7 +62,7 @@ class Seaweed:
             for folder in (self.folder, self.folder / "data"):
                 folder.mkdir(0o700, parents=True, exist_ok=True)
         _end_left_over(self.folder / "weed.json")
-        self.keys, self.ports = keys_of(self.folder), ports_of(self.folder)
+        self.keys, self.ports = keys_of(self.folder), ports_of(self.folder, self.claims)
         write(self.folder / "identities.json", identities(self.keys, self.buckets))
 
     async def start(self) -> None:
@@ -79,6 +81,7 @@ class Seaweed:
             await asyncio.gather(self._watch, return_exceptions=True)
         (self.folder / "env.json").unlink(missing_ok=True)
         await self._end()
+        self.claims.close()
 
     def job_env(self) -> dict[str, str]:
         return job_variables(self.keys.jobs, self.ports.endpoint, self.buckets)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from trainshed.buckets.port_claims import PortClaims
 from trainshed.buckets.trouble import translated
 
 REGION = "us-east-1"
@@ -57,12 +58,16 @@ def keys_of(folder: Path) -> Keys:
     return Keys(Pair(*found["own"]), Pair(*found["jobs"]), found["inner"])
 
 
-def ports_of(folder: Path) -> Ports:
+def ports_of(folder: Path, claims: PortClaims) -> Ports:
     """Those of last time, so that running programs still find it, unless somebody else has one now."""
+
+    def is_ours(port: int) -> bool:
+        return all(_is_free(one) for one in _with_grpc((port,))) and claims.take(port)
+
     found = _read(folder / "ports.json")
-    if found and all(_is_free(port) for port in _with_grpc(found.values())):
+    if found and all(is_ours(port) for port in found.values()):
         return Ports(**found)
-    free = (port for port in _PORTS if all(_is_free(one) for one in _with_grpc((port,))))
+    free = filter(is_ours, _PORTS)
     ports = Ports(next(free), next(free), next(free), next(free))
     write(folder / "ports.json", {name: getattr(ports, name) for name in Ports.__slots__})
     return ports
