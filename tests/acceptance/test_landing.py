@@ -116,7 +116,9 @@ def test_a_server_killed_before_it_put_outputs_aside_still_keeps_them(server: Li
     server.cancel(job)
     assert server.wait(job)["state"] == "JOB_STATE_CANCELLED"
     (lost,) = events(server, job, "OUTPUTS_LOST")
-    assert until(lambda: [one for one in kept(lost["message"]).rglob("m") if one.read_text() == "x"])
+    whole = kept(lost["message"]) / "0.0"  # under another name until it is
+    until(whole.exists)
+    assert [one.read_text() for one in whole.rglob("m")] == ["x"]
 
 
 def test_what_a_restarted_replica_had_written_is_kept_and_told_too(server: LiveServer):

@@ -231,7 +231,7 @@ print(json.dumps({"status": {k: v.strip() for k, v in status.items()}, "spaces":
         assert seen.exit == Exit(code=0), bench.err(299)
         assert int(bench.out(299)) >= 300
 
-    @pytest.fixture(scope="session")
+    @pytest.fixture
     def image(self, podman: Podman) -> str:
         """One with an entry point, arguments, variables, a folder and a user of its own."""
         text = f"""FROM {BASE}

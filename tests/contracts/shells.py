@@ -29,13 +29,16 @@ except KeyboardInterrupt:
 MARKED = "shell-of-a-test"  # among the words of what must not stay
 AWAY = f"""
 import os, time
+heard, told = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork():
         os._exit(0)
     print("away", flush=True)
+    os.write(told, b"!")
     time.sleep(1000)
 os.wait()
+os.read(heard, 1)
 {MARKED!r}
 """
 SCREEN = Screen()
