@@ -125,6 +125,24 @@ EXAMPLES = [
             code=126,
         ),
     ),
+    (
+        Cause.MISSING_FILE,
+        judged(
+            "trainshed: the container cannot be started: mounting volume x-nfs-0-0: mount: /v/_data: "
+            "unknown filesystem type 'nfs'.",
+            code=126,
+        ),
+    ),
+    (
+        Cause.PERMISSION,
+        judged(
+            "trainshed: the container cannot be started: unable to find user ghost: no matching", code=126
+        ),
+    ),
+    (
+        Cause.MISSING_FILE,
+        judged("trainshed: the container cannot be started: chdir to cwd (/opt): no such file", code=126),
+    ),
     (Cause.PERMISSION, judged(traceback("PermissionError: [Errno 13] Permission denied: '/data'"))),
     (
         Cause.MISSING_FILE,
