@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backend_bench import Bench, benched, until
-from tests.contracts.test_container_backend import ContainerWorld
+from tests.contracts.backend_bench import Bench, until
+from tests.contracts.boxes import a_bench, world_of
 from tests.engine import Podman
 from tests.engine_images import BASE
 from trainshed.backends.container.boxes import Boxes
@@ -26,7 +26,7 @@ class Killed(BaseException):
 
 @pytest.fixture
 async def bench(tmp_path: Path, podman: Podman, tools: Path):
-    async with benched(ContainerWorld(tmp_path / "home", podman, tools), tmp_path) as bench:
+    async with a_bench(tmp_path, podman, tools) as bench:
         yield bench
 
 
@@ -36,11 +36,6 @@ def engine(podman: Podman):
     yield podman
     if podman.service is None:
         podman.start()
-
-
-def world_of(bench: Bench) -> ContainerWorld:
-    assert isinstance(bench.world, ContainerWorld)
-    return bench.world
 
 
 def containers(bench: Bench, podman: Podman) -> list[str]:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests import live
-from tests.contracts.backend_bench import Bench, benched, until
-from tests.contracts.boxes import CALL, LISTEN, of_gang, python, world_of
-from tests.contracts.test_container_backend import ContainerWorld
+from tests.contracts.backend_bench import Bench, until
+from tests.contracts.boxes import CALL, LISTEN, a_bench, of_gang, python, world_of
 from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.live import LiveServer
@@ -22,7 +21,7 @@ from trainshed.core.replica import Exit, Observation
 
 @pytest.fixture
 async def bench(tmp_path: Path, podman: Podman, tools: Path):
-    async with benched(ContainerWorld(tmp_path / "home", podman, tools), tmp_path) as bench:
+    async with a_bench(tmp_path, podman, tools) as bench:
         yield bench
 
 

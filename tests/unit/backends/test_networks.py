@@ -1,5 +1,6 @@
 """Networks of jobs, where the engine is busy with those of others."""
 
+from pathlib import Path
 from typing import Any, cast
 
 from trainshed.backends.container.engine import Engine, EngineFault
@@ -22,9 +23,9 @@ class BusyEngine:
         return {}
 
 
-async def test_an_interface_that_goes_while_a_network_is_made_is_no_reason_to_give_up():
+async def test_an_interface_that_goes_while_a_network_is_made_is_no_reason_to_give_up(tmp_path: Path):
     engine = BusyEngine(times=3)
-    networks = Networks(cast(Engine, engine), "home", "10.210.0.0/24", podman=False)
+    networks = Networks(cast(Engine, engine), "home", "10.210.0.0/24", tmp_path, podman=False)
     net = await networks.make("job", 2)
     assert str(net.subnet) == "10.210.0.0/27"
     assert len(engine.made) == 1

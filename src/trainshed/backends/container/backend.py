@@ -107,9 +107,7 @@ class ContainerBackend:
         self._tender = Tender(self._boxes, self._hint)
         self._disk = DiskWatch(self._engine, self._tender.kill)
         self._furnisher.use(self._engine, self._id)
-        self._networks = networks = Networks(
-            self._engine, self._id, self._subnets, podman=podman, folder=self._home
-        )
+        self._networks = networks = Networks(self._engine, self._id, self._subnets, self._home, podman=podman)
         self._starter = Starter(
             home=self._id,
             init=self._init,

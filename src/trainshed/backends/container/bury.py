@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from trainshed.backends.container.boxes import Boxes
 from trainshed.backends.container.network import Networks
 from trainshed.backends.container.volumes import Volumes
+from trainshed.backends.machine.errands import Errands
 from trainshed.core.errors import TrainshedError, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ class Undertaker:
     networks: Networks
     volumes: Volumes
     _burials: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
-    _sweeping: asyncio.Task[None] | None = None
+    _errands: Errands = field(default_factory=Errands)
     _urgent: set[str] = field(default_factory=set[str])  # jobs somebody waits for after all
     _launches: int = 0
     _launched_at: float = 0.0
@@ -36,16 +37,13 @@ class Undertaker:
 
     def begin(self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]) -> None:
         """Take away what no folder knows any more; what is known is asked again before each step."""
-        self._sweeping = asyncio.create_task(insist(lambda: self._sweep(jobs, containers), "earlier jobs"))
+        self._errands.run(insist(lambda: self._sweep(jobs, containers), "earlier jobs"))
 
     async def close(self) -> None:
-        tasks = [task for task in (self._sweeping, *self._burials.values()) if task is not None]
-        for task in tasks:  # the next server goes on
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._errands.close()  # the next server goes on
 
     def bury(self, job: str, containers: Sequence[str]) -> None:
-        burial = asyncio.create_task(insist(lambda: self._bury(job, containers), f"job {job}"))
+        burial = self._errands.run(insist(lambda: self._bury(job, containers), f"job {job}"))
         self._burials[job] = burial
         burial.add_done_callback(lambda _: self._buried(job))
 

@@ -16,6 +16,7 @@ import os
 import shutil
 from pathlib import Path
 
+from trainshed.backends.container.boxes import Boxes
 from trainshed.backends.container.engine import Engine, EngineFault
 from trainshed.backends.container.net import Net
 from trainshed.backends.container.render import LABEL
@@ -23,13 +24,13 @@ from trainshed.backends.machine.compiled import compiled
 from trainshed.core.errors import TrainshedError, Unavailable
 
 _SOURCE = Path(__file__).with_name("holder.c")
-_IS_GONE = 404
 _MEMORY, _PIDS = 32 << 20, 8
 
 
 class Holder:
     def __init__(self, engine: Engine, home: str, folder: Path) -> None:
         self._engine, self._home = engine, home
+        self._boxes = Boxes(engine, home)
         self._tools, self._root = folder / "bin", folder / "holder"
         self.name = self._new_name()
         self._held: dict[str, Net] = {}
@@ -102,7 +103,7 @@ class Holder:
         }
         try:
             await self._engine.ask("POST", "/libpod/containers/create", None, spec)
-            await self._engine.ask("POST", f"/libpod/containers/{self.name}/start")
+            await self._boxes.start(self.name)
         except BaseException:
             with contextlib.suppress(TrainshedError):
                 await self._end()
@@ -113,11 +114,7 @@ class Holder:
         if self._alive is not None:
             os.close(self._alive)
             self._alive = None
-        try:
-            await self._engine.ask("DELETE", f"/containers/{self.name}", {"force": True})
-        except EngineFault as error:
-            if error.status != _IS_GONE:
-                raise
+        await self._boxes.remove(self.name)
 
     def _new_name(self) -> str:
         return f"{LABEL}-{self._home}-holder-{os.urandom(3).hex()}"

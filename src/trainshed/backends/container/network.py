@@ -17,7 +17,7 @@ from trainshed.backends.container.engine import Engine, EngineFault
 from trainshed.backends.container.holder import Holder
 from trainshed.backends.container.net import Net, first_free, prefix, subnets_of
 from trainshed.backends.container.render import LABEL
-from trainshed.backends.container.spares import Spares
+from trainshed.backends.container.spares import MOST, Spares
 from trainshed.backends.container.wall import Wall
 from trainshed.core.errors import Invalid, Unavailable, Violation
 
@@ -28,10 +28,8 @@ _VANISHED = "no such network interface"  # said where another's goes while the e
 
 
 class Networks:
-    def __init__(
-        self, engine: Engine, home: str, subnets: str, *, podman: bool, folder: Path | None = None
-    ) -> None:
-        """`folder`: where it has its own files; without one no network is kept for the next job."""
+    def __init__(self, engine: Engine, home: str, subnets: str, folder: Path, *, podman: bool) -> None:
+        """`folder`: where it has its own files."""
         self._engine, self._home, self._podman = engine, home, podman
         self._range = ipaddress.IPv4Network(subnets)
         self._taken: set[IPv4Network] | None = None
@@ -39,17 +37,17 @@ class Networks:
         self._known: dict[str, Net] = {}  # by their names: those that are surely there
         self._making = asyncio.Lock()
         self._wall = Wall(subnets)
-        holder = Holder(engine, home, folder) if podman and folder is not None else None
-        self._spares = Spares(holder, self._delete) if holder is not None else None
+        # Docker keeps a bridge as long as its network is there: nothing is to be held.
+        most = MOST if podman else 0
+        self._spares = Spares(Holder(engine, home, folder), self._delete, most=most)
 
     async def close(self) -> None:
-        if self._spares is not None:
-            await self._spares.close()
+        await self._spares.close()
 
     @property
     def containers(self) -> frozenset[str]:
         """Of its own."""
-        return self._spares.containers if self._spares is not None else frozenset()
+        return self._spares.containers
 
     def name(self, job: str) -> str:
         """Of what it has, or would have."""
@@ -79,20 +77,19 @@ class Networks:
     def forget(self, job: str) -> None:
         """It may not be there any more, and so may others."""
         self._known.pop(self.name(job), None)
-        if self._spares is not None:
-            self._spares.doubt()
+        self._spares.doubt()
 
     def is_kept(self, job: str) -> bool:
         """Whether the next job will have it."""
         known = self._known_of(job)
-        return known is not None and self._spares is not None and self._spares.holds(known)
+        return known is not None and self._spares.holds(known)
 
     async def remove(self, job: str) -> None:
         """Nothing of the job is left in it."""
         if job not in self._given and self.name(job) in self._used():
             return  # it was, and another has it now
         known = self._known_of(job)
-        if known is None or self._spares is None or not self._spares.keep(known):
+        if known is None or not self._spares.keep(known):
             await self._delete(known or self.name(job))
         self._given.pop(job, None)
 
@@ -122,8 +119,7 @@ class Networks:
         return self._known.get(self._given.get(job, ""))
 
     def _used(self) -> frozenset[str]:
-        given = frozenset(self._given.values())
-        return given | self._spares.names if self._spares is not None else given
+        return self._spares.names.union(self._given.values())
 
     async def _find_or_make(self, job: str, replicas: int, internal: bool) -> Net:
         if (given := self._given.get(job)) is not None:
@@ -136,8 +132,6 @@ class Networks:
         bits = prefix(replicas)
         if bits < self._range.prefixlen:
             raise Invalid((Violation("subnets", f"{self._range} has no room for {replicas} replicas."),))
-        if self._spares is None:
-            return await self._make(job, bits, internal)
         if (spare := self._spares.take(bits, internal=internal)) is not None:
             return spare
         made = await self._make(job, bits, internal)

@@ -19,15 +19,17 @@ from trainshed.core.errors import TrainshedError
 
 _log = logging.getLogger(__name__)
 _MANY, _WITHIN = 3, 5.0  # jobs in so many seconds: the next will not be long
-_MOST = 8  # held at once
+MOST = 8  # held at once
 _IDLE = 20.0  # seconds without a job that wanted one
 _TRIES = 3  # to hold one, after which it is given up
 _CLOSING = 3.0  # seconds
 
 
 class Spares:
-    def __init__(self, holder: Holder, remove: Callable[[Net], Coroutine[None, None, None]]) -> None:
-        self._holder, self._remove = holder, remove
+    def __init__(
+        self, holder: Holder, remove: Callable[[Net], Coroutine[None, None, None]], *, most: int = MOST
+    ) -> None:
+        self._holder, self._remove, self._most = holder, remove, most
         self._free: list[Net] = []
         self._wanted: deque[float] = deque(maxlen=_MANY)
         self._errands = Errands()
@@ -53,7 +55,7 @@ class Spares:
     def made(self, net: Net) -> None:
         """There was none to take."""
         rush = len(self._wanted) == _MANY and self._wanted[-1] - self._wanted[0] < _WITHIN
-        if rush and self._failures < _TRIES and len(self._holder.held) < _MOST:
+        if rush and self._failures < _TRIES and len(self._holder.held) < self._most:
             self._errands.run(self._hold(net))
 
     def holds(self, net: Net) -> bool:

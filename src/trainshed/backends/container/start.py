@@ -80,7 +80,7 @@ class Starter:
             init=self.init,
             record=run.record,
             podman=self.podman,
-            network=net.name if net else self.networks.name(run.key.name.job),
+            network=self.networks.name(run.key.name.job),
             address=hosts.get(launch.placement.host, ""),
             hosts=hosts,
         )
