@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from trainshed.core.admit import Held
+from trainshed.core.admit import Reservation
 from trainshed.core.fleet import Admission, Node, Placement
 from trainshed.core.job import (
     Closing,
@@ -193,6 +193,6 @@ def a_node(name: str = "n", *, cpus: float = 8, memory: int = 32 * GIB, gpus: Se
 
 def a_holder(
     job: str = "h", *, cpus: float = 1, until: datetime = T0, node: str = "n", gpus: Sequence[str] = ()
-) -> Held:
+) -> Reservation:
     place = a_placement(0, 0, node=node, cpus=cpus, gpus=tuple(gpus))
-    return Held(job=job, display_name=f"job-{job}", placements=(place,), until=until)
+    return Reservation(job=job, display_name=f"job-{job}", placements=(place,), until=until)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from trainshed.buckets.remote.probe import probe
-from trainshed.buckets.remote.rows import Kind, Remote, told
+from trainshed.buckets.remote.rows import Remote, StoreKind, told
 from trainshed.buckets.seaweed import Seaweed, command
 from trainshed.buckets.seaweed_keys import REGION
 from trainshed.core.errors import TrainshedError
@@ -55,7 +55,7 @@ class Weed:
         keys = self.seaweed.keys.own
         row: dict[str, object] = {
             "name": name or bucket,
-            "kind": Kind.S3,
+            "kind": StoreKind.S3,
             "bucket": bucket,
             "endpoint": self.seaweed.ports.endpoint,
             "region": REGION,

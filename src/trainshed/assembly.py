@@ -1,6 +1,6 @@
 """The composition root: the only file, with backing.py, that names an adapter. Puts a server together.
 
-It may assume settings that have been checked. It starts nothing: `Shed.open` does, and `close` ends it.
+It may assume settings that have been checked. It starts nothing: `Assembly.open` does, and `close` ends it.
 """
 
 import asyncio
@@ -10,22 +10,22 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
 from trainshed import __version__
-from trainshed.api.code import Folders
-from trainshed.api.custom_jobs import CustomJobs
-from trainshed.api.health import Health
-from trainshed.api.images import ImagesOfServer
-from trainshed.api.legacy_jobs import JobsOfOlderApi
-from trainshed.api.log_entries import LogEntries
+from trainshed.api.code import CodeHandlers
+from trainshed.api.custom_jobs import CustomJobHandlers
+from trainshed.api.health import HealthHandlers
+from trainshed.api.images import ImageHandlers
+from trainshed.api.legacy_jobs import LegacyJobHandlers
+from trainshed.api.log_entries import LogHandlers
 from trainshed.api.methods import Handlers
-from trainshed.api.metrics import MetricsOfJobs
-from trainshed.api.models import ModelsOfServer
-from trainshed.api.runtimes import RuntimesOfServer
-from trainshed.api.shells import ShellsOfJobs
-from trainshed.api.stacks import StacksOfJobs
+from trainshed.api.metrics import MetricHandlers
+from trainshed.api.models import ModelHandlers
+from trainshed.api.runtimes import RuntimeHandlers
+from trainshed.api.shells import ShellHandlers
+from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers
-from trainshed.api.training_pipelines import TrainingPipelines
-from trainshed.api.why import Explanations
-from trainshed.backing import Machine, keep_machine, keep_runtimes
+from trainshed.api.training_pipelines import PipelineHandlers
+from trainshed.api.why import WhyHandlers
+from trainshed.backing import MachineBackends, keep_machine, keep_runtimes
 from trainshed.buckets.store import DiskBuckets
 from trainshed.caching import Caching, keep_caches
 from trainshed.catalogue import load_catalogue
@@ -48,21 +48,21 @@ from trainshed.logs.store import FileLogStore
 from trainshed.measuring import Measuring, measure
 from trainshed.metrics.store import FileMetricStore
 from trainshed.runtimes.venvs import VenvRuntimes
-from trainshed.service.access import Access
-from trainshed.service.bell import Bell
-from trainshed.service.code import Code
-from trainshed.service.images import ImageDesk
-from trainshed.service.jobs import Jobs
-from trainshed.service.landing import Landing
-from trainshed.service.legacy import LegacyJobs
-from trainshed.service.logs import Logs
-from trainshed.service.metrics import Metrics
-from trainshed.service.pipelines import Models, Pipelines
-from trainshed.service.runtimes import RuntimeDesk
-from trainshed.service.shells import ShellDesk
-from trainshed.service.stacks import Whereabouts
-from trainshed.service.storage import Storage
-from trainshed.service.why import Why
+from trainshed.service.access import AccessService
+from trainshed.service.code import CodeService
+from trainshed.service.images import ImageService
+from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.jobs import JobService
+from trainshed.service.legacy import LegacyJobService
+from trainshed.service.logs import LogService
+from trainshed.service.metrics import MetricService
+from trainshed.service.pipelines import ModelService, PipelineService
+from trainshed.service.results_check import ResultsCheck
+from trainshed.service.runtimes import RuntimeService
+from trainshed.service.shells import ShellService
+from trainshed.service.stacks import StackService
+from trainshed.service.storage import StorageService
+from trainshed.service.why import WhyService
 from trainshed.settings import Settings
 from trainshed.store.sql import SqlStore
 from trainshed.verdict_rules import load_rules
@@ -73,15 +73,15 @@ TICK = 10.0  # seconds between looks at everything that is not over: hints may b
 
 
 @dataclass(slots=True)
-class Shed:
+class Assembly:
     """All parts, put together; `open` brings them up, `close` takes them down. Replicas outlive it."""
 
     settings: Settings
     store: SqlStore
-    backend: Machine
+    backend: MachineBackends
     logs: FileLogStore
     code: DiskCodeStore
-    jobs: Jobs
+    jobs: JobService
     scheduler: Scheduler
     job_queue: WorkQueue
     schedule_queue: WorkQueue
@@ -90,7 +90,7 @@ class Shed:
     measuring: Measuring
     runtimes: VenvRuntimes
     buckets: Buckets
-    access: Access
+    access: AccessService
     outputs: Outputs
     caching: Caching
 
@@ -140,19 +140,19 @@ class Shed:
         await self.store.close()
 
 
-def assemble(settings: Settings) -> Shed:
+def assemble(settings: Settings) -> Assembly:
     home = settings.home
     clock = SteadyClock(home / "clock.json")
     store = SqlStore(settings.database or f"sqlite:///{home / 'trainshed.db'}")
     code = DiskCodeStore(home / "code", clock)
-    bell, (storage, access) = Bell(), keep_buckets(settings, store, clock)
+    notifier, (storage, access) = JobNotifier(), keep_buckets(settings, store, clock)
     runtimes = keep_runtimes(settings, store, storage)
     backend = keep_machine(settings, code, runtimes, storage.buckets)
     logs = keep_logs(settings, lambda job, size: _later(job_loop.note_drop(job, size)))
     job_queue, schedule_queue, tidying = WorkQueue(clock), WorkQueue(clock), WorkQueue(clock)
     metrics, size_of = FileMetricStore(home / "metrics"), functools.partial(printed, home / "logs")
     outputs = keep_outputs(store, backend, storage.buckets, clock, job_queue.hint)
-    measuring = measure(metrics, store, backend, clock, size_of, bell.ring, job_queue.hint)
+    measuring = measure(metrics, store, backend, clock, size_of, notifier.ring, job_queue.hint)
 
     def hint_scheduler() -> None:
         schedule_queue.hint("cycle")
@@ -165,7 +165,7 @@ def assemble(settings: Settings) -> Shed:
         backend=backend,
         logs=logs,
         clock=clock,
-        ring=bell.ring,
+        ring=notifier.ring,
         hint_scheduler=hint_scheduler,
         rules=load_rules,
         collector=measuring.collector,
@@ -173,7 +173,7 @@ def assemble(settings: Settings) -> Shed:
         equip=access.equip,
         outputs=outputs,
     )
-    scheduler = schedule(settings, store, backend, clock, bell, hint_scheduler, job_queue)
+    scheduler = schedule(settings, store, backend, clock, notifier, hint_scheduler, job_queue)
     caching = keep_caches(settings, store, backend, clock)
     scheduler.cached = caching.keeper.matched
     job_queue.serve(job_loop.turn)
@@ -181,41 +181,48 @@ def assemble(settings: Settings) -> Shed:
     chores = {"look": Janitor(store, logs, job_queue.hint).look, "code": Sweeper(store, code, clock).look}
     tidying.serve(lambda chore: chores[chore](chore))
     backend.on_change(job_queue.hint)
-    jobs = Jobs(
+    jobs = JobService(
         store=store,
         clock=clock,
-        bell=bell,
+        notifier=notifier,
         hint_job=job_queue.hint,
         hint_scheduler=hint_submitted,
         waiting_reason=scheduler.reason,
-        code=Code(code),
+        code=CodeService(code),
         default_output=settings.default_output,
-        landing=Landing(storage.buckets),
+        landing=ResultsCheck(storage.buckets),
     )
-    runtime_desk, models = RuntimeDesk(store, runtimes, backend.processes.warmth), Models(store, clock)
-    desks = Desks(Code(code), measuring.where, runtime_desk, storage, models, access, caching)
-    handlers = answer(jobs, Logs(store, logs, bell), backend, scheduler.fit, measuring.service, desks)
+    runtime_desk, models = (
+        RuntimeService(store, runtimes, backend.processes.warmth),
+        ModelService(store, clock),
+    )
+    desks = PeopleServices(CodeService(code), measuring.where, runtime_desk, storage, models, access, caching)
+    handlers = answer(
+        jobs, LogService(store, logs, notifier), backend, scheduler.fit, measuring.service, desks
+    )
     queues = (job_queue, schedule_queue, tidying)
     rest = (*queues, handlers, measuring, runtimes, storage.buckets, access, outputs, caching)
-    return Shed(settings, store, backend, logs, code, jobs, scheduler, *rest)
+    return Assembly(settings, store, backend, logs, code, jobs, scheduler, *rest)
 
 
 def keep_logs(settings: Settings, on_drop: Callable[[str, int], None]) -> FileLogStore:
     return FileLogStore(settings.home / "logs", quota=settings.log_quota, on_drop=on_drop)
 
 
-def keep_buckets(settings: Settings, store: SqlStore, clock: SteadyClock) -> tuple[Storage, Access]:
+def keep_buckets(
+    settings: Settings, store: SqlStore, clock: SteadyClock
+) -> tuple[StorageService, AccessService]:
     """Where objects lie, and what jobs may do with them."""
     home = settings.home
     buckets, told = route_buckets(settings, DiskBuckets(home / "buckets", clock), clock)
-    storage = Storage(buckets, clock)
-    access = Access(SignedJobTokens(home / "job-secret"), store, buckets, clock)
+    storage = StorageService(buckets, clock)
+    access = AccessService(SignedJobTokens(home / "job-secret"), store, buckets, clock)
     access.granted, access.shown, access.beyond = told.granted, told.shown, told.beyond
     return storage, access
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RemoteBucketGrants:
     """What the settings tell jobs of buckets kept elsewhere."""
 
     granted: Callable[[str], Mapping[str, str]] = lambda _: {}  # variables for the jobs of a project
@@ -223,11 +230,11 @@ class Told:
     beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that are among them
 
 
-def route_buckets(settings: Settings, own: Buckets, clock: SteadyClock) -> tuple[Buckets, Told]:
+def route_buckets(settings: Settings, own: Buckets, clock: SteadyClock) -> tuple[Buckets, RemoteBucketGrants]:
     """With those kept elsewhere, and what the settings tell jobs about them."""
     if settings.buckets is None and not settings.s3:
-        return own, Told()
-    from trainshed.backends.container.hatch import loopback_ports
+        return own, RemoteBucketGrants()
+    from trainshed.backends.container.loopback import loopback_ports
     from trainshed.buckets.remote.beside import with_store
     from trainshed.buckets.remote.rows import load_rows as load_bucket_rows
     from trainshed.buckets.remote.store import RemoteBuckets
@@ -239,13 +246,13 @@ def route_buckets(settings: Settings, own: Buckets, clock: SteadyClock) -> tuple
         seaweed = Seaweed(settings.home / "s3", settings.s3_buckets)
         rows = with_store(seaweed, rows)
     remote = RemoteBuckets(rows.remotes, settings.home / "spool", clock)
-    told = Told(rows.granted, rows.shown, loopback_ports(rows.addresses()))
+    told = RemoteBucketGrants(rows.granted, rows.shown, loopback_ports(rows.addresses()))
     return RoutedBuckets(own, remote, remote.names, seaweed), told
 
 
 def keep_outputs(
     store: SqlStore,
-    backend: Machine,
+    backend: MachineBackends,
     buckets: Buckets,
     clock: SteadyClock,
     hint: Callable[[str], None],
@@ -265,9 +272,9 @@ def keep_outputs(
 def schedule(
     settings: Settings,
     store: SqlStore,
-    backend: Machine,
+    backend: MachineBackends,
     clock: SteadyClock,
-    bell: Bell,
+    notifier: JobNotifier,
     hint: Callable[[], None],
     job_queue: WorkQueue,
 ) -> Scheduler:
@@ -276,54 +283,63 @@ def schedule(
         backend=backend,
         clock=clock,
         fit=Fit(settings.fit),
-        ring=bell.ring,
+        ring=notifier.ring,
         hint=hint,
         hint_job=job_queue.hint,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Desks:
+class PeopleServices:
     """The smaller things people may do."""
 
-    code: Code
-    where: Whereabouts
-    runtimes: RuntimeDesk
-    storage: Storage
-    models: Models
-    access: Access
+    code: CodeService
+    where: StackService
+    runtimes: RuntimeService
+    storage: StorageService
+    models: ModelService
+    access: AccessService
     caching: Caching
 
 
-def answer(jobs: Jobs, logs: Logs, backend: Machine, fit: Fit, metrics: Metrics, desks: Desks) -> Handlers:
+def answer(
+    jobs: JobService,
+    logs: LogService,
+    backend: MachineBackends,
+    fit: Fit,
+    metrics: MetricService,
+    desks: PeopleServices,
+) -> Handlers:
     """What people may do, put behind the methods of the API."""
     offer = Offer(
         catalogue=load_catalogue(), refuse_image=backend.refuse_image, refuse_together=backend.refuse_together
     )
-    why = Why(jobs.store, backend, jobs.clock, fit, offer.catalogue, jobs.landing)
+    why = WhyService(jobs.store, backend, jobs.clock, fit, offer.catalogue, jobs.landing)
     return Handlers(
-        custom_jobs=CustomJobs(jobs, logs, offer, jobs.clock, metrics.board.progress, desks.access.told),
-        log_entries=LogEntries(logs=logs, clock=jobs.clock),
-        health=Health(version=__version__),
-        why=Explanations(why, offer),
-        metrics=MetricsOfJobs(jobs, metrics, __version__, time.time()),
-        stacks=StacksOfJobs(desks.where),
+        custom_jobs=CustomJobHandlers(
+            jobs, logs, offer, jobs.clock, metrics.board.progress, desks.access.told
+        ),
+        log_entries=LogHandlers(logs=logs, clock=jobs.clock),
+        health=HealthHandlers(version=__version__),
+        why=WhyHandlers(why, offer),
+        metrics=MetricHandlers(jobs, metrics, __version__, time.time()),
+        stacks=StackHandlers(desks.where),
         shells=offer_shells(jobs, backend),
-        code=Folders(desks.code),
-        runtimes=RuntimesOfServer(desks.runtimes),
-        legacy=JobsOfOlderApi(LegacyJobs(jobs, desks.storage.buckets), offer),
+        code=CodeHandlers(desks.code),
+        runtimes=RuntimeHandlers(desks.runtimes),
+        legacy=LegacyJobHandlers(LegacyJobService(jobs, desks.storage.buckets), offer),
         storage=StorageHandlers.of(desks.storage),
-        pipelines=TrainingPipelines(Pipelines(jobs), offer),
-        models=ModelsOfServer(desks.models),
+        pipelines=PipelineHandlers(PipelineService(jobs), offer),
+        models=ModelHandlers(desks.models),
         manifests=desks.caching.manifests(jobs, offer),
         caches=desks.caching.caches(),
-        images=ImagesOfServer(ImageDesk(jobs.store, backend.shelf, desks.caching.kept)),
+        images=ImageHandlers(ImageService(jobs.store, backend.shelf, desks.caching.kept)),
     )
 
 
-def offer_shells(jobs: Jobs, backend: Machine) -> ShellsOfJobs:
+def offer_shells(jobs: JobService, backend: MachineBackends) -> ShellHandlers:
     shells = backend if backend.capabilities.shells else None
-    return ShellsOfJobs(ShellDesk(jobs.store, shells, jobs.clock), console_file)
+    return ShellHandlers(ShellService(jobs.store, shells, jobs.clock), console_file)
 
 
 _LATER: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references

@@ -7,94 +7,101 @@ container backend is imported before it is needed.
 import os
 from typing import Protocol, cast
 
-from trainshed.backends.container.find import Found
-from trainshed.backends.container.hatch import Hatch
-from trainshed.backends.container.seek import Sought
+from trainshed.backends.container.engine_finder import EngineFinder
+from trainshed.backends.container.find import AnsweringEngine
+from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.process.backend import ProcessBackend
-from trainshed.backends.routed_images import RoutedShelf
+from trainshed.backends.routed_images import RoutedImages
 from trainshed.backends.router import Router
-from trainshed.buckets.view import DiskShelf
+from trainshed.buckets.view import DiskViewSource
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import NotFound
 from trainshed.core.event import Reason
-from trainshed.core.image_port import ImageShelf, ImageStock
+from trainshed.core.image_port import ImageInventory, ImageStore
 from trainshed.core.layer_port import Supplies
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit
 from trainshed.core.verdict import Evidence, Verdict, judge
-from trainshed.core.view import Shelf
-from trainshed.runtimes.packages import Bringer
+from trainshed.core.view import ViewSource
+from trainshed.runtimes.packages import PackageFetcher
 from trainshed.runtimes.rows import load_rows
-from trainshed.runtimes.venvs import Limits, VenvRuntimes
-from trainshed.service.shelf import FetchingShelf
+from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
 from trainshed.service.source import BucketSource
-from trainshed.service.storage import Storage
+from trainshed.service.storage import StorageService
+from trainshed.service.view_source import FetchingViewSource
 from trainshed.settings import Settings
 from trainshed.store.sql import SqlStore
 from trainshed.verdict_rules import load_rules
 
 
-class Machine(Router):
+class MachineBackends(Router):
     """All that runs on this machine."""
 
-    def __init__(self, processes: ProcessBackend, containers: Sought) -> None:
+    def __init__(self, processes: ProcessBackend, containers: EngineFinder) -> None:
         super().__init__(processes, containers, own="trainshed/")
         self.processes, self.containers = processes, containers
-        self.shelf = RoutedShelf(self._shelf)
-        self.hatch = Hatch()  # the way from inside containers to the server, once it is known
+        self.shelf = RoutedImages(self._shelf)
+        self.hatch = LoopbackPort()  # the way from inside containers to the server, once it is known
 
     async def close(self) -> None:
         if self._other is not None:
-            await cast(_Shelved, self._other).images.close()
+            await cast(_WithImages, self._other).images.close()
         await super().close()
 
     @property
-    def images(self) -> ImageStock | None:
+    def images(self) -> ImageInventory | None:
         """What there is of them, where an engine was found already."""
-        return None if self._other is None else cast(_Stocked, self._other).images
+        return None if self._other is None else cast(_WithImageInventory, self._other).images
 
-    async def _shelf(self) -> ImageShelf:
-        return cast(_Shelved, await self.second()).images
+    async def _shelf(self) -> ImageStore:
+        return cast(_WithImages, await self.second()).images
 
 
-class _Shelf(ImageShelf, Protocol):
+class _ImagesOfEither(ImageStore, Protocol):
     async def close(self) -> None: ...
 
 
-class _Stocked(Protocol):
+class _WithImageInventory(Protocol):
     """The same, as the one sees it who makes room."""
 
     @property
-    def images(self) -> ImageStock: ...
+    def images(self) -> ImageInventory: ...
 
 
-class _Shelved(Protocol):
+class _WithImages(Protocol):
     """A backend whose capabilities name images."""
 
     @property
-    def images(self) -> _Shelf: ...
+    def images(self) -> _ImagesOfEither: ...
 
 
-def keep_machine(settings: Settings, code: CodeStore, runtimes: VenvRuntimes, buckets: Buckets) -> Machine:
+def keep_machine(
+    settings: Settings, code: CodeStore, runtimes: VenvRuntimes, buckets: Buckets
+) -> MachineBackends:
     """What runs jobs, as one backend."""
     home = settings.home
-    shelf = FetchingShelf(DiskShelf(home / "buckets"), buckets)
+    shelf = FetchingViewSource(DiskViewSource(home / "buckets"), buckets)
     processes = ProcessBackend(
         home / "run", cpus=settings.cpus, memory=settings.memory, code=code, runtimes=runtimes
     )
     processes.keep_warm(settings.warm)
     processes.views.take_from(shelf)
 
-    async def make(engine: Found) -> Backend:
+    async def make(engine: AnsweringEngine) -> Backend:
         return await begin_containers(settings, engine, code, shelf, machine.hatch, runtimes.supplies())
 
-    machine = Machine(processes, Sought(home / "containers", settings.engine, os.environ, make))
+    machine = MachineBackends(processes, EngineFinder(home / "containers", settings.engine, os.environ, make))
     return machine
 
 
 async def begin_containers(
-    settings: Settings, found: Found, code: CodeStore, shelf: Shelf, hatch: Hatch, supplies: Supplies
+    settings: Settings,
+    found: AnsweringEngine,
+    code: CodeStore,
+    shelf: ViewSource,
+    hatch: LoopbackPort,
+    supplies: Supplies,
 ) -> Backend:
     """What runs images, started. Imported here: most servers never do."""
     from trainshed.backends.container.auth import RegistryAuth
@@ -126,7 +133,7 @@ async def begin_containers(
     return backend
 
 
-def keep_runtimes(settings: Settings, store: SqlStore, storage: Storage) -> VenvRuntimes:
+def keep_runtimes(settings: Settings, store: SqlStore, storage: StorageService) -> VenvRuntimes:
     """The environments jobs run in, by whom they are wanted, and where packages for them come from."""
 
     async def project_of(job: str) -> str:
@@ -138,7 +145,7 @@ def keep_runtimes(settings: Settings, store: SqlStore, storage: Storage) -> Venv
         end = Exit(signal=code - 128) if code > 128 else Exit(code=code)
         return judge(Evidence(reason=Reason.PREPARATION_FAILED, exit=end, stderr=lines), load_rules())
 
-    limits = Limits(room=settings.keep_free)
+    limits = RuntimeLimits(room=settings.keep_free)
     return VenvRuntimes(
         settings.home / "runtimes",
         load_rows(settings.runtimes),
@@ -146,7 +153,7 @@ def keep_runtimes(settings: Settings, store: SqlStore, storage: Storage) -> Venv
         wanted=store.active,
         limits=limits,
         environ=pip_environ(settings),
-        bringer=Bringer(
+        package_fetcher=PackageFetcher(
             source=BucketSource(dict.fromkeys(("gs", "s3", "az"), storage.buckets)), project_of=project_of
         ),
     )

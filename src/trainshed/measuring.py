@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trainshed.control.collector import Collector
-from trainshed.control.hangs import HangWatch
+from trainshed.control.hangs import HangWatcher
 from trainshed.core.job import Job
-from trainshed.core.metrics import Reading
+from trainshed.core.metrics import RunReading
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Backend, Clock, MetricStore, Stacks, Stats, Store
-from trainshed.service.metrics import Board, Metrics
-from trainshed.service.stacks import Whereabouts
+from trainshed.service.metrics import LatestReadings, MetricService
+from trainshed.service.stacks import StackService
 
 log = logging.getLogger("trainshed")
 
@@ -29,9 +29,9 @@ class Visible(Backend, Stats, Stacks, Protocol):
 class Measuring:
     store: MetricStore
     collector: Collector
-    service: Metrics
-    hangs: HangWatch
-    where: Whereabouts
+    service: MetricService
+    hangs: HangWatcher
+    where: StackService
     tasks: tuple[asyncio.Task[None], ...] = ()
 
     def begin(self) -> None:
@@ -62,11 +62,13 @@ def measure(
     ring: Callable[[Job], None],
     hint_job: Callable[[str], None],
 ) -> Measuring:
-    board = Board(clock)
+    board = LatestReadings(clock)
     stacks = backend if backend.capabilities.stacks else None
-    hangs = HangWatch(store=store, clock=clock, stacks=stacks, printed=printed, ring=ring, hint_job=hint_job)
+    hangs = HangWatcher(
+        store=store, clock=clock, stacks=stacks, printed=printed, ring=ring, hint_job=hint_job
+    )
 
-    def show(readings: Sequence[Reading]) -> None:
+    def show(readings: Sequence[RunReading]) -> None:
         board.show(readings)
         hangs.see(readings)
 
@@ -77,5 +79,5 @@ def measure(
         clock=clock,
         show=show,
     )
-    service = Metrics(store, metrics, board, clock, collector.settle)
-    return Measuring(metrics, collector, service, hangs, Whereabouts(store, stacks))
+    service = MetricService(store, metrics, board, clock, collector.settle)
+    return Measuring(metrics, collector, service, hangs, StackService(store, stacks))

@@ -20,19 +20,19 @@ from uvicorn.server import Server
 
 from trainshed import __version__
 from trainshed.api.app import make_app
-from trainshed.api.door import Door
 from trainshed.api.methods import methods
-from trainshed.assembly import Shed, assemble
+from trainshed.api.request_gate import RequestGate
+from trainshed.assembly import Assembly, assemble
 from trainshed.core.errors import TrainshedError
-from trainshed.hatches import Hatches, Serve
-from trainshed.identity.open import OpenDoor
+from trainshed.identity.open import NoAuthentication
 from trainshed.identity.origin import foreign_request
 from trainshed.identity.token import TokenFile
+from trainshed.loopback_server import LoopbackServer, Serve
 from trainshed.settings import Settings, SettingsError
 
 
 async def serve(settings: Settings) -> None:
-    authenticator = TokenFile(settings.home / "token") if settings.auth else OpenDoor()
+    authenticator = TokenFile(settings.home / "token") if settings.auth else NoAuthentication()
     shed = assemble(settings)
     listener = listen(settings.host, settings.port)
     port = listener.getsockname()[1]
@@ -42,7 +42,7 @@ async def serve(settings: Settings) -> None:
     own = frozenset({settings.host, name, *inside, *settings.allowed_hosts})
     app = make_app(
         methods(shed.handlers),
-        Door(authenticator, shed.access),
+        RequestGate(authenticator, shed.access),
         lambda host, origin: foreign_request(host, origin, own),
     )
     config = Config(
@@ -90,7 +90,7 @@ class _Server(Server):
         super().__init__(config)
         self._ready = ready
         self.is_ready = asyncio.Event()
-        self.hatches: Hatches | None = None
+        self.hatches: LoopbackServer | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -126,15 +126,15 @@ class _Server(Server):
         return await loop.create_server(made, sock=listener, backlog=self.config.backlog)
 
 
-def lead(shed: Shed, folder: Path, url: str, serve: Serve) -> Hatches:
+def lead(shed: Assembly, folder: Path, url: str, serve: Serve) -> LoopbackServer:
     """The way to the server out of containers, which what runs them is told of."""
     hatch = shed.backend.hatch
     hatch.folder, hatch.address, hatch.beyond = folder, url, shed.access.beyond
     hatch.passed |= hatch.beyond
-    return Hatches(folder, serve, hatch.passed)
+    return LoopbackServer(folder, serve, hatch.passed)
 
 
-async def tell_containers(server: _Server, shed: Shed) -> None:
+async def tell_containers(server: _Server, shed: Assembly) -> None:
     """Say who runs containers, or why nobody does, once the server is ready: nobody waits for an engine."""
     await server.is_ready.wait()
     print(f"  containers       {await shed.backend.containers.look()}", flush=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trainshed.cli.ignored import Patterns
-from trainshed.cli.pack import Listing, look
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.pack import FolderListing, look
+from trainshed.cli.trouble import EarlyError
 from trainshed.serving import make_home
 
 
@@ -30,7 +30,7 @@ def fill(root: Path, *names: str) -> None:
 def packed(
     root: Path, *named: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()
 ) -> list[str]:
-    return [path for path, _ in look(str(root), Listing(str(root)).paths(include, exclude, *named))]
+    return [path for path, _ in look(str(root), FolderListing(str(root)).paths(include, exclude, *named))]
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_links_are_kept_and_those_that_lead_out_are_refused_with_what_to_do(tmp_
     assert packed(root) == ["a", "dangling", "deep/b", "deep/up", "to_a"]
     (root / "deep" / "out").symlink_to("../../x")
     (root / "passwd").symlink_to("/etc/passwd")
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(EarlyError) as told:
         packed(root)
     assert [line.split()[0] for line in told.value.details] == ["deep/out", "passwd"]
     assert "leave passwd out with --exclude" in told.value.details[1]
@@ -181,7 +181,7 @@ def test_a_script_named_by_way_of_a_link_is_packed_where_it_lies(tmp_path: Path)
 
 def test_a_name_that_is_not_utf_8_is_refused_and_shown(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9")).write_text("")
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(EarlyError) as told:
         packed(tmp_path)
     assert "caf" in told.value.details[0]
 

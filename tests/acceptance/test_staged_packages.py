@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.live import PROJECT, LiveServer
-from trainshed.cli.ai_platform.staging import Place, staged, taken_back
-from trainshed.cli.failure import Failure
+from trainshed.cli.ai_platform.staging import StagingPlace, staged, taken_back
+from trainshed.cli.failure import CommandFailed
 from trainshed.client import ApiError, Unreachable
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -26,7 +26,7 @@ def live() -> Iterator[LiveServer]:
 
 @pytest.fixture
 def server(live: LiveServer) -> LiveServer:
-    with closing(Storage(live.url, live.token)) as storage:
+    with closing(StorageClient(live.url, live.token)) as storage:
         if "staging" in [one["name"] for one in storage.buckets(PROJECT)]:
             for one in storage.objects("staging"):
                 storage.delete("staging", one["name"])
@@ -46,7 +46,7 @@ def trainer(tmp_path: Path) -> Path:
 
 def there(server: LiveServer) -> dict[str, str]:
     """The generations of all objects by name."""
-    with closing(Storage(server.url, server.token)) as storage:
+    with closing(StorageClient(server.url, server.token)) as storage:
         return {str(one["name"]): str(one["generation"]) for one in storage.objects("staging")}
 
 
@@ -88,7 +88,7 @@ def test_a_name_that_is_taken_leaves_no_package_and_takes_none(server: LiveServe
     [
         (ApiError(400, "INVALID_ARGUMENT", "no"), False),
         (ApiError(409, "ALREADY_EXISTS", "no"), False),
-        (Failure("no"), False),
+        (CommandFailed("no"), False),
         (ApiError(503, "UNAVAILABLE", "perhaps"), True),  # there may be a job
         (Unreachable("http://here", "perhaps"), True),
     ],
@@ -96,9 +96,9 @@ def test_a_name_that_is_taken_leaves_no_package_and_takes_none(server: LiveServe
 def test_a_package_is_removed_only_where_there_is_surely_no_job(
     server: LiveServer, trainer: Path, error: Exception, kept: bool
 ) -> None:
-    storage = Storage(server.url, server.token)
+    storage = StorageClient(server.url, server.token)
     with closing(storage), pytest.raises(type(error)), taken_back(storage, tuple) as fresh:
-        [uri] = staged([], str(trainer), Place("staging", "job"), storage, fresh)
+        [uri] = staged([], str(trainer), StagingPlace("staging", "job"), storage, fresh)
         assert [one.uri for one in fresh] == [uri]
         raise error
     assert bool(there(server)) == kept
@@ -107,8 +107,8 @@ def test_a_package_is_removed_only_where_there_is_surely_no_job(
 def test_a_package_that_others_put_there_too_or_that_a_job_uses_is_not_removed(
     server: LiveServer, trainer: Path
 ) -> None:
-    place, refused = Place("staging", "job"), ApiError(400, "INVALID_ARGUMENT", "no")
-    with closing(Storage(server.url, server.token)) as storage:
+    place, refused = StagingPlace("staging", "job"), ApiError(400, "INVALID_ARGUMENT", "no")
+    with closing(StorageClient(server.url, server.token)) as storage:
         used: list[str] = []
         with pytest.raises(ApiError, match="no"), taken_back(storage, lambda: used) as fresh:
             used += staged([], str(trainer), place, storage, fresh)

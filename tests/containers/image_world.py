@@ -12,10 +12,10 @@ from tests.live import PATIENCE
 from tests.registry import Registry
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.image_calls import Patience
+from trainshed.backends.container.image_calls import RegistryTimeouts
 from trainshed.backends.container.images import EngineImages
-from trainshed.core.image import Recipe, Step
-from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.image import BuildRecipe, ImageStep
+from trainshed.core.readiness import Readiness, ReadinessState
 
 MIB = 1 << 20
 
@@ -35,7 +35,7 @@ def context(**files: bytes) -> AsyncIterator[bytes]:
     return pieces(made.getvalue())
 
 
-async def all_of(steps: AsyncIterator[Step]) -> list[Step]:
+async def all_of(steps: AsyncIterator[ImageStep]) -> list[ImageStep]:
     return [step async for step in steps]
 
 
@@ -50,9 +50,9 @@ class World:
 
     def images(self, **patience: float) -> EngineImages:
         environ = {"REGISTRY_AUTH_FILE": self.podman.env["REGISTRY_AUTH_FILE"], "HOME": "/nonexistent"}
-        return self.opens(RegistryAuth(None, environ), Patience(**patience))
+        return self.opens(RegistryAuth(None, environ), RegistryTimeouts(**patience))
 
-    def opens(self, auth: RegistryAuth, patience: Patience | None = None) -> EngineImages:
+    def opens(self, auth: RegistryAuth, patience: RegistryTimeouts | None = None) -> EngineImages:
         images = EngineImages(self.engine, auth=auth, patience=patience)
         images.on_change(self.hints.append)
         self.opened.append(images)
@@ -66,7 +66,7 @@ class World:
     async def build(self, name: str, *layers: bytes, extra: str = "") -> str:
         files = {f"layer{number}": layer for number, layer in enumerate(layers)}
         lines = "".join(f"COPY {file} /\n" for file in files)
-        recipe = Recipe(tags=(name,))
+        recipe = BuildRecipe(tags=(name,))
         images = self.images()
         text = f"FROM scratch\n{lines}{extra}".encode()
         steps = await all_of(images.build(context(Dockerfile=text, **files), recipe))
@@ -91,6 +91,6 @@ class World:
 
 async def settled(images: EngineImages, image: str, job: str = "j") -> Readiness:
     async with asyncio.timeout(PATIENCE):
-        while (found := images.readiness(image, job)).standing is Standing.PREPARING:
+        while (found := images.readiness(image, job)).standing is ReadinessState.PREPARING:
             await asyncio.sleep(0.01)
     return found

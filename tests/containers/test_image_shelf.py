@@ -10,7 +10,7 @@ from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.registry import Registry
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable
-from trainshed.core.image import Recipe
+from trainshed.core.image import BuildRecipe
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 
@@ -37,20 +37,20 @@ async def test_a_pull_by_hand_brings_what_the_registry_has_now(world: World) -> 
 async def test_the_words_of_a_build_come_as_it_goes_and_its_failure_says_which_step(world: World) -> None:
     images = await world.started()
     good = f"FROM {BASE}\nRUN echo grüße\n".encode()
-    steps = await all_of(images.build(context(Dockerfile=good), Recipe(tags=("images-built:1",))))
+    steps = await all_of(images.build(context(Dockerfile=good), BuildRecipe(tags=("images-built:1",))))
     assert "grüße" in [step.text for step in steps] and steps[-1].image.startswith("sha256:")
     assert images.readiness("images-built:1", "j").is_ready
     bad = f'FROM {BASE}\nRUN ["sh", "-c", "echo last words; exit 3"]\n'.encode()
     said: list[str] = []
     with pytest.raises(Unavailable, match="exit status 3"):
-        async for step in images.build(context(Dockerfile=bad), Recipe(tags=("images-bad:1",))):
+        async for step in images.build(context(Dockerfile=bad), BuildRecipe(tags=("images-bad:1",))):
             said.append(step.text)
     assert "last words" in said
     with pytest.raises(NotFound, match="manifest unknown"):
         base = f"FROM {world.registry.image('none:1')}\n".encode()
-        await all_of(images.build(context(Dockerfile=base), Recipe(tags=("images-bad:1",))))
+        await all_of(images.build(context(Dockerfile=base), BuildRecipe(tags=("images-bad:1",))))
     with pytest.raises(Invalid, match="BAD"):
-        await all_of(images.build(context(Dockerfile=good), Recipe(tags=("BAD",))))
+        await all_of(images.build(context(Dockerfile=good), BuildRecipe(tags=("BAD",))))
 
 
 async def test_a_build_argument_holds_however_often_it_was_built_before(world: World) -> None:
@@ -58,7 +58,7 @@ async def test_a_build_argument_holds_however_often_it_was_built_before(world: W
     text = f"FROM {BASE}\nARG VERSION=1\nENV VERSION=$VERSION\n".encode()
     for version in ("2", "3", "1"):
         args = {} if version == "1" else {"VERSION": version}  # the last is what the file says itself
-        recipe = Recipe(tags=("images-args:1",), args=args)
+        recipe = BuildRecipe(tags=("images-args:1",), args=args)
         await all_of(images.build(context(Dockerfile=text), recipe))
         assert (await images.inspect("images-args:1")).env["VERSION"] == version
 
@@ -117,7 +117,7 @@ async def test_a_name_that_is_none_is_refused_with_the_name(world: World, call: 
             case "tag":
                 await images.tag(BASE, "No Name")
             case "build":
-                await all_of(images.build(context(), Recipe(tags=("No Name",))))
+                await all_of(images.build(context(), BuildRecipe(tags=("No Name",))))
             case _:
                 async for _ in images.save(("No Name",)):
                     pass

@@ -16,8 +16,8 @@ from tests.registry import Registry, a_registry
 from tests.slow_registry import SlowRegistry
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.core.errors import Forbidden, NotFound, NotYet
-from trainshed.core.image import Recipe
-from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.image import BuildRecipe
+from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.verdict import Cause
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
@@ -73,10 +73,12 @@ async def test_however_many_jobs_ask_an_image_is_pulled_once_and_all_of_them_are
     jobs = [f"job{number}" for number in range(20)]
     async with SlowRegistry(world.podman.registry_ports[1], world.registry.port, rate=1e6) as slow:
         images = await world.started()
-        assert images.readiness(slow.image(name)).standing is Standing.PREPARING  # and nothing is begun
+        assert images.readiness(slow.image(name)).standing is ReadinessState.PREPARING  # and nothing is begun
         await asyncio.sleep(0.2)
         assert not slow.fetched
-        assert {images.readiness(slow.image(name), job).standing for job in jobs} == {Standing.PREPARING}
+        assert {images.readiness(slow.image(name), job).standing for job in jobs} == {
+            ReadinessState.PREPARING
+        }
         found = await asyncio.gather(*(settled(images, slow.image(name), job) for job in jobs))
     assert all(one.is_ready for one in found) and set(world.hints) == set(jobs)
     assert found[0].installed[0].startswith(f"Pulled image {slow.image(name)} (sha256:")
@@ -91,7 +93,7 @@ async def test_two_images_of_a_registry_that_share_a_layer_fetch_it_once(world: 
         found = await asyncio.gather(
             settled(images, slow.image(first), "a"), settled(images, slow.image(other), "b")
         )
-        assert [one.standing for one in found] == [Standing.READY] * 2
+        assert [one.standing for one in found] == [ReadinessState.READY] * 2
         assert set(slow.fetched.values()) == {1}, slow.fetched
 
 
@@ -100,7 +102,7 @@ async def test_how_far_a_pull_is_is_told_in_percent_that_only_grow(world: World)
     said: list[Readiness] = []
     async with SlowRegistry(world.podman.registry_ports[1], world.registry.port, rate=3e6) as slow:
         images = await world.started()
-        while not said or said[-1].standing is Standing.PREPARING:
+        while not said or said[-1].standing is ReadinessState.PREPARING:
             said.append(images.readiness(slow.image(name), "j"))
             await asyncio.sleep(0.05)
     percents = [int(one.message.split(" %")[0].split()[-1]) for one in said if " %" in one.message]
@@ -124,11 +126,11 @@ async def test_an_image_that_cannot_be_had_has_a_verdict_in_the_registrys_words(
     images = await world.started()
     name = image.format(registry=world.registry.host)
     found = await settled(images, name)
-    assert found.standing is Standing.FAILED and found.verdict is not None
+    assert found.standing is ReadinessState.FAILED and found.verdict is not None
     assert found.verdict.cause is cause
     assert words in found.verdict.summary and name in found.message and found.verdict.advice == found.remedy
     assert images.readiness(name, "j") == found  # it stays so for who waited
-    assert images.readiness(name, "another").standing is Standing.PREPARING
+    assert images.readiness(name, "another").standing is ReadinessState.PREPARING
     assert world.hints[-1] == "j"
 
 
@@ -167,7 +169,7 @@ async def test_a_private_registry_is_opened_by_the_credentials_of_a_file_that_no
         assert granted.is_ready
         base = context(Dockerfile=f"FROM {name}\nENV A=1\n".encode())
         await images.remove(name)
-        steps += await all_of(images.build(base, Recipe(tags=("images-private:1",))))
+        steps += await all_of(images.build(base, BuildRecipe(tags=("images-private:1",))))
         built = await images.inspect("images-private:1")
         shown = f"{steps}{granted}{refused}{await images.all()}{built}{caplog.text}"
         assert "s3cret-word" not in shown
@@ -191,7 +193,7 @@ async def test_an_image_that_was_removed_behind_our_back_is_pulled_again(world: 
     world.podman.run("rmi", full)
     with pytest.raises(NotYet):
         await images.resolve(full, "b")
-    assert images.readiness(full, "b").standing is Standing.PREPARING
+    assert images.readiness(full, "b").standing is ReadinessState.PREPARING
     assert (await settled(images, full, "b")).is_ready
     world.podman.run("rmi", full)
     with pytest.raises(NotYet):
@@ -206,7 +208,7 @@ async def test_an_engine_that_is_away_for_a_moment_fails_no_job(world: World) ->
     images = await world.started()
     world.podman.stop()
     try:
-        assert images.readiness(full, "j").standing is Standing.PREPARING
+        assert images.readiness(full, "j").standing is ReadinessState.PREPARING
         async with asyncio.timeout(PATIENCE):
             while "does not answer" not in images.readiness(full, "j").message:
                 await asyncio.sleep(0.01)

@@ -13,7 +13,7 @@ from tests.builders import a_job, a_pool, an_admission
 from tests.contracts.backend_bench import Bench, World, benched, until
 from trainshed.core.event import Reason
 from trainshed.core.job import JobSpec
-from trainshed.core.readiness import READY, Standing
+from trainshed.core.readiness import READY, ReadinessState
 from trainshed.core.replica import Exit, Sight
 
 
@@ -290,8 +290,10 @@ class BackendContract:
     async def test_asking_begins_it_and_each_that_waits_is_hinted_when_it_is_ready(self, bench: Bench):
         image, hints = bench.world.unmake(), list[str]()
         bench.backend.on_change(hints.append)
-        assert bench.backend.prepare(spec_of(image), "a").standing is Standing.PREPARING
-        assert bench.backend.prepare(spec_of(bench.world.image, image), "b").standing is Standing.PREPARING
+        assert bench.backend.prepare(spec_of(image), "a").standing is ReadinessState.PREPARING
+        assert (
+            bench.backend.prepare(spec_of(bench.world.image, image), "b").standing is ReadinessState.PREPARING
+        )
         waiting = bench.backend.prepare(spec_of(image), "a").waiting
         assert waiting.reason is Reason.PREPARING and waiting.message
         await bench.world.make(image, well=True)
@@ -302,9 +304,9 @@ class BackendContract:
     async def test_without_a_job_nothing_is_begun_and_nobody_hinted(self, bench: Bench):
         image, hints = bench.world.unmake(), list[str]()
         bench.backend.on_change(hints.append)
-        assert bench.backend.prepare(spec_of(image)).standing is Standing.PREPARING
+        assert bench.backend.prepare(spec_of(image)).standing is ReadinessState.PREPARING
         await bench.world.make(image, well=False)
-        assert bench.backend.prepare(spec_of(image)).standing is Standing.PREPARING
+        assert bench.backend.prepare(spec_of(image)).standing is ReadinessState.PREPARING
         assert hints == []
 
     async def test_what_failed_stays_failed_for_those_who_waited_and_the_next_begins_anew(self, bench: Bench):
@@ -312,10 +314,10 @@ class BackendContract:
         bench.backend.prepare(spec_of(image), "a")
         await bench.world.make(image, well=False)
         failed = bench.backend.prepare(spec_of(image), "a")
-        assert failed.standing is Standing.FAILED
+        assert failed.standing is ReadinessState.FAILED
         assert failed.message and failed.verdict is not None and failed.verdict.advice
-        assert bench.backend.prepare(spec_of(image), "b").standing is Standing.PREPARING
-        assert bench.backend.prepare(spec_of(image), "a").standing is Standing.FAILED
+        assert bench.backend.prepare(spec_of(image), "b").standing is ReadinessState.PREPARING
+        assert bench.backend.prepare(spec_of(image), "a").standing is ReadinessState.FAILED
         await bench.world.make(image, well=True)
         assert bench.backend.prepare(spec_of(image), "b").is_ready
 

@@ -19,17 +19,17 @@ from trainshed.core.bucket import (
     ALWAYS,
     Attributes,
     BucketInfo,
-    Draft,
-    Listing,
     NotModified,
+    ObjectDraft,
     ObjectInfo,
+    ObjectListing,
     ObjectQuery,
     OutOfRange,
     Precondition,
     PreconditionFailed,
     Span,
 )
-from trainshed.core.bucket_port import Bucket, Buckets, Reading
+from trainshed.core.bucket_port import Bucket, Buckets, ObjectReading
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Unavailable
 
 CHECK = b"123456789"
@@ -96,21 +96,21 @@ async def broken(*chunks: bytes) -> AsyncIterator[bytes]:
     raise EOFError
 
 
-async def whole(reading: Reading) -> bytes:
+async def whole(reading: ObjectReading) -> bytes:
     return b"".join([chunk async for chunk in reading.chunks])
 
 
 async def put(
     bucket: Bucket, name: str, content: bytes = b"x", precondition: Precondition = ALWAYS
 ) -> ObjectInfo:
-    return await bucket.put(Draft(name=name, precondition=precondition), pieces(content))
+    return await bucket.put(ObjectDraft(name=name, precondition=precondition), pieces(content))
 
 
 async def content(bucket: Bucket, name: str) -> bytes:
     return await whole(await bucket.read(name))
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: ObjectListing) -> list[str]:
     return [item.name for item in listing.items]
 
 
@@ -199,7 +199,7 @@ class BucketContract:
             put(none, "x"),
             none.read("x"),
             none.delete("x"),
-            none.begin(Draft(name="x")),
+            none.begin(ObjectDraft(name="x")),
             none.upload("x"),
         ):
             with pytest.raises(NotFound):
@@ -209,7 +209,9 @@ class BucketContract:
 
     async def test_an_object_is_told_with_its_sums_and_read_back(self, bucket: Bucket, clock: Steps) -> None:
         attributes = Attributes(content_type="text/plain", metadata={"k": "größe"})
-        kept = await bucket.put(Draft(name="a/b", attributes=attributes), pieces(CHECK[:4], b"", CHECK[4:]))
+        kept = await bucket.put(
+            ObjectDraft(name="a/b", attributes=attributes), pieces(CHECK[:4], b"", CHECK[4:])
+        )
         assert kept.size == 9
         assert kept.crc32c == CHECK_CRC32C
         assert kept.md5 == base64.b64encode(hashlib.md5(CHECK).digest()).decode()
@@ -223,7 +225,7 @@ class BucketContract:
         assert await whole(reading) == CHECK
 
     async def test_an_empty_object_is_an_object(self, bucket: Bucket) -> None:
-        kept = await bucket.put(Draft(name="empty"), pieces())
+        kept = await bucket.put(ObjectDraft(name="empty"), pieces())
         assert (kept.size, kept.crc32c, kept.md5) == (0, "AAAAAA==", "1B2M2Y8AsgTpgAmY7PhCfg==")
         assert await content(bucket, "empty") == b""
 
@@ -262,8 +264,11 @@ class BucketContract:
     async def test_a_given_hash_is_checked_and_a_wrong_one_leaves_the_old_object(
         self, bucket: Bucket
     ) -> None:
-        await bucket.put(Draft(name="x", crc32c=CHECK_CRC32C), pieces(CHECK))
-        for wrong in (Draft(name="x", crc32c="AAAAAA=="), Draft(name="x", md5="1B2M2Y8AsgTpgAmY7PhCfg==")):
+        await bucket.put(ObjectDraft(name="x", crc32c=CHECK_CRC32C), pieces(CHECK))
+        for wrong in (
+            ObjectDraft(name="x", crc32c="AAAAAA=="),
+            ObjectDraft(name="x", md5="1B2M2Y8AsgTpgAmY7PhCfg=="),
+        ):
             with pytest.raises(Invalid, match="doesn't match calculated"):
                 await bucket.put(wrong, pieces(b"other"))
         assert await content(bucket, "x") == CHECK
@@ -271,9 +276,9 @@ class BucketContract:
     async def test_an_upload_that_breaks_off_leaves_the_old_object(self, bucket: Bucket) -> None:
         await put(bucket, "x", b"old")
         with pytest.raises(EOFError):
-            await bucket.put(Draft(name="x"), broken(b"new", os.urandom(3 << 20)))
+            await bucket.put(ObjectDraft(name="x"), broken(b"new", os.urandom(3 << 20)))
         with pytest.raises(EOFError):
-            await bucket.put(Draft(name="y"), broken(b"new"))
+            await bucket.put(ObjectDraft(name="y"), broken(b"new"))
         assert await content(bucket, "x") == b"old"
         assert names(await bucket.find(ObjectQuery())) == ["x"]
 
@@ -284,7 +289,7 @@ class BucketContract:
         data = os.urandom(size)
         step = max(1, size // 7)
         kept = await bucket.put(
-            Draft(name="big"), pieces(*(data[at : at + step] for at in range(0, size, step)))
+            ObjectDraft(name="big"), pieces(*(data[at : at + step] for at in range(0, size, step)))
         )
         assert kept.md5 == base64.b64encode(hashlib.md5(data).digest()).decode()
         assert await content(bucket, "big") == data
@@ -387,24 +392,24 @@ class BucketContract:
         other = await made(buckets, "other")
         assert buckets.together("shed", "other")
         source = await put(buckets.open("shed"), "x", CHECK)
-        copied = await other.copy(Draft(name="y", attributes=Attributes(content_type="a/b")), source)
+        copied = await other.copy(ObjectDraft(name="y", attributes=Attributes(content_type="a/b")), source)
         assert (copied.bucket, copied.name, copied.md5) == ("other", "y", source.md5)
         assert (copied.metageneration, copied.attributes.content_type) == (1, "a/b")
         assert copied.generation > source.generation or not other.abilities.rising
         await buckets.open("shed").delete("x")
         assert await content(other, "y") == CHECK
         with pytest.raises(NotFound):
-            await other.copy(Draft(name="z"), source)
+            await other.copy(ObjectDraft(name="z"), source)
 
     async def test_an_object_copied_onto_itself_is_a_new_generation(self, bucket: Bucket) -> None:
         source = await put(bucket, "x", CHECK)
-        copied = await bucket.copy(Draft(name="x"), source)
+        copied = await bucket.copy(ObjectDraft(name="x"), source)
         assert copied.generation > source.generation or not bucket.abilities.rising
         assert await content(bucket, "x") == CHECK
         await put(bucket, "x", b"new")
         assert await content(bucket, "x") == b"new"
         with pytest.raises(PreconditionFailed):
-            await bucket.copy(Draft(name="x", precondition=ABSENT), await bucket.get("x"))
+            await bucket.copy(ObjectDraft(name="x", precondition=ABSENT), await bucket.get("x"))
 
     # ---- names
 
@@ -428,7 +433,7 @@ class BucketContract:
         if bucket.abilities.any_name:
             pytest.skip("any name is kept")
         for name in ("a//b", "a/", "/", "/a", "a/../b", "./x", "tab\t", "nul\0", "back\\slash"):
-            for doing in (put(bucket, name), bucket.begin(Draft(name=name))):
+            for doing in (put(bucket, name), bucket.begin(ObjectDraft(name=name))):
                 with pytest.raises(Invalid, match="kept elsewhere"):
                     await doing
             with pytest.raises(NotFound):
@@ -436,7 +441,7 @@ class BucketContract:
 
     @pytest.mark.parametrize("name", ["", ".", "..", "x" * 1025, "a\nb", "a\rb", "\ud800", "\u00e9" * 513])
     async def test_names_google_would_not_take_are_refused(self, bucket: Bucket, name: str) -> None:
-        for doing in (put(bucket, name), bucket.begin(Draft(name=name))):
+        for doing in (put(bucket, name), bucket.begin(ObjectDraft(name=name))):
             with pytest.raises(Invalid):
                 await doing
 
@@ -485,7 +490,7 @@ class BucketContract:
     # ---- uploads in pieces
 
     async def test_an_upload_in_pieces_becomes_an_object_at_its_end(self, bucket: Bucket) -> None:
-        upload = await bucket.begin(Draft(name="x", attributes=Attributes(metadata={"a": "b"})))
+        upload = await bucket.begin(ObjectDraft(name="x", attributes=Attributes(metadata={"a": "b"})))
         assert upload.received == 0
         assert (await bucket.append(upload.id, 0, pieces(b"1234"))).received == 4
         assert (await bucket.append(upload.id, 2, pieces(b"34", b"56"))).received == 6  # two of them known
@@ -503,7 +508,7 @@ class BucketContract:
         assert await content(bucket, "x") == CHECK
 
     async def test_a_piece_that_breaks_off_keeps_what_came(self, bucket: Bucket) -> None:
-        upload = await bucket.begin(Draft(name="x"))
+        upload = await bucket.begin(ObjectDraft(name="x"))
         with pytest.raises(EOFError):
             await bucket.append(upload.id, 0, broken(b"12345"))
         assert (await bucket.upload(upload.id)).received == 5
@@ -512,26 +517,26 @@ class BucketContract:
         assert (await bucket.finish(upload.id)).crc32c == CHECK_CRC32C
 
     async def test_an_upload_of_nothing_makes_an_empty_object(self, bucket: Bucket) -> None:
-        upload = await bucket.begin(Draft(name="x"))
+        upload = await bucket.begin(ObjectDraft(name="x"))
         assert (await bucket.finish(upload.id)).size == 0
         assert await content(bucket, "x") == b""
 
     async def test_an_upload_with_a_wrong_hash_or_precondition_makes_nothing(self, bucket: Bucket) -> None:
-        upload = await bucket.begin(Draft(name="x", crc32c="AAAAAA=="))
+        upload = await bucket.begin(ObjectDraft(name="x", crc32c="AAAAAA=="))
         await bucket.append(upload.id, 0, pieces(CHECK))
         with pytest.raises(Invalid):
             await bucket.finish(upload.id)
-        late = await bucket.begin(Draft(name="y", precondition=ABSENT))
+        late = await bucket.begin(ObjectDraft(name="y", precondition=ABSENT))
         await put(bucket, "y", b"first")
         with pytest.raises(PreconditionFailed):
             await bucket.finish(late.id)
         with pytest.raises(PreconditionFailed):
-            await bucket.begin(Draft(name="y", precondition=ABSENT))
+            await bucket.begin(ObjectDraft(name="y", precondition=ABSENT))
         assert names(await bucket.find(ObjectQuery())) == ["y"]
         assert await content(bucket, "y") == b"first"
 
     async def test_an_abandoned_upload_is_gone(self, bucket: Bucket) -> None:
-        upload = await bucket.begin(Draft(name="x"))
+        upload = await bucket.begin(ObjectDraft(name="x"))
         await bucket.append(upload.id, 0, pieces(b"12"))
         await bucket.abandon(upload.id)
         for doing in (bucket.upload(upload.id), bucket.finish(upload.id), bucket.abandon(upload.id)):
@@ -547,9 +552,9 @@ class BucketContract:
             pytest.skip("kept in memory: nothing survives the process")
         odd = ODD if bucket.abilities.any_name else ("plain.txt", "d/\u00e9", "100%.txt")
         kept = [await put(bucket, name, name.encode()) for name in odd]
-        upload = await bucket.begin(Draft(name="up", size=9))
+        upload = await bucket.begin(ObjectDraft(name="up", size=9))
         await bucket.append(upload.id, 0, pieces(b"12345"))
-        done = await bucket.begin(Draft(name="done"))
+        done = await bucket.begin(ObjectDraft(name="done"))
         made = await bucket.finish(done.id)
         other = self.make(tmp_path / "buckets", clock)
         await other.start()

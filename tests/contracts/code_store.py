@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.core.code import File, Header, Manifest, Mode, Piece, manifest_of
+from trainshed.core.code import File, FolderManifest, Header, Mode, Piece, manifest_of
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Invalid, NotFound, Unavailable
 
@@ -47,7 +47,7 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def manifest(files: Files) -> Manifest:
+def manifest(files: Files) -> FolderManifest:
     return manifest_of(
         [File(path, sha256(content), len(content), mode) for path, (mode, content) in files.items()]
     )
@@ -156,12 +156,12 @@ class CodeStoreContract:
     async def test_a_size_that_the_content_does_not_have_is_refused(self, store: CodeStore) -> None:
         await store.take(stream(b"four"))
         with pytest.raises(Invalid, match="4 bytes, not 5"):
-            await store.missing(Manifest((File("a", sha256(b"four"), 5),)))
+            await store.missing(FolderManifest((File("a", sha256(b"four"), 5),)))
 
     async def test_a_link_whose_content_can_be_no_target_is_refused(self, store: CodeStore) -> None:
         await store.take(stream(b"a\0b"))
         with pytest.raises(Invalid, match="target of a link"):
-            await store.missing(Manifest((File("a", sha256(b"a\0b"), 3, Mode.LINK),)))
+            await store.missing(FolderManifest((File("a", sha256(b"a\0b"), 3, Mode.LINK),)))
 
     async def test_another_store_finds_what_the_first_took(
         self, store: CodeStore, tmp_path: Path, clock: Steps

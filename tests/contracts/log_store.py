@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.core.logs import Line, LogQuery, Stream
+from trainshed.core.logs import Line, LogQuery, OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import LogStore
 
@@ -80,7 +80,7 @@ class LogStoreContract:
         append(store.sink(SECOND).stderr, b"one\ntwo\n")
         first, second = await store.read("j1", LogQuery())
         assert (first.job, first.attempt, first.pool, first.index) == ("j1", 0, 1, 0)
-        assert (first.stream, first.task, first.text) == (Stream.STDERR, "workerpool1-0", "one")
+        assert (first.stream, first.task, first.text) == (OutputStream.STDERR, "workerpool1-0", "one")
         assert (first.sequence, second.sequence) == (0, 4)
 
     async def test_asked_twice_the_answer_is_the_same(self, store: LogStore) -> None:
@@ -151,7 +151,10 @@ class LogStoreContract:
             for query, expected in (
                 (LogQuery(attempt=1), [line for line in whole if line.attempt == 1]),
                 (LogQuery(task="workerpool1-0"), [line for line in whole if line.pool == 1]),
-                (LogQuery(stream=Stream.STDERR), [line for line in whole if line.stream is Stream.STDERR]),
+                (
+                    LogQuery(stream=OutputStream.STDERR),
+                    [line for line in whole if line.stream is OutputStream.STDERR],
+                ),
                 (LogQuery(since_ns=whole[3].at_ns), list(whole[3:])),
                 (LogQuery(until_ns=whole[3].at_ns), list(whole[:3])),
                 (LogQuery(after=place(whole[3])), list(whole[4:])),
@@ -174,18 +177,18 @@ class LogStoreContract:
                 file.write(b"x" * 1024 * 1024)
         append(sink.stderr, b"\xff" * 300_000 + b"\n")
         length, pieces, after = 0, 0, None
-        while lines := await store.read("j1", LogQuery(stream=Stream.STDOUT, after=after, limit=100)):
+        while lines := await store.read("j1", LogQuery(stream=OutputStream.STDOUT, after=after, limit=100)):
             assert all(len(line.text.encode()) <= 256 * 1024 for line in lines)
             length += sum(len(line.text) for line in lines)
             pieces += len(lines)
             after = place(lines[-1])
         await store.finish("j1")
-        rest = await store.read("j1", LogQuery(stream=Stream.STDOUT, after=after))
+        rest = await store.read("j1", LogQuery(stream=OutputStream.STDOUT, after=after))
         assert length + sum(len(line.text) for line in rest) == 100 * 1024 * 1024
-        broken = await store.read("j1", LogQuery(stream=Stream.STDERR))
+        broken = await store.read("j1", LogQuery(stream=OutputStream.STDERR))
         assert all(len(line.text.encode()) <= 256 * 1024 for line in broken)
         assert sum(len(line.text) for line in broken) == 300_000
-        newest = await store.read("j1", LogQuery(stream=Stream.STDOUT, newest_first=True, limit=1))
+        newest = await store.read("j1", LogQuery(stream=OutputStream.STDOUT, newest_first=True, limit=1))
         assert newest == rest[-1:]
 
     async def test_a_last_line_without_newline_is_given_out_at_the_end_and_stays(

@@ -11,7 +11,7 @@ from trainshed.core.errors import AlreadyExists, NotFound
 from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import Model, ModelQuery, ModelStore, model_of, order
 from trainshed.core.ports import Operation, Store
-from trainshed.core.query import Compare, Field, JobQuery, Op
+from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 
 
 class BothStores(Store, ModelStore, Protocol):
@@ -116,12 +116,12 @@ class ModelStoreContract:
             query = replace(query, cursor=page.next_cursor)
         assert seen == [a_pipeline(number).id for number in (4, 3, 2, 1, 0)]
         for condition, count in (
-            (Compare(Field.DISPLAY_NAME, Op.EQ, "m0"), 3),
-            (Compare(Field.DISPLAY_NAME, Op.LIKE, "m*"), 5),
-            (Compare(Field.LABEL, Op.EQ, "vision", "team"), 5),
-            (Compare(Field.LABEL, Op.LIKE, "*", "none"), 0),
-            (Compare(Field.CREATED, Op.GT, T0 + timedelta(minutes=3)), 1),
-            (Compare(Field.ID, Op.EQ, a_pipeline(1).id), 1),
+            (Compare(QueryField.DISPLAY_NAME, Operator.EQ, "m0"), 3),
+            (Compare(QueryField.DISPLAY_NAME, Operator.LIKE, "m*"), 5),
+            (Compare(QueryField.LABEL, Operator.EQ, "vision", "team"), 5),
+            (Compare(QueryField.LABEL, Operator.LIKE, "*", "none"), 0),
+            (Compare(QueryField.CREATED, Operator.GT, T0 + timedelta(minutes=3)), 1),
+            (Compare(QueryField.ID, Operator.EQ, a_pipeline(1).id), 1),
         ):
             found = await store.models(ModelQuery(project="p", where=condition))
             assert len(found.models) == count, condition

@@ -19,7 +19,7 @@ from trainshed.core.job import (
     Status,
 )
 from trainshed.core.ports import Operation
-from trainshed.core.query import All, Any, Compare, Condition, Field, Not, Op
+from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField
 from trainshed.core.replica import Exit, Phase, Replica
 
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -179,17 +179,28 @@ def conditions() -> list[Condition]:
         "ü*",
         "",
     ]
-    found: list[Condition] = [Compare(Field.DISPLAY_NAME, op, text) for op in Op for text in texts]
-    found += [Compare(Field.LABEL, op, text, "team") for op in Op for text in ("vision", "vis*", "*", "")]
-    found += [Compare(Field.LABEL, Op.EQ, "1", 'od"d'), Compare(Field.LABEL, Op.LIKE, "*", "a.b")]
-    found += [Compare(Field.STATE, op, "RUNNING") for op in (Op.EQ, Op.NE)]
+    found: list[Condition] = [Compare(QueryField.DISPLAY_NAME, op, text) for op in Operator for text in texts]
+    found += [
+        Compare(QueryField.LABEL, op, text, "team") for op in Operator for text in ("vision", "vis*", "*", "")
+    ]
+    found += [
+        Compare(QueryField.LABEL, Operator.EQ, "1", 'od"d'),
+        Compare(QueryField.LABEL, Operator.LIKE, "*", "a.b"),
+    ]
+    found += [Compare(QueryField.STATE, op, "RUNNING") for op in (Operator.EQ, Operator.NE)]
     moments = [T0, T0 + timedelta(seconds=7), T0 + timedelta(minutes=1)]
-    times = (Field.CREATED, Field.UPDATED, Field.STARTED, Field.ENDED)
-    found += [Compare(field, op, at) for field in times for op in Op if op is not Op.LIKE for at in moments]
-    found += [Compare(Field.ID, op, "1007") for op in Op]
-    found += [All(()), Any(()), Not(All(()))]
+    times = (QueryField.CREATED, QueryField.UPDATED, QueryField.STARTED, QueryField.ENDED)
+    found += [
+        Compare(field, op, at)
+        for field in times
+        for op in Operator
+        if op is not Operator.LIKE
+        for at in moments
+    ]
+    found += [Compare(QueryField.ID, op, "1007") for op in Operator]
+    found += [AllOf(()), AnyOf(()), NotOf(AllOf(()))]
     pick = random.Random(7)
     for _ in range(60):
         some = tuple(pick.choice(found) for _ in range(pick.randint(1, 3)))
-        found.append(pick.choice([All(some), Any(some), Not(some[0])]))
+        found.append(pick.choice([AllOf(some), AnyOf(some), NotOf(some[0])]))
     return found

@@ -14,7 +14,7 @@ from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.gated_registry import Gate, GatedRegistry
 from trainshed.backends.container.backend import ContainerBackend
-from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.init import make_init
@@ -74,8 +74,8 @@ class ContainerWorld:
     async def close(self) -> None:
         await self.images.close()
         engine = Engine(str(self.podman.socket))
-        for name in await Boxes(engine, (self.home / "id").read_text()).names():
-            await Boxes(engine, "").remove(name)
+        for name in await EngineContainers(engine, (self.home / "id").read_text()).names():
+            await EngineContainers(engine, "").remove(name)
         await engine.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.backend_bench import Bench
 from tests.contracts.boxes import BoxContract, a_bench, of_gang, run
 from tests.engine import Podman, an_engine
-from trainshed.backends.container.wall import Wall
+from trainshed.backends.container.network_isolation import NetworkIsolation
 from trainshed.core.replica import Exit
 
 
@@ -25,7 +25,7 @@ async def bench(tmp_path: Path, podman: Podman, tools: Path):
 async def test_without_a_rule_of_ours_the_engine_keeps_networks_apart(
     bench: Bench, podman: Podman, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(Wall, "_raise", lambda _: False)
+    monkeypatch.setattr(NetworkIsolation, "_raise", lambda _: False)
     await run(bench, of_gang(bench, ("true",), 0, 1))
     (name,) = (name for name in podman.networks() if bench.job in name)
     assert json.loads(podman.run("network", "inspect", name))[0]["options"] == {"isolate": "true"}

@@ -11,10 +11,10 @@ from tests.contracts.backend_bench import Bench, until
 from tests.contracts.boxes import a_bench, world_of
 from tests.engine import Podman
 from tests.engine_images import BASE
-from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.run import reload
-from trainshed.backends.container.volumes import Volumes
+from trainshed.backends.container.volumes import EngineVolumes
 from trainshed.backends.machine.run_folders import run_folder
 from trainshed.core.errors import Unavailable
 from trainshed.core.replica import Exit, Sight
@@ -48,11 +48,11 @@ def containers(bench: Bench, podman: Podman) -> list[str]:
 async def test_a_server_killed_before_the_container_was_started_leaves_it_to_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ):
-    async def start(self: Boxes, name: str) -> None:
+    async def start(self: EngineContainers, name: str) -> None:
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(Boxes, "start", start)
+        patch.setattr(EngineContainers, "start", start)
         with pytest.raises(Killed):
             await bench.backend.launch(bench.launch(bench.programs.prints("once\n")))
     await bench.renew()
@@ -66,14 +66,14 @@ async def test_a_server_killed_before_the_container_was_started_leaves_it_to_the
 async def test_a_server_killed_right_after_the_container_was_started_does_not_start_it_twice(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ):
-    start = Boxes.start
+    start = EngineContainers.start
 
-    async def start_and_die(self: Boxes, name: str) -> None:
+    async def start_and_die(self: EngineContainers, name: str) -> None:
         await start(self, name)
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(Boxes, "start", start_and_die)
+        patch.setattr(EngineContainers, "start", start_and_die)
         with pytest.raises(Killed):
             await bench.backend.launch(bench.launch(bench.programs.sleeps()))
     await bench.renew()
@@ -127,7 +127,7 @@ async def test_the_end_of_a_job_leaves_volumes_of_others_alone_though_no_contain
     podman: Podman,
 ):
     engine = Engine(str(podman.socket))
-    volumes = Volumes(engine, "home")
+    volumes = EngineVolumes(engine, "home")
     for job in ("one", "other"):
         await volumes.make({"Name": volumes.name(job, "x"), "Labels": volumes.labels(job)})
     await volumes.remove("one")

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.bucket import CHECK_CRC32C, BucketContract, Steps, content, info, pieces, put, whole
-from trainshed.buckets.disk import Late
+from trainshed.buckets.disk import LaterMd5
 from trainshed.buckets.ledger import Ledger
 from trainshed.buckets.store import DiskBuckets
 from trainshed.buckets.uploads import DiskBucket
-from trainshed.core.bucket import Damaged, Draft, Full, ObjectInfo, ObjectQuery, Span
+from trainshed.core.bucket import DamagedObject, DiskFull, ObjectDraft, ObjectInfo, ObjectQuery, Span
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Invalid, NotFound, Unavailable
 
@@ -110,7 +110,7 @@ async def test_a_copy_shares_its_bytes_until_one_of_the_two_is_replaced(
     bucket: DiskBucket, home: Path
 ) -> None:
     source = await put(bucket, "x", b"bytes")
-    await bucket.copy(Draft(name="y"), source)
+    await bucket.copy(ObjectDraft(name="y"), source)
     assert (home / "shed/x").stat().st_ino == (home / "shed/y").stat().st_ino
     await put(bucket, "x", b"new")
     assert await content(bucket, "y") == b"bytes"
@@ -125,7 +125,7 @@ async def test_a_copy_is_made_of_bytes_where_no_link_can_be(
         raise OSError(errno.EMLINK, "Too many links")
 
     monkeypatch.setattr(os, "link", no_more)
-    await bucket.copy(Draft(name="y"), source)
+    await bucket.copy(ObjectDraft(name="y"), source)
     assert (home / "shed/x").stat().st_ino != (home / "shed/y").stat().st_ino
     assert await content(bucket, "y") == b"bytes"
 
@@ -146,9 +146,9 @@ async def test_a_flipped_bit_is_noticed_by_who_reads_it(
         byte = file.read(1)[0]
         file.seek(at)
         file.write(bytes([byte ^ 1]))
-    with pytest.raises(Damaged, match="gs://shed/x is damaged"):
+    with pytest.raises(DamagedObject, match="gs://shed/x is damaged"):
         await content(bucket, "x")
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedObject):
         await whole(await bucket.read("x", Span(first=at, last=at)))
     await put(bucket, "x", b"mended")
     assert await content(bucket, "x") == b"mended"
@@ -173,7 +173,7 @@ async def test_a_file_that_is_cut_or_gone_is_damage_and_can_be_deleted(
     (home / "shed/cut").write_bytes(b"byt")
     (home / "shed/gone").unlink()
     for name in ("cut", "gone"):
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedObject):
             await bucket.read(name)
         await bucket.delete(name)
         with pytest.raises(NotFound):
@@ -231,7 +231,7 @@ async def test_a_crash_after_a_deletion_removes_the_file_later_but_never_a_new_o
 async def test_bytes_of_an_upload_behind_the_acknowledged_do_not_count(
     bucket: DiskBucket, home: Path
 ) -> None:
-    upload = await bucket.begin(Draft(name="x"))
+    upload = await bucket.begin(ObjectDraft(name="x"))
     await bucket.append(upload.id, 0, pieces(b"1234"))
     path = home / ".trainshed/held" / upload.id
     path.chmod(0o600)
@@ -244,7 +244,7 @@ async def test_bytes_of_an_upload_behind_the_acknowledged_do_not_count(
 
 
 async def test_uploads_of_last_week_are_forgotten(bucket: DiskBucket, home: Path) -> None:
-    upload = await bucket.begin(Draft(name="x"))
+    upload = await bucket.begin(ObjectDraft(name="x"))
     await bucket.append(upload.id, 0, pieces(b"1234"))
     clock = Steps()
     clock.wait(days=8)
@@ -263,7 +263,7 @@ async def test_a_full_disk_is_told_and_costs_nothing_that_was_there(
     bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await put(bucket, "x", b"old")
-    upload = await bucket.begin(Draft(name="up"))
+    upload = await bucket.begin(ObjectDraft(name="up"))
 
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -271,9 +271,9 @@ async def test_a_full_disk_is_told_and_costs_nothing_that_was_there(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         for size in (3, 9 << 20):
-            with pytest.raises(Full, match="disk of the server is full"):
+            with pytest.raises(DiskFull, match="disk of the server is full"):
                 await put(bucket, "x", b"n" * size)
-        with pytest.raises(Full):
+        with pytest.raises(DiskFull):
             await bucket.append(upload.id, 0, pieces(b"1234"))
     assert await content(bucket, "x") == b"old"
     assert (await bucket.append(upload.id, 0, pieces(b"123456789"))).received == 9
@@ -315,7 +315,7 @@ async def test_the_md5_of_a_large_object_follows_unless_it_is_asked_for_at_once(
 
     async def big(**draft: str | bool) -> ObjectInfo:
         chunks = (data[at : at + (1 << 20)] for at in range(0, len(data), 1 << 20))
-        return await bucket.put(Draft(name="x", **draft), pieces(*chunks))  # pyright: ignore[reportArgumentType]
+        return await bucket.put(ObjectDraft(name="x", **draft), pieces(*chunks))  # pyright: ignore[reportArgumentType]
 
     assert (await big(md5_at_once=True)).md5 == expected
     assert (await big(md5=expected)).md5 == expected
@@ -332,10 +332,10 @@ async def test_an_md5_that_was_not_made_before_a_crash_is_made_after_it(
     bucket: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainshed.buckets.sums.LATER", 1 << 20)
-    monkeypatch.setattr(Late, "add", lambda *_: None)
+    monkeypatch.setattr(LaterMd5, "add", lambda *_: None)
     data = os.urandom(9 << 20)
     chunks = (data[at : at + (1 << 20)] for at in range(0, len(data), 1 << 20))
-    assert (await bucket.put(Draft(name="x"), pieces(*chunks))).md5 == ""
+    assert (await bucket.put(ObjectDraft(name="x"), pieces(*chunks))).md5 == ""
     monkeypatch.undo()
     other = await again(home)
     while not (now := await other.open("shed").get("x")).md5:

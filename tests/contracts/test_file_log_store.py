@@ -339,16 +339,16 @@ async def test_a_follower_after_a_restart_sees_what_was_printed_meanwhile_by_rep
 async def test_a_write_just_before_the_kernel_is_asked_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arm = inotify.Watcher.arm
+    arm = inotify.InotifyWatcher.arm
     missed: list[str] = []
 
-    def late(watcher: inotify.Watcher, path: str) -> bool:
+    def late(watcher: inotify.InotifyWatcher, path: str) -> bool:
         if path.endswith(".out") and not missed:
             missed.append(path)
             append(path, b"in between\n")
         return arm(watcher, path)
 
-    monkeypatch.setattr(inotify.Watcher, "arm", late)
+    monkeypatch.setattr(inotify.InotifyWatcher, "arm", late)
     store = FileLogStore(tmp_path)
     await store.start()
     seen: list[Line] = []

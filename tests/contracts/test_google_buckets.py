@@ -7,7 +7,7 @@ import pytest
 
 from tests.contracts.bucket import BucketContract, Steps
 from tests.live import LiveServer
-from trainshed.buckets.remote.rows import Kind, Remote
+from trainshed.buckets.remote.rows import Remote, StoreKind
 from trainshed.buckets.remote.store import RemoteBuckets
 from trainshed.core.bucket_port import Buckets
 
@@ -34,7 +34,7 @@ class TestGoogleBuckets(BucketContract):
         rows = tuple(
             Remote(
                 name=name,
-                kind=Kind.GOOGLE,
+                kind=StoreKind.GOOGLE,
                 bucket=f"{self.own}-{name}",
                 endpoint=f"{self.far.url}/t/{self.far.token}",
             )

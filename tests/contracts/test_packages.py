@@ -18,17 +18,17 @@ from tests.builders import a_job, a_pool
 from tests.contracts.bucket import Steps, info, pieces
 from tests.contracts.test_venv_runtimes import PATIENCE, PLAIN, judged
 from trainshed.buckets.store import DiskBuckets
-from trainshed.core.bucket import Draft
+from trainshed.core.bucket import ObjectDraft
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, NotFound, Unavailable
 from trainshed.core.job import Job
-from trainshed.core.readiness import Readiness, Standing
-from trainshed.core.runtime import Need, Phase
-from trainshed.core.source_port import Fetched, Found
+from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.runtime import RuntimeNeed, RuntimePhase
+from trainshed.core.source_port import Fetched, SourceFacts
 from trainshed.core.verdict import Cause, Verdict
 from trainshed.runtimes import build, pins, tools
 from trainshed.runtimes import packages as packages_module
-from trainshed.runtimes.packages import Bringer
-from trainshed.runtimes.rows import Row
+from trainshed.runtimes.packages import PackageFetcher
+from trainshed.runtimes.rows import RuntimeRow
 from trainshed.runtimes.venvs import VenvRuntimes
 from trainshed.service.source import BucketSource
 
@@ -43,7 +43,7 @@ class Watched:
     def __init__(self, source: BucketSource) -> None:
         self.source, self.fetches, self.fails = source, 0, 0
 
-    async def look(self, uri: str, project: str) -> Found:
+    async def look(self, uri: str, project: str) -> SourceFacts:
         if self.fails:
             self.fails -= 1
             raise Unavailable("The store does not answer.")
@@ -66,7 +66,7 @@ class Place:
         self.asked: set[str] = set()  # jobs that are taken for not over
         self.open: list[VenvRuntimes] = []
 
-    async def runtimes(self, *rows: Row) -> VenvRuntimes:
+    async def runtimes(self, *rows: RuntimeRow) -> VenvRuntimes:
         environ = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": self.wheels.as_uri()}
         environ |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
 
@@ -77,15 +77,17 @@ class Place:
             self.asked.add(job)
             return info().project
 
-        bringer = Bringer(source=self.source, project_of=project_of)
-        made = VenvRuntimes(self.folder, rows, judge=judged, wanted=wanted, environ=environ, bringer=bringer)
+        package_fetcher = PackageFetcher(source=self.source, project_of=project_of)
+        made = VenvRuntimes(
+            self.folder, rows, judge=judged, wanted=wanted, environ=environ, package_fetcher=package_fetcher
+        )
         self.open.append(made)
         await made.start()
         return made
 
     async def put(self, uri: str, content: bytes) -> str:
         _, _, bucket, name = uri.split("/", 3)
-        await self.buckets.open(bucket).put(Draft(name=name), pieces(content))
+        await self.buckets.open(bucket).put(ObjectDraft(name=name), pieces(content))
         return uri
 
     def environments(self) -> list[str]:
@@ -107,25 +109,25 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     await place.buckets.close()
 
 
-def need(*uris: str, lines: tuple[str, ...] = ()) -> Need:
-    return Need(PLAIN, lines, uris or (URI,))
+def need(*uris: str, lines: tuple[str, ...] = ()) -> RuntimeNeed:
+    return RuntimeNeed(PLAIN, lines, uris or (URI,))
 
 
-async def settled(runtimes: VenvRuntimes, wish: Need, job: str = "job") -> Readiness:
+async def settled(runtimes: VenvRuntimes, wish: RuntimeNeed, job: str = "job") -> Readiness:
     async with asyncio.timeout(PATIENCE):
-        while (now := runtimes.readiness(wish, job)).standing is Standing.PREPARING:
+        while (now := runtimes.readiness(wish, job)).standing is ReadinessState.PREPARING:
             assert now.message
             await asyncio.sleep(0.02)
     return now
 
 
-async def verdict(runtimes: VenvRuntimes, wish: Need, job: str = "job") -> Verdict:
+async def verdict(runtimes: VenvRuntimes, wish: RuntimeNeed, job: str = "job") -> Verdict:
     found = await settled(runtimes, wish, job)
-    assert found.standing is Standing.FAILED and found.verdict is not None, found
+    assert found.standing is ReadinessState.FAILED and found.verdict is not None, found
     return found.verdict
 
 
-def said(runtimes: VenvRuntimes, wish: Need, job: str = "job", *args: str) -> str:
+def said(runtimes: VenvRuntimes, wish: RuntimeNeed, job: str = "job", *args: str) -> str:
     words = [runtimes.python(wish, job), "-m", "trainer.task", *args]
     return subprocess.run(words, check=True, capture_output=True, text=True, cwd="/").stdout.strip()
 
@@ -147,7 +149,7 @@ async def test_a_plain_setup_py_is_built_installed_and_run_as_a_module_without_a
 async def test_what_nobody_in_particular_asks_for_is_not_fetched(place: Place):
     await place.put(URI, packages.sdist())
     runtimes = await place.runtimes()
-    assert runtimes.readiness(need()).standing is Standing.PREPARING
+    assert runtimes.readiness(need()).standing is ReadinessState.PREPARING
     await asyncio.sleep(0.05)
     assert place.source.fetches == 0
     with pytest.raises(Unavailable):
@@ -292,19 +294,19 @@ async def test_the_cause_of_a_failing_setup_py_is_the_line_that_says_it(
 async def test_of_tries_to_build_a_package_only_the_newest_is_listed_whatever_was_changed_in_it(place: Place):
     runtimes = await place.runtimes()
 
-    def listed() -> list[tuple[str, Phase]]:
+    def listed() -> list[tuple[str, RuntimePhase]]:
         return [(one.packages[0].uri, one.phase) for one in runtimes.all() if one.packages]
 
     other = await place.put("gs://shed/other-0.1.tar.gz", packages.sdist({"setup.py": "1 / 0"}))
-    assert (await settled(runtimes, need(other), "other")).standing is Standing.FAILED
+    assert (await settled(runtimes, need(other), "other")).standing is ReadinessState.FAILED
     staged = [f"gs://shed/{number}/trainer-0.1.tar.gz" for number in range(3)]  # as gcloud: one place each
     for number, uri in enumerate((URI, URI, *staged[:2])):
         await place.put(uri, packages.sdist({"setup.py": f"raise SystemExit('try {number}')"}))
-        assert (await settled(runtimes, need(uri), str(number))).standing is Standing.FAILED
-        assert sorted(listed()) == sorted([(other, Phase.FAILED), (uri, Phase.FAILED)])
+        assert (await settled(runtimes, need(uri), str(number))).standing is ReadinessState.FAILED
+        assert sorted(listed()) == sorted([(other, RuntimePhase.FAILED), (uri, RuntimePhase.FAILED)])
     await place.put(staged[2], packages.sdist())
-    assert (await settled(runtimes, need(staged[2]), "good")).standing is Standing.READY
-    assert sorted(listed()) == sorted([(other, Phase.FAILED), (staged[2], Phase.READY)])
+    assert (await settled(runtimes, need(staged[2]), "good")).standing is ReadinessState.READY
+    assert sorted(listed()) == sorted([(other, RuntimePhase.FAILED), (staged[2], RuntimePhase.READY)])
 
 
 async def test_any_name_an_object_may_have_will_do_and_the_same_content_counts_once(place: Place):
@@ -422,11 +424,11 @@ async def test_what_hangs_is_not_built_on_once_all_who_asked_for_it_are_over(pla
     runtimes = await place.runtimes()
     runtimes.readiness(need(), "job")
     async with asyncio.timeout(PATIENCE):
-        while not any(one.phase is Phase.BUILDING for one in runtimes.all()):
+        while not any(one.phase is RuntimePhase.BUILDING for one in runtimes.all()):
             runtimes.readiness(need(), "job")
             await asyncio.sleep(0.02)
         place.asked.clear()
-        while any(one.phase is Phase.BUILDING for one in runtimes.all()):
+        while any(one.phase is RuntimePhase.BUILDING for one in runtimes.all()):
             await asyncio.sleep(0.02)
     assert place.environments() == []
 
@@ -442,8 +444,8 @@ async def test_a_step_that_takes_too_long_is_ended_and_told(place: Place, monkey
 async def test_packages_are_laid_on_a_named_runtime_and_see_what_is_in_it(place: Place):
     (place.wheels / "other-1.0-py3-none-any.whl").write_bytes(packages.wheel("other", "1.0"))
     await place.put(URI, packages.sdist(packages.files(task="import other; print(other.version)")))
-    runtimes = await place.runtimes(Row(name="team/base", requirements=("other",)))
-    wish = Need("team/base", (), (URI,))
+    runtimes = await place.runtimes(RuntimeRow(name="team/base", requirements=("other",)))
+    wish = RuntimeNeed("team/base", (), (URI,))
     assert (await settled(runtimes, wish)).is_ready
     assert said(runtimes, wish) == "1.0"
     assert len(place.environments()) == 2

@@ -21,7 +21,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Sight
 from trainshed.core.shell_port import Screen
 from trainshed.testing import FakeBackend, FakeMachine, FakeRuntimes
@@ -58,7 +58,7 @@ class Found:
         return None if self.there else f"{sentence} And there is no box."
 
     def absence(self) -> Readiness:
-        return Readiness(standing=Standing.PREPARING, message="There is no box.", remedy="Bring one.")
+        return Readiness(standing=ReadinessState.PREPARING, message="There is no box.", remedy="Bring one.")
 
     async def find(self) -> Backend:
         self.looks += 1
@@ -183,7 +183,7 @@ async def test_the_second_is_not_looked_for_while_nobody_needs_it(two: Two):
 
 async def test_a_job_waits_for_a_second_that_is_not_there_and_is_hinted_when_it_comes(two: Two):
     waits = two.router.prepare(spec_of(THEIRS), "a")
-    assert waits.standing is Standing.PREPARING
+    assert waits.standing is ReadinessState.PREPARING
     assert (waits.message, waits.remedy) == ("There is no box.", "Bring one.")
     await until(lambda: two.second.looks >= 3)
     assert two.hints == []
@@ -201,7 +201,7 @@ async def test_one_that_an_earlier_server_had_is_looked_for_though_nobody_needs_
 
 
 async def test_asking_without_a_job_does_not_look(two: Two):
-    assert two.router.prepare(spec_of(THEIRS)).standing is Standing.PREPARING
+    assert two.router.prepare(spec_of(THEIRS)).standing is ReadinessState.PREPARING
     await asyncio.sleep(0.05)
     assert two.second.looks == 0
 

@@ -15,7 +15,14 @@ from trainshed.buckets.remote.connect import connect
 from trainshed.buckets.remote.objects import LOCKED
 from trainshed.buckets.remote.rows import told
 from trainshed.buckets.remote.store import RemoteBuckets
-from trainshed.core.bucket import Attributes, Damaged, Draft, ObjectQuery, Precondition, PreconditionFailed
+from trainshed.core.bucket import (
+    Attributes,
+    DamagedObject,
+    ObjectDraft,
+    ObjectQuery,
+    Precondition,
+    PreconditionFailed,
+)
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Forbidden, NotFound, Unavailable
 
@@ -51,13 +58,15 @@ def buckets(weed: Weed, tmp_path: Path) -> Iterator[RemoteBuckets]:
 async def test_a_large_object_goes_in_parts_and_comes_back_with_its_sums(buckets: RemoteBuckets) -> None:
     await buckets.start()
     bucket, data = buckets.open("far"), os.urandom(1 << 20) * 33
-    kept = await bucket.put(Draft(name="big/model.pt"), pieces(data[: 20 << 20], data[20 << 20 :]))
+    kept = await bucket.put(ObjectDraft(name="big/model.pt"), pieces(data[: 20 << 20], data[20 << 20 :]))
     assert kept.size == len(data) > LOCKED
     assert kept.md5
     assert kept.crc32c
     assert await content(bucket, "big/model.pt") == data
     with pytest.raises(PreconditionFailed):
-        await bucket.put(Draft(name="big/model.pt", precondition=Precondition(generation=0)), pieces(data))
+        await bucket.put(
+            ObjectDraft(name="big/model.pt", precondition=Precondition(generation=0)), pieces(data)
+        )
     assert os.listdir(buckets.spool) == []
     await buckets.close()
 
@@ -80,7 +89,7 @@ async def test_bytes_that_are_not_those_put_are_noticed(weed: Weed, buckets: Rem
     await buckets.start()
     told_of = labels.written(Attributes(), {"crc32c": "AAAAAA=="})
     obstore.put(connect(weed.remote("first")), "rotten", b"not nothing", attributes=told_of)
-    with pytest.raises(Damaged, match="s3://far/rotten is damaged"):
+    with pytest.raises(DamagedObject, match="s3://far/rotten is damaged"):
         await content(buckets.open("far"), "rotten")
     await buckets.close()
 

@@ -13,7 +13,7 @@ from tests.contracts.boxes import CALL, LISTEN, a_bench, of_gang, python, world_
 from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.live import LiveServer
-from trainshed.backends.container import spares
+from trainshed.backends.container import network_pool
 from trainshed.core.errors import Unavailable
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit, Observation
@@ -105,7 +105,7 @@ async def rush(bench: Bench, podman: Podman):
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch):
     """Every network is held from the first job on."""
-    monkeypatch.setattr(spares, "_MANY", 1)
+    monkeypatch.setattr(network_pool, "_MANY", 1)
 
 
 async def held(rush: Rush, count: int = 1) -> None:
@@ -163,8 +163,8 @@ async def test_the_holder_has_no_right_and_leads_from_no_network_to_another(rush
 
 
 async def test_where_no_job_comes_any_more_all_is_let_go(rush: Rush, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(spares, "_MANY", 1)
-    monkeypatch.setattr(spares, "_IDLE", 1.0)
+    monkeypatch.setattr(network_pool, "_MANY", 1)
+    monkeypatch.setattr(network_pool, "_IDLE", 1.0)
     stays = await rush.stay()
     await held(rush)
     await rush.run("true")

@@ -21,7 +21,7 @@ from trainshed.backends.machine import spy
 from trainshed.backends.process import ask
 from trainshed.core.launch import Launch
 from trainshed.core.ports import Stacks
-from trainshed.core.stacks import MOST_FRAMES, MOST_PROCESSES, Dump, Frame, grouped
+from trainshed.core.stacks import MOST_FRAMES, MOST_PROCESSES, StackDump, StackFrame, grouped
 
 TREE = """
 import os, subprocess, sys, threading, time
@@ -95,7 +95,7 @@ class _ProcessStacks(_Benched):
         async with benched(world, tmp_path, WatchedBench) as bench:
             yield bench
 
-    async def dumped(self, bench: Bench, source: str, ready: int = 1) -> Dump:
+    async def dumped(self, bench: Bench, source: str, ready: int = 1) -> StackDump:
         await bench.backend.launch(bench.launch(python(source)))
         await until(lambda: bench.out().count("ready") >= ready)
         await asyncio.sleep(0.1)  # from its last word into its sleep
@@ -111,7 +111,7 @@ class _ProcessStacks(_Benched):
         for process in pythons:
             main = process.main
             assert main is not None and main.waits
-            assert main.frames[0] == Frame("load_batch", "<string>", 5)
+            assert main.frames[0] == StackFrame("load_batch", "<string>", 5)
         assert len(pythons[0].threads) == 2
         [native] = [process for process in dump.processes if process.command == "sleep 1000"]
         assert native.state.startswith("sleeps")

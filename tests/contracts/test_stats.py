@@ -12,7 +12,7 @@ from tests.contracts.backend_bench import Bench, Words, World, benched, until
 from tests.contracts.stats import StatsContract
 from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
-from trainshed.backends.machine.processes import Families
+from trainshed.backends.machine.processes import ProcessFamilies
 from trainshed.backends.process.keeper import CompiledKeeper, make_keeper
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
@@ -199,12 +199,12 @@ class Proc:
         shutil.rmtree(self.folder / str(pid))
 
 
-def found(families: Families, *heads: int) -> dict[int, list[int]]:
+def found(families: ProcessFamilies, *heads: int) -> dict[int, list[int]]:
     return {head: sorted(pids) for head, pids in families.look(set(heads)).items()}
 
 
 def test_a_family_is_all_that_descends_from_its_head(tmp_path: Path):
-    proc, families = Proc(tmp_path), Families(str(tmp_path))
+    proc, families = Proc(tmp_path), ProcessFamilies(str(tmp_path))
     for pid, parent in ((1, 0), (10, 1), (11, 10), (12, 11), (20, 1), (21, 20), (30, 1), (31, 30)):
         proc.put(pid, parent)
     assert found(families, 10, 20) == {10: [11, 12], 20: [21]}
@@ -217,7 +217,7 @@ def test_a_family_is_all_that_descends_from_its_head(tmp_path: Path):
 
 
 def test_a_pid_given_to_another_is_found_out_in_time(tmp_path: Path):
-    proc, families = Proc(tmp_path), Families(str(tmp_path))
+    proc, families = Proc(tmp_path), ProcessFamilies(str(tmp_path))
     for pid, parent in ((1, 0), (10, 1), (11, 1)):
         proc.put(pid, parent)
     assert found(families, 10) == {10: []}

@@ -19,15 +19,15 @@ from tests.builders import a_job, a_pool
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Reason
 from trainshed.core.job import Job, JobSpec
-from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit
-from trainshed.core.runtime import Need, Phase
+from trainshed.core.runtime import RuntimeNeed, RuntimePhase
 from trainshed.core.verdict import Cause, Evidence, Verdict, judge
+from trainshed.runtimes import folders as shelf_module
 from trainshed.runtimes import interpreters
-from trainshed.runtimes import shelf as shelf_module
 from trainshed.runtimes.recipe import Interpreter
-from trainshed.runtimes.rows import Row
-from trainshed.runtimes.venvs import Limits, VenvRuntimes
+from trainshed.runtimes.rows import RuntimeRow
+from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
 from trainshed.verdict_rules import load_rules
 
 PLAIN = "trainshed/python:3"
@@ -69,7 +69,7 @@ class Place:
         self.hints: list[str] = []
         self.open: list[VenvRuntimes] = []
 
-    async def runtimes(self, *rows: Row, limits: Limits | None = None) -> VenvRuntimes:
+    async def runtimes(self, *rows: RuntimeRow, limits: RuntimeLimits | None = None) -> VenvRuntimes:
         environ = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels)}
         environ |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
 
@@ -98,21 +98,23 @@ async def settled(
     runtimes: VenvRuntimes, lines: tuple[str, ...], job: str = "job", image: str = PLAIN
 ) -> Readiness:
     async with asyncio.timeout(PATIENCE):
-        while (now := runtimes.readiness(Need(image, lines), job)).standing is Standing.PREPARING:
+        while (
+            now := runtimes.readiness(RuntimeNeed(image, lines), job)
+        ).standing is ReadinessState.PREPARING:
             assert now.message
             await asyncio.sleep(0.02)
     return now
 
 
 def said(runtimes: VenvRuntimes, lines: tuple[str, ...], code: str, image: str = PLAIN) -> str:
-    python = runtimes.python(Need(image, lines))
+    python = runtimes.python(RuntimeNeed(image, lines))
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
 async def test_the_plain_interpreter_is_ready_at_once_and_is_the_server_s_own(place: Place):
     runtimes = await place.runtimes()
-    assert runtimes.readiness(Need(PLAIN), "job") == READY
-    assert runtimes.python(Need(PLAIN)) == sys.executable
+    assert runtimes.readiness(RuntimeNeed(PLAIN), "job") == READY
+    assert runtimes.python(RuntimeNeed(PLAIN)) == sys.executable
     assert place.folders() == set()
 
 
@@ -120,15 +122,15 @@ async def test_what_is_built_has_its_packages_commands_and_our_report_and_a_seco
     place: Place,
 ):
     runtimes = await place.runtimes()
-    assert runtimes.readiness(Need(PLAIN, ("smalla",)), "").standing is Standing.PREPARING
+    assert runtimes.readiness(RuntimeNeed(PLAIN, ("smalla",)), "").standing is ReadinessState.PREPARING
     assert place.folders() == set()  # nobody asked for it
     assert (await settled(runtimes, ("smalla",))).is_ready
     assert said(runtimes, ("smalla",), "import smalla; print(smalla.version)") == "1.0"
     assert said(runtimes, ("smalla",), "from trainshed import report; print(report.VARIABLE)")
-    bin = Path(runtimes.python(Need(PLAIN, ("smalla",)))).parent
+    bin = Path(runtimes.python(RuntimeNeed(PLAIN, ("smalla",)))).parent
     assert subprocess.check_output([bin / "smalla"], text=True) == "smalla 1.0\n"
     assert subprocess.check_output([bin / "pip", "--version"], text=True).startswith("pip ")
-    assert runtimes.readiness(Need(PLAIN, ("smalla",)), "another").is_ready
+    assert runtimes.readiness(RuntimeNeed(PLAIN, ("smalla",)), "another").is_ready
     assert len(place.folders()) == 1
     assert "job" in place.hints
 
@@ -157,15 +159,15 @@ async def test_a_failed_build_is_a_verdict_with_pip_s_words_leaves_nothing_and_t
 ):
     runtimes = await place.runtimes()
     failed = await settled(runtimes, ("missing==9",))
-    assert failed.standing is Standing.FAILED
+    assert failed.standing is ReadinessState.FAILED
     assert failed.verdict is not None
     assert (failed.verdict.cause, failed.verdict.retry_may_help) == (Cause.NO_SUCH_PACKAGE, False)
     assert any("missing==9" in line for line in failed.verdict.lines)
     assert place.folders() == set()
-    assert [one.phase for one in runtimes.all() if one.requirements] == [Phase.FAILED]
+    assert [one.phase for one in runtimes.all() if one.requirements] == [RuntimePhase.FAILED]
     a_wheel(place.wheels, "missing", "9")
     assert (await settled(runtimes, ("missing==9",), "another")).is_ready
-    assert [one.phase for one in runtimes.all() if one.requirements] == [Phase.READY]
+    assert [one.phase for one in runtimes.all() if one.requirements] == [RuntimePhase.READY]
 
 
 async def test_packages_that_cannot_go_together_are_told_as_that(place: Place):
@@ -184,7 +186,7 @@ async def test_a_full_disk_is_told_as_that_and_may_be_tried_again(
         raise OSError(28, "No space left on device")
 
     runtimes = await place.runtimes()
-    monkeypatch.setattr(shelf_module.Shelf, "complete", full)
+    monkeypatch.setattr(shelf_module.RuntimeFolders, "complete", full)
     failed = await settled(runtimes, ("smalla",))
     assert failed.verdict is not None
     assert (failed.verdict.cause, failed.verdict.retry_may_help) == (Cause.DISK_FULL, True)
@@ -208,7 +210,7 @@ async def test_another_server_finds_what_is_whole_and_puts_away_what_is_not(plac
 async def test_what_was_not_on_the_disk_when_the_machine_went_down_is_built_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(shelf_module.Shelf, "settle", lambda *_: None)  # type: ignore[arg-type]
+    monkeypatch.setattr(shelf_module.RuntimeFolders, "settle", lambda *_: None)  # type: ignore[arg-type]
     runtimes = await place.runtimes()
     await settled(runtimes, ("smalla",))
     await runtimes.close()
@@ -221,7 +223,7 @@ async def test_a_server_that_ends_takes_its_builds_along(place: Place):
     runtimes = await place.runtimes()
     async with asyncio.timeout(PATIENCE):
         while not _processes(place.folder):
-            runtimes.readiness(Need(PLAIN, ("smalla",)), "job")
+            runtimes.readiness(RuntimeNeed(PLAIN, ("smalla",)), "job")
             await asyncio.sleep(0.01)
     await runtimes.close()
     await _until(lambda: not _processes(place.folder))
@@ -230,10 +232,10 @@ async def test_a_server_that_ends_takes_its_builds_along(place: Place):
 async def test_one_removed_behind_our_back_is_noticed_at_the_start_and_built_again(place: Place):
     runtimes = await place.runtimes()
     await settled(runtimes, ("smalla",))
-    python = Path(runtimes.python(Need(PLAIN, ("smalla",))))
+    python = Path(runtimes.python(RuntimeNeed(PLAIN, ("smalla",))))
     python.unlink()
     with pytest.raises(Unavailable, match="made again"):
-        runtimes.python(Need(PLAIN, ("smalla",)))
+        runtimes.python(RuntimeNeed(PLAIN, ("smalla",)))
     assert (await settled(runtimes, ("smalla",))).is_ready
     assert python.exists()
 
@@ -247,19 +249,19 @@ async def test_the_least_recently_used_go_before_a_build_when_the_disk_runs_low_
     await runtimes.close()
     spec = JobSpec(pools=(replace(a_pool(), image=PLAIN),), requirements=("smallb",))
     place.jobs = [replace(a_job(), spec=spec)]
-    low = await place.runtimes(limits=Limits(room=1 << 60))
+    low = await place.runtimes(limits=RuntimeLimits(room=1 << 60))
     await settled(low, ("smalla", "smallb"))
-    kept = {one.requirements for one in low.all() if one.phase is Phase.READY and one.requirements}
+    kept = {one.requirements for one in low.all() if one.phase is RuntimePhase.READY and one.requirements}
     assert kept == {("smallb",), ("smalla", "smallb")}
 
 
 async def test_people_may_have_one_built_and_removed(place: Place):
     runtimes = await place.runtimes()
     begun = runtimes.begin(PLAIN, ("smalla",))
-    assert begun.phase is Phase.BUILDING and begun.message
+    assert begun.phase is RuntimePhase.BUILDING and begun.message
     await settled(runtimes, ("smalla",))
     built = runtimes.get(begun.id)
-    assert built.phase is Phase.READY and built.size > 0
+    assert built.phase is RuntimePhase.READY and built.size > 0
     await runtimes.remove([built.id])
     assert place.folders() == set()
     with pytest.raises(NotFound):
@@ -269,7 +271,7 @@ async def test_people_may_have_one_built_and_removed(place: Place):
 
 
 async def test_a_refusal_names_the_image_and_what_runs(place: Place):
-    runtimes = await place.runtimes(Row(name="team/base"))
+    runtimes = await place.runtimes(RuntimeRow(name="team/base"))
     assert runtimes.refuse("team/base") is None
     for image in ("example/train:1", "trainshed/python:2", "trainshed/python:3.99", ""):
         sentence = runtimes.refuse(image)
@@ -283,26 +285,28 @@ async def test_other_interpreters_are_looked_for_when_one_is_asked_for_and_what_
 ):
     old = Interpreter(path=sys.executable, version="3.7")
     monkeypatch.setattr(interpreters, "others", lambda: {"3.7": old})
-    runtimes = await place.runtimes(Row(name="team/old", python="3.7"), Row(name="team/none", python="3.6"))
-    assert runtimes.readiness(Need("team/old"), "old").standing is Standing.PREPARING
+    runtimes = await place.runtimes(
+        RuntimeRow(name="team/old", python="3.7"), RuntimeRow(name="team/none", python="3.6")
+    )
+    assert runtimes.readiness(RuntimeNeed("team/old"), "old").standing is ReadinessState.PREPARING
     await _until(lambda: "old" in place.hints)
-    assert runtimes.all()[0].phase is Phase.ABSENT
-    [note] = runtimes.readiness(Need("team/none"), "").notes
+    assert runtimes.all()[0].phase is RuntimePhase.ABSENT
+    [note] = runtimes.readiness(RuntimeNeed("team/none"), "").notes
     assert "Python 3.6;" in note
-    gone = runtimes.readiness(Need("trainshed/python:3.99"), "gone")
-    assert gone.standing is Standing.FAILED and gone.verdict is not None
+    gone = runtimes.readiness(RuntimeNeed("trainshed/python:3.99"), "gone")
+    assert gone.standing is ReadinessState.FAILED and gone.verdict is not None
 
 
 async def test_more_on_top_of_a_runtime_sees_its_packages_and_installs_only_its_own(place: Place):
-    row = Row(name="team/base", version="1.0", requirements=("smalla==1.0",), imports=("smalla",))
+    row = RuntimeRow(name="team/base", version="1.0", requirements=("smalla==1.0",), imports=("smalla",))
     runtimes = await place.runtimes(row)
     assert runtimes.warm_imports("team/base") == ("smalla",)
     assert (await settled(runtimes, ("smallb",), image="team/base:1.0")).is_ready
-    assert runtimes.readiness(Need("team/base"), "job").is_ready  # it was built on the way
+    assert runtimes.readiness(RuntimeNeed("team/base"), "job").is_ready  # it was built on the way
     both = "import smalla, smallb; print(smalla.__file__); print(smallb.__file__)"
     low, top = said(runtimes, ("smallb",), both, "team/base:1.0").splitlines()
     assert Path(low).parts[:-1] != Path(top).parts[:-1]
-    bin = Path(runtimes.python(Need("team/base:1.0", ("smallb",)))).parent
+    bin = Path(runtimes.python(RuntimeNeed("team/base:1.0", ("smallb",)))).parent
     assert (bin / "smalla").read_text().startswith(f"#!{bin}")
     alone = "import importlib.util as u; print(u.find_spec('smallb'))"
     assert said(runtimes, (), alone, "team/base") == "None"

@@ -14,12 +14,12 @@ from tests.contracts.backend_bench import Bench, Words, until
 from tests.contracts.test_process_backend import ProcessContract, ProcessWorld, ShellPrograms
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
-from trainshed.backends.process.keeper import Order
-from trainshed.backends.process.warm.fire import Fire
-from trainshed.backends.process.warm.stoker import Stoker
+from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.warm.pool import WarmPool
+from trainshed.backends.process.warm.process import WarmProcess
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit, Sight
-from trainshed.core.runtime import KilnState
+from trainshed.core.runtime import WarmState
 
 STAY = "import time; print('ready'); time.sleep(1000)"
 
@@ -75,7 +75,7 @@ class WarmWorld(ProcessWorld):
 
     def is_warm(self) -> bool:
         assert self.made is not None
-        return any(kiln.state is KilnState.WARM for kiln in self.made.warmth())
+        return any(kiln.state is WarmState.WARM for kiln in self.made.warmth())
 
 
 class TestWarmProcessBackend(ProcessContract):
@@ -96,7 +96,7 @@ class TestWarmProcessBackend(ProcessContract):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(Stoker, "spawn", die)
+            patch.setattr(WarmPool, "spawn", die)
             with pytest.raises(KeyboardInterrupt):
                 await bench.backend.launch(launch)
         await bench.renew()
@@ -109,14 +109,14 @@ class TestWarmProcessBackend(ProcessContract):
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ):
         """A kiln whose answer came too late, and the fresh start that overtook it, or did not."""
-        real = Fire.fork
+        real = WarmProcess.fork
 
-        async def late(self: Fire, order: Order) -> str:
+        async def late(self: WarmProcess, order: KeeperOrder) -> str:
             assert isinstance(await real(self, order), Identity)
             return "too late"
 
         with monkeypatch.context() as patch:
-            patch.setattr(Fire, "fork", late)
+            patch.setattr(WarmProcess, "fork", late)
             await bench.backend.launch(
                 bench.launch(("python", "-c", "import time; print('once'); time.sleep(0.2)"))
             )
@@ -167,7 +167,7 @@ class TestWarmProcessBackend(ProcessContract):
     ):
         world = bench.world
         assert isinstance(world, WarmWorld)
-        monkeypatch.setattr("trainshed.backends.process.warm.fire._PATIENCE", 0.1)
+        monkeypatch.setattr("trainshed.backends.process.warm.process._PATIENCE", 0.1)
         first = world.pid
         os.kill(first, signal.SIGSTOP)
         assert (await bench.run(bench.programs.exits(5))).exit == Exit(code=5)
@@ -180,7 +180,7 @@ class TestWarmProcessBackend(ProcessContract):
         world = bench.world
         assert isinstance(world, WarmWorld)
         first = world.pid
-        monkeypatch.setattr("trainshed.backends.process.warm.fire._marks", lambda _: ((1, 1),))
+        monkeypatch.setattr("trainshed.backends.process.warm.process._marks", lambda _: ((1, 1),))
         assert (await bench.run(bench.programs.exits(5))).exit == Exit(code=5)
         monkeypatch.undo()
         await until(lambda: world.is_warm() and world.pid != first)

@@ -13,8 +13,8 @@ import pytest
 
 from tests.contracts.backend_bench import launched
 from trainshed.buckets.store import DiskBuckets
-from trainshed.buckets.view import DiskShelf
-from trainshed.core.bucket import BucketInfo, Draft
+from trainshed.buckets.view import DiskViewSource
+from trainshed.core.bucket import BucketInfo, ObjectDraft
 from trainshed.core.errors import Conflict
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
@@ -64,7 +64,7 @@ class ViewWorld:
 
     async def start(self) -> None:
         self.backend = self.make()
-        self.backend.views.take_from(DiskShelf(self.home / "buckets", most=5))
+        self.backend.views.take_from(DiskViewSource(self.home / "buckets", most=5))
         await self.backend.start()
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class ViewWorld:
             await self.put(name, one, one.encode())
 
     async def put(self, bucket: str, name: str, content: bytes) -> None:
-        await self.buckets.open(bucket).put(Draft(name=name), once(content))
+        await self.buckets.open(bucket).put(ObjectDraft(name=name), once(content))
 
     async def content(self, bucket: str, name: str) -> bytes:
         reading = await self.buckets.open(bucket).read(name)

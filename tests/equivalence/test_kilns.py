@@ -15,13 +15,13 @@ from tests.equivalence.programs import Program, code
 from tests.equivalence.ways import OneRuntime, launch_and_wait
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
-from trainshed.backends.process.keeper import CompiledKeeper, Keeper, Order, ShellKeeper, make_keeper
-from trainshed.backends.process.render import Frame
-from trainshed.backends.process.warm import stoker
-from trainshed.backends.process.warm.fire import Fire
-from trainshed.backends.process.warm.stoker import Stoker
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper, KeeperOrder, ShellKeeper, make_keeper
+from trainshed.backends.process.render import ProcessFrame
+from trainshed.backends.process.warm import pool
+from trainshed.backends.process.warm.pool import WarmPool
+from trainshed.backends.process.warm.process import WarmProcess
 from trainshed.core.replica import Exit
-from trainshed.core.runtime import KilnState, Warmth
+from trainshed.core.runtime import WarmInterpreter, WarmState
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)")
 
@@ -79,8 +79,8 @@ def _python(folder: Path) -> str:
 Make = Callable[..., Awaitable[ProcessBackend]]
 
 
-async def settled(backend: ProcessBackend) -> Warmth:
-    await until(lambda: [k.state for k in backend.warmth()] not in ([], [KilnState.HEATING]))
+async def settled(backend: ProcessBackend) -> WarmInterpreter:
+    await until(lambda: [k.state for k in backend.warmth()] not in ([], [WarmState.HEATING]))
     [kiln] = backend.warmth()
     return kiln
 
@@ -90,7 +90,7 @@ async def test_a_kiln_that_must_not_be_forked_says_why_and_is_not_used(what: str
     text, named = UNSAFE[what]
     backend = await warm(text)
     kiln = await settled(backend)
-    assert kiln.state is KilnState.UNSAFE
+    assert kiln.state is WarmState.UNSAFE
     assert named in kiln.reason
     done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
     assert (done.exit, done.out) == (Exit(code=0), "ran\n")
@@ -101,19 +101,19 @@ async def test_a_kiln_whose_imports_failed_is_lit_anew_once_its_environment_has_
     warm: Make, tmp_path: Path
 ):
     backend = await warm("import not_yet_installed")
-    assert (await settled(backend)).state is KilnState.UNSAFE
+    assert (await settled(backend)).state is WarmState.UNSAFE
     (tmp_path / "lib" / "not_yet_installed.py").touch()
     done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
     assert done.out == "ran\n"
-    await until(lambda: [kiln.state for kiln in backend.warmth()] == [KilnState.WARM])
+    await until(lambda: [kiln.state for kiln in backend.warmth()] == [WarmState.WARM])
 
 
 async def test_an_environment_changed_while_a_kiln_imports_has_changed(warm: Make, tmp_path: Path):
     backend = await warm("import pathlib; pathlib.Path(__file__).with_name('installed.py').touch()")
     first = await settled(backend)
-    assert first.state is KilnState.WARM
+    assert first.state is WarmState.WARM
     await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
-    await until(lambda: [(k.state, k.pid != first.pid) for k in backend.warmth()] == [(KilnState.WARM, True)])
+    await until(lambda: [(k.state, k.pid != first.pid) for k in backend.warmth()] == [(WarmState.WARM, True)])
     await launch_and_wait(backend, code("another", "print('ran')"), tmp_path / "h")
     assert [kiln.uses for kiln in backend.warmth()] == [1]
 
@@ -137,14 +137,14 @@ async def test_an_interpreter_that_was_removed_is_looked_for_at_one_pace(
 ):
     tried: list[str] = []
 
-    def light(python: str, *_: object) -> Fire:
+    def light(python: str, *_: object) -> WarmProcess:
         tried.append(python)
         raise FileNotFoundError(python)
 
-    monkeypatch.setattr(stoker, "Fire", light)
-    monkeypatch.setattr(stoker, "_LONGEST_LOOK", 0.02)
-    frame = Frame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
-    one = Stoker(tmp_path, [name], OneRuntime("/removed/python", ("json",)))
+    monkeypatch.setattr(pool, "Fire", light)
+    monkeypatch.setattr(pool, "_LONGEST_LOOK", 0.02)
+    frame = ProcessFrame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
+    one = WarmPool(tmp_path, [name], OneRuntime("/removed/python", ("json",)))
     loop = asyncio.get_running_loop()
     begun = loop.time()
     one.open(frame, CompiledKeeper("keeper"))
@@ -170,9 +170,9 @@ async def test_a_kiln_that_answers_one_order_after_the_other_is_waited_for(
             with socket.socket(fileno=handles[0]) as answer:
                 answer.send(b"7 8")
 
-    monkeypatch.setattr("trainshed.backends.process.warm.fire._spawn", spawn)
-    fire = Fire("python", (), {}, "keeper", tmp_path / "log", lambda _: None)
-    order = Order(run="", work="", group=None, argv=("python",), env={}, stdout="", stderr="")
+    monkeypatch.setattr("trainshed.backends.process.warm.process._spawn", spawn)
+    fire = WarmProcess("python", (), {}, "keeper", tmp_path / "log", lambda _: None)
+    order = KeeperOrder(run="", work="", group=None, argv=("python",), env={}, stdout="", stderr="")
     answers, _ = await asyncio.gather(asyncio.gather(*(fire.fork(order) for _ in range(6))), answer_slowly())
     fire.put_out()
     await fire.gone.wait()
@@ -182,24 +182,24 @@ async def test_a_kiln_that_answers_one_order_after_the_other_is_waited_for(
 
 
 async def test_an_interpreter_of_one_s_own_that_is_not_there_is_told_of(tmp_path: Path):
-    frame = Frame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
-    one = Stoker(tmp_path, ["/not/there/python=json"], OneRuntime("python", ()))
+    frame = ProcessFrame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
+    one = WarmPool(tmp_path, ["/not/there/python=json"], OneRuntime("python", ()))
     one.open(frame, CompiledKeeper("keeper"))
     [kiln] = one.show()
     await one.close()
-    assert kiln.state is KilnState.COLD and "there is no /not/there/python" in kiln.reason
+    assert kiln.state is WarmState.COLD and "there is no /not/there/python" in kiln.reason
 
 
 async def test_a_kiln_that_dies_while_it_imports_is_told_with_its_last_words(warm: Make):
     backend = await warm("import sys; sys.stderr.write('out of luck\\n'); import os; os._exit(3)")
     kiln = await settled(backend)
-    assert kiln.state is KilnState.COLD
+    assert kiln.state is WarmState.COLD
     assert "out of luck" in kiln.reason
 
 
 async def test_a_variable_the_imports_asked_for_makes_a_fresh_start(warm: Make, tmp_path: Path):
     backend = await warm("import os; mode = os.environ.get('MODE', 'none'); has = 'SIZE' in os.environ")
-    assert (await settled(backend)).state is KilnState.WARM
+    assert (await settled(backend)).state is WarmState.WARM
     text = "import heavy; print(heavy.mode, heavy.has)"
     uses: list[int] = []
     for program, expected in (

@@ -18,7 +18,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.readiness import READY, Readiness
 from trainshed.core.replica import Exit
-from trainshed.core.runtime import KilnState, Need
+from trainshed.core.runtime import RuntimeNeed, WarmState
 
 IMAGE = "trainshed/python:3"
 
@@ -47,10 +47,10 @@ class OneRuntime:
     def refuse(self, image: str) -> str | None:
         return None
 
-    def readiness(self, need: Need, job: str = "") -> Readiness:
+    def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         return READY
 
-    def python(self, need: Need, job: str = "") -> str:
+    def python(self, need: RuntimeNeed, job: str = "") -> str:
         return self.path
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
@@ -71,9 +71,9 @@ async def run_both(
         backend.keep_warm([IMAGE] if warm else [])
         await backend.start()
         if warm:
-            await until(lambda b=backend: [k.state for k in b.warmth()] not in ([], [KilnState.HEATING]))
+            await until(lambda b=backend: [k.state for k in b.warmth()] not in ([], [WarmState.HEATING]))
             [kiln] = backend.warmth()
-            assert kiln.state is KilnState.WARM, kiln.reason
+            assert kiln.state is WarmState.WARM, kiln.reason
         found: dict[str, Outcome] = {}
         for program in programs:
             before = _uses(backend)

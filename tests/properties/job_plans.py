@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.builders import EMPTY, a_job, a_pool, a_rule, seconds
 from tests.properties.job_world import NO_FAULT, Fault, World
 from trainshed.core.job import Job, Scheduling
-from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit
 
-PREPARING = Readiness(standing=Standing.PREPARING, message="It is being made.", remedy="It comes.")
-BROKEN = Readiness(standing=Standing.FAILED, message="It cannot be made.")
+PREPARING = Readiness(standing=ReadinessState.PREPARING, message="It is being made.", remedy="It comes.")
+BROKEN = Readiness(standing=ReadinessState.FAILED, message="It cannot be made.")
 
 exits = st.one_of(
     st.sampled_from([0, 1, 128, 129, 137, 255]).map(lambda code: Exit(code=code)),

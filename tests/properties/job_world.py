@@ -13,7 +13,7 @@ from tests.builders import T0, an_admission
 from trainshed.core.decide import MISSING_FOR, Plan, Start, Stop, decide
 from trainshed.core.job import Job, JobState, planned_replicas
 from trainshed.core.names import RunKey
-from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Sight
 
 KILLED = Exit(signal=9)
@@ -222,7 +222,7 @@ class World:
             assert replica.run <= rule.replica_restarts, "more restarts than the budget allows"
         if not new.state.is_final and new.state is not JobState.RUNNING and old.state is not JobState.QUEUED:
             assert new.waiting is not None, f"{new.state} without a reason"
-        if self.readiness.standing is Standing.FAILED and old.state is JobState.QUEUED:
+        if self.readiness.standing is ReadinessState.FAILED and old.state is JobState.QUEUED:
             assert new.state.is_final or new.cancel_asked_at, "what cannot be had leaves a job waiting"
         if new.state is JobState.FAILED:
             assert new.failure is not None, "failed without a verdict"

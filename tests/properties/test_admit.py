@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.builders import EMPTY, T0, a_job, a_node, a_pool, at, seconds
 from tests.properties.effort import PROPERTY
-from trainshed.core.admit import Held, Snapshot, Verdict, admit
+from trainshed.core.admit import AdmissionResult, Reservation, Snapshot, admit
 from trainshed.core.event import Reason
 from trainshed.core.fleet import Fit, Node, Placement
 from trainshed.core.job import Job, Pool, Scheduling, planned_replicas
@@ -67,7 +67,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     nodes, fit = draw(fleets()), draw(st.sampled_from(list(Fit)))
     earlier = [replace(job, id=f"held-{job.id}") for job in draw(queues())]
     held = tuple(
-        Held(
+        Reservation(
             job=verdict.job.id,
             display_name=verdict.job.display_name,
             placements=verdict.admission.placements,
@@ -79,7 +79,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     return Snapshot(nodes=nodes, held=held[: draw(st.integers(0, len(held)))], fit=fit)
 
 
-def given_places(snapshot: Snapshot, verdicts: tuple[Verdict, ...]) -> list[Placement]:
+def given_places(snapshot: Snapshot, verdicts: tuple[AdmissionResult, ...]) -> list[Placement]:
     places = [p for held in snapshot.held for p in held.placements]
     return places + [p for v in verdicts if v.admission for p in v.admission.placements]
 
@@ -169,7 +169,7 @@ def test_alone_on_free_machines_a_job_is_let_in_or_too_large(snapshot: Snapshot,
             assert verdict.waiting.reason in (Reason.TOO_LARGE, Reason.NO_NODES)
 
 
-def starts_at(job: Job, snapshot: Snapshot, running: list[Held]) -> datetime | None:
+def starts_at(job: Job, snapshot: Snapshot, running: list[Reservation]) -> datetime | None:
     """By simulation: give back what ends, in order, until the job fits. What is overdue ends in a moment."""
     fit = fitted(job.spec, snapshot.nodes, snapshot.fit)
     assert fit is not None
@@ -193,9 +193,9 @@ def test_the_head_is_never_delayed_by_who_passes_it(snapshot: Snapshot, queue: l
         return
     head = heads[0]
 
-    def held(some: tuple[Verdict, ...]) -> list[Held]:
+    def held(some: tuple[AdmissionResult, ...]) -> list[Reservation]:
         return [
-            Held(
+            Reservation(
                 job=v.job.id,
                 display_name="",
                 placements=v.admission.placements,

@@ -28,7 +28,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Store
 from trainshed.core.replica import Exit, Handle, Observation
-from trainshed.service.jobs import Request
+from trainshed.service.jobs import JobRequest
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.store import MemoryStore
 
@@ -319,7 +319,7 @@ class Shed:
         scheduling = Scheduling(
             timeout=seconds(120), grace=seconds(5), drain=seconds(10), hold=seconds(step.hold), restart=rule
         )
-        request = Request(display_name="job", spec=JobSpec(pools=pools, scheduling=scheduling))
+        request = JobRequest(display_name="job", spec=JobSpec(pools=pools, scheduling=scheduling))
         self.submitted.append((await self.engine.jobs.submit("shed", "here", request)).id)
 
     async def settled(self) -> bool:

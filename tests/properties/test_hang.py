@@ -10,9 +10,9 @@ from tests.builders import T0
 from tests.properties.effort import PROPERTY
 from trainshed.core.hang import (
     HangRule,
-    Life,
     Pulse,
-    Sign,
+    ReplicaLife,
+    RunActivity,
     StallKind,
     felt,
     judge,
@@ -44,7 +44,7 @@ LOOKS = st.lists(
 )
 
 
-def moved(sign: Sign, does: str, seconds: float) -> Sign:
+def moved(sign: RunActivity, does: str, seconds: float) -> RunActivity:
     sign = replace(sign, gpu=None)
     match does:
         case "prints":
@@ -69,7 +69,7 @@ def test_a_verdict_is_never_early_and_its_moment_is_the_last_movement(
     if rule.after == rule.exit_after == timedelta():
         return
     pace, now = rule.pace(), T0
-    signs = [Sign(cpu_seconds=0.0) for _ in range(replicas)]
+    signs = [RunActivity(cpu_seconds=0.0) for _ in range(replicas)]
     pulses: list[Pulse] = [felt(None, sign, now, pace) for sign in signs]
     spoke = worked = T0
     for look in looks:
@@ -82,9 +82,9 @@ def test_a_verdict_is_never_early_and_its_moment_is_the_last_movement(
             pulses[index] = felt(pulses[index], signs[index], now, pace)
         spoke = now if look.does in ("prints", "steps") else spoke
         worked = now if look.does in ("computes", "uses the gpu") else worked
-        lives = [Life(task=f"workerpool0-{index}", pulse=pulse) for index, pulse in enumerate(pulses)]
+        lives = [ReplicaLife(task=f"workerpool0-{index}", pulse=pulse) for index, pulse in enumerate(pulses)]
         if done:
-            lives.append(Life(task="workerpool1-0", done_at=T0))
+            lives.append(ReplicaLife(task="workerpool1-0", done_at=T0))
         stall = judge(rule, lives, now)
         still = max(spoke, worked)
         expected = None
@@ -102,7 +102,7 @@ def test_a_verdict_is_never_early_and_its_moment_is_the_last_movement(
 def test_what_nobody_watched_is_not_held_against_a_job(rule: HangRule, gap: int, quiet: int) -> None:
     if rule.after == rule.exit_after == timedelta():
         return
-    pace, sign = rule.pace(), Sign(printed=1, said="1", cpu_seconds=1.0)
+    pace, sign = rule.pace(), RunActivity(printed=1, said="1", cpu_seconds=1.0)
     now = T0
     pulse = felt(None, sign, now, pace)
     for _ in range(quiet):
@@ -110,7 +110,7 @@ def test_what_nobody_watched_is_not_held_against_a_job(rule: HangRule, gap: int,
         pulse = felt(pulse, sign, now, pace)
     now += max(pace * 5, timedelta(seconds=30)) + timedelta(seconds=gap)  # the machine slept
     pulse = felt(pulse, sign, now, pace)
-    lives = (Life(task="a", pulse=pulse), Life(task="b", done_at=T0))
+    lives = (ReplicaLife(task="a", pulse=pulse), ReplicaLife(task="b", done_at=T0))
     assert judge(replace(rule, asked=True), lives, now) is None
 
 
@@ -118,12 +118,12 @@ def test_what_nobody_watched_is_not_held_against_a_job(rule: HangRule, gap: int,
 @PROPERTY
 def test_whatever_stands_still_is_found_out_in_time(rule: HangRule, replicas: int) -> None:
     pace = rule.pace() if rule.after or rule.exit_after else timedelta(seconds=2)
-    now, sign = T0, Sign()
+    now, sign = T0, RunActivity()
     pulses = [felt(None, sign, now, pace)] * replicas
     found = None
     while now - T0 < rule.after + pace:
         now += pace
         pulses = [felt(pulse, sign, now, pace) for pulse in pulses]
-        lives = [Life(task=str(index), pulse=pulse) for index, pulse in enumerate(pulses)]
+        lives = [ReplicaLife(task=str(index), pulse=pulse) for index, pulse in enumerate(pulses)]
         found = judge(rule, lives, now)
     assert (found is not None) is rule.watches(replicas)

@@ -13,7 +13,7 @@ from tests.properties.job_plans import Step, jobs, lives, play
 from tests.properties.job_world import World as Life
 from tests.properties.test_admit import queues, snapshots
 from trainshed.catalogue import load_catalogue
-from trainshed.core.admit import Held, Snapshot, admit, order
+from trainshed.core.admit import Reservation, Snapshot, admit, order
 from trainshed.core.event import Reason
 from trainshed.core.explanation import Change, Ground, World
 from trainshed.core.fleet import Fit, Placement
@@ -62,7 +62,7 @@ def busy_worlds(draw: st.DrawFn) -> World:
     names = ("n1-standard-1", "n1-standard-2", "n1-standard-4", "n1-highcpu-2")
     node = a_node(cpus=8, memory=30 * GIB, gpus=["0", "1", "2", "3"])
     free = ["0", "1", "2", "3"]
-    held: list[Held] = []
+    held: list[Reservation] = []
     holders: list[Job] = []
     for number in range(draw(st.integers(1, 3))):
         count = draw(st.integers(0, min(2, len(free))))
@@ -71,7 +71,7 @@ def busy_worlds(draw: st.DrawFn) -> World:
         place = Placement(pool=0, index=0, node="n", host="", cpus=cpus, memory=8 * GIB, gpus=gpus)
         until = at(draw(st.sampled_from([5, 100, 4000, 100_000])))
         job = running(a_job(id=f"held-{number}"))
-        held.append(Held(job=job.id, display_name=job.display_name, placements=(place,), until=until))
+        held.append(Reservation(job=job.id, display_name=job.display_name, placements=(place,), until=until))
         holders.append(replace(job, status=replace(job.status, started_at=until - timedelta(days=7))))
     waiting: list[Job] = []
     for number in range(draw(st.integers(1, 4))):
@@ -236,13 +236,15 @@ def test_where_such_jobs_took_longer_the_first_in_the_queue_starts_no_earlier(
 def crowded(holders: list[tuple[int, list[int]]], extra: float) -> World:
     timeout = seconds(1000)
     found: list[Job] = []
-    held: list[Held] = []
+    held: list[Reservation] = []
     ended: list[Job] = []
     for number, (cpus, lengths) in enumerate(holders):
         job = running(a_job(id=f"h{number}", scheduling=Scheduling(timeout=timeout)))
         place = Placement(pool=0, index=0, node="n", host="", cpus=cpus, memory=0)
         found.append(job)
-        held.append(Held(job=job.id, display_name=job.display_name, placements=(place,), until=T0 + timeout))
+        held.append(
+            Reservation(job=job.id, display_name=job.display_name, placements=(place,), until=T0 + timeout)
+        )
         ended += [an_ended(job, length + extra) for length in lengths]
     nodes = (a_node(cpus=16, memory=16 * GIB),)
     return World(

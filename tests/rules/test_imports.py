@@ -13,13 +13,13 @@ LINTER = "from importlinter.cli import lint_imports; import sys; sys.exit(lint_i
 
 # One import for each contract that breaks it, and where to put it.
 OFFENCES = {
-    "down": ("core/names.py", "import trainshed.service.bell"),
+    "down": ("core/names.py", "import trainshed.service.job_notifier"),
     "root": ("control/queue.py", "import trainshed.store"),
     "adapters": ("wire/page.py", "import trainshed.store"),
-    "siblings": ("backends/container/hatch.py", "import trainshed.backends.process.render"),
+    "siblings": ("backends/container/loopback.py", "import trainshed.backends.process.render"),
     "plain": ("core/names.py", "import pydantic"),
     "http": ("client/errors.py", "import trainshed.core.errors"),
-    "fakes": ("service/bell.py", "import trainshed.testing"),
+    "fakes": ("service/job_notifier.py", "import trainshed.testing"),
 }
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trainshed import hatches
-from trainshed.hatches import Hatches
+from trainshed import loopback_server
+from trainshed.loopback_server import LoopbackServer
 
 
 async def serve(listener: socket.socket) -> asyncio.Server:
@@ -21,8 +21,8 @@ async def serve(listener: socket.socket) -> asyncio.Server:
 
 
 @asynccontextmanager
-async def opened(folder: Path, beyond: frozenset[int] = frozenset()) -> AsyncIterator[Hatches]:
-    one = Hatches(folder, serve, beyond)
+async def opened(folder: Path, beyond: frozenset[int] = frozenset()) -> AsyncIterator[LoopbackServer]:
+    one = LoopbackServer(folder, serve, beyond)
     one.open()
     try:
         yield one
@@ -112,7 +112,7 @@ async def test_what_is_no_listening_socket_of_loopback_is_dropped(tmp_path: Path
 
 
 async def test_who_hands_nothing_over_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hatches, "HASTE", 0.05)
+    monkeypatch.setattr(loopback_server, "HASTE", 0.05)
     async with opened(tmp_path):
         with talk(tmp_path) as line:
             assert await asyncio.to_thread(line.recv, 1) == b""
@@ -139,7 +139,7 @@ async def test_bytes_pass_both_ways_to_a_port_that_is_beyond(tmp_path: Path):
         writer.close()
 
     beyond = await asyncio.start_server(store, "127.0.0.1", 0)
-    passer = hatches._passer(beyond.sockets[0].getsockname()[1])  # pyright: ignore[reportPrivateUsage]
+    passer = loopback_server._passer(beyond.sockets[0].getsockname()[1])  # pyright: ignore[reportPrivateUsage]
     front = await asyncio.start_server(passer, "127.0.0.1", 0)  # type: ignore[arg-type]
     reader, writer = await asyncio.open_connection("127.0.0.1", front.sockets[0].getsockname()[1])
     writer.write(b"x" * 3_000_000)

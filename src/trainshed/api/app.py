@@ -15,8 +15,18 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainshed.api.call import SOCKET, Call, Json, Method, Raw, Reply, Stream, Talk, Text
-from trainshed.api.door import Door, Way, way
+from trainshed.api.call import (
+    SOCKET,
+    Call,
+    Json,
+    Method,
+    RawAnswer,
+    Reply,
+    SocketAnswer,
+    StreamAnswer,
+    TextAnswer,
+)
+from trainshed.api.request_gate import AdmittedRequest, RequestGate, way
 from trainshed.api.route import Route
 from trainshed.api.talk import held
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
@@ -31,14 +41,14 @@ MOST_BODY = 16 * 1024 * 1024  # bytes: far above any job, far below what would h
 ForeignCheck = Callable[[str | None, str | None], str | None]
 
 
-def make_app(methods: tuple[Method, ...], door: Door, foreign: ForeignCheck) -> ASGIApp:
+def make_app(methods: tuple[Method, ...], door: RequestGate, foreign: ForeignCheck) -> ASGIApp:
     return _App([Route(m) for m in methods], door, foreign)
 
 
 class _App:
     """The door, the way through the table, and the answer."""
 
-    def __init__(self, routes: list[Route], door: Door, foreign: ForeignCheck) -> None:
+    def __init__(self, routes: list[Route], door: RequestGate, foreign: ForeignCheck) -> None:
         self._by_verb: dict[str, list[Route]] = {}
         for route in routes:
             self._by_verb.setdefault(route.method.verb, []).append(route)
@@ -73,7 +83,7 @@ class _App:
                     protocols=tuple(scope.get("subprotocols", ())),
                 )
                 reply = await _tried(route.method, found, _given(call))
-                if isinstance(reply, Talk):
+                if isinstance(reply, SocketAnswer):
                     await held(reply, receive, send)
                 else:
                     await _answered(reply)(scope, receive, send)
@@ -100,12 +110,12 @@ class _App:
 
 
 async def _handled(
-    method: Method, request: Request, path: dict[str, str], found: Way, right: Right | None
+    method: Method, request: Request, path: dict[str, str], found: AdmittedRequest, right: Right | None
 ) -> Response:
     return _answered(await _tried(method, found, _call(request, path, method, found, right)))
 
 
-async def _tried(method: Method, found: Way, call: Awaitable[Call]) -> Reply | Response:
+async def _tried(method: Method, found: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:
     try:
         return await method.handler(await call)
     except TrainshedError as error:
@@ -123,13 +133,13 @@ def _answered(reply: Reply | Response) -> Response:
     match reply:
         case Response():
             return reply
-        case Stream():
+        case StreamAnswer():
             return StreamingResponse(reply.chunks, media_type=reply.media_type)
-        case Text():
+        case TextAnswer():
             return PlainTextResponse(reply.text, reply.status, media_type=reply.media_type)
-        case Raw():
+        case RawAnswer():
             return _raw(reply)
-        case Talk():
+        case SocketAnswer():
             return _json(status.INTERNAL, 500)
         case _:
             return _json(reply)
@@ -140,7 +150,7 @@ async def _given(call: Call) -> Call:
 
 
 async def _call(
-    request: Request, path: dict[str, str], method: Method, found: Way, right: Right | None
+    request: Request, path: dict[str, str], method: Method, found: AdmittedRequest, right: Right | None
 ) -> Call:
     if method.streams:
         return Call(
@@ -179,7 +189,7 @@ async def _body(request: Request) -> Json:
     return cast(Json, body)
 
 
-def _raw(reply: Raw) -> Response:
+def _raw(reply: RawAnswer) -> Response:
     if isinstance(reply.content, bytes):
         return Response(reply.content, reply.status, reply.headers)
     return StreamingResponse(reply.content, reply.status, reply.headers)

@@ -61,7 +61,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamAnswer:
     """An answer that goes on: chunks as they come."""
 
     chunks: AsyncIterator[bytes]
@@ -69,7 +69,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextAnswer:
     """An answer for people."""
 
     text: str
@@ -78,7 +78,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawAnswer:
     """An answer whose every header matters: at once, or as chunks that come."""
 
     content: bytes | AsyncIterator[bytes] = b""
@@ -86,7 +86,7 @@ class Raw:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class Channel(Protocol):
+class SocketChannel(Protocol):
     """The other side of a conversation."""
 
     async def hear(self) -> bytes | str | None:
@@ -99,14 +99,14 @@ class Channel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class SocketAnswer:
     """An answer that is a conversation, for who has been let in."""
 
-    hold: Callable[[Channel], Awaitable[None]]
+    hold: Callable[[SocketChannel], Awaitable[None]]
     protocol: str  # of those the other side offered
 
 
-Reply: TypeAlias = Json | Stream | Text | Raw | Talk
+Reply: TypeAlias = Json | StreamAnswer | TextAnswer | RawAnswer | SocketAnswer
 Handler: TypeAlias = Callable[[Call], Awaitable[Reply]]
 
 

@@ -5,10 +5,10 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from trainshed.api.call import Call, Json, Reply, Stream
-from trainshed.core.code import Manifest, Piece
+from trainshed.api.call import Call, Json, Reply, StreamAnswer
+from trainshed.core.code import FolderManifest, Piece
 from trainshed.core.errors import Invalid, Violation
-from trainshed.service.code import Code
+from trainshed.service.code import CodeService
 from trainshed.wire.code import FrameReader, parse_manifest, render_manifest
 
 MOST_MANIFEST = 64 * 1024 * 1024  # bytes: room for the most files, with long names
@@ -17,8 +17,8 @@ _SHORT = 64 * 1024  # bytes of a manifest that is read at once, without a thread
 
 
 @dataclass(slots=True)
-class Folders:
-    code: Code
+class CodeHandlers:
+    code: CodeService
 
     async def missing(self, call: Call) -> Json:
         data = bytearray()
@@ -41,18 +41,18 @@ class Folders:
         manifest = await self.code.manifest(call.path["code"])
         if len(manifest.files) <= _FEW:
             return render_manifest(manifest)
-        return Stream(_told(manifest), media_type="application/json; charset=UTF-8")
+        return StreamAnswer(_told(manifest), media_type="application/json; charset=UTF-8")
 
     async def blob(self, call: Call) -> Reply:
         chunks = await self.code.open(call.path["code"], call.path["sha256"])
-        return Stream(chunks, media_type="application/octet-stream")
+        return StreamAnswer(chunks, media_type="application/octet-stream")
 
 
-async def _told(manifest: Manifest) -> AsyncIterator[bytes]:
+async def _told(manifest: FolderManifest) -> AsyncIterator[bytes]:
     """The same answer bit by bit: a hundred thousand files would hold up everybody else."""
     head = b'{"files": ['
     for at in range(0, len(manifest.files), _FEW):
-        part = render_manifest(Manifest(manifest.files[at : at + _FEW]))["files"]
+        part = render_manifest(FolderManifest(manifest.files[at : at + _FEW]))["files"]
         yield head + json.dumps(part, ensure_ascii=False)[1:-1].encode()
         head = b", "
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from trainshed.api import gcloud
-from trainshed.api.call import Call, Json, Reply, Stream
+from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.api.environment import environment
 from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
@@ -15,8 +15,8 @@ from trainshed.core.logs import Line, LogQuery, place_of
 from trainshed.core.metrics import Progress
 from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
-from trainshed.service.jobs import Jobs, Request
-from trainshed.service.logs import Logs
+from trainshed.service.jobs import JobRequest, JobService
+from trainshed.service.logs import LogService
 from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.custom_job import parse_custom_job, render_custom_job
 from trainshed.wire.job_status import render_events, render_job_status
@@ -30,9 +30,9 @@ OWN_VIEW = "trainshed"  # asked for by our own client: with what Google's API ha
 
 
 @dataclass(slots=True)
-class CustomJobs:
-    jobs: Jobs
-    logs: Logs
+class CustomJobHandlers:
+    jobs: JobService
+    logs: LogService
     offer: Offer
     clock: Clock
     progress: Callable[[str], Progress | None] = lambda _: None  # of a job that runs
@@ -124,9 +124,9 @@ class CustomJobs:
             limit=call.number("limit") or 1000,
         )
         if call.flag("follow"):
-            return Stream(self._follow(job, query))
+            return StreamAnswer(self._follow(job, query))
         newest = call.number("limit") is not None
-        return Stream(self._read_all(job, query, newest))
+        return StreamAnswer(self._read_all(job, query, newest))
 
     async def _follow(self, job: Job, query: LogQuery) -> AsyncIterator[bytes]:
         async for lines in self.logs.follow(job, query):
@@ -173,10 +173,12 @@ def _kind(job: Job) -> Json:
     return {"kind": job.kind} if job.kind else {}
 
 
-def read_request(call: Call, offer: Offer) -> Request:
+def read_request(call: Call, offer: Offer) -> JobRequest:
     """The job a body asks for; Invalid with every violation where it may not."""
     draft = parse_custom_job(call.body, offer)
-    return Request(display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras)
+    return JobRequest(
+        display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras
+    )
 
 
 def _ndjson(line: Line) -> bytes:

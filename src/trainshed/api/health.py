@@ -6,7 +6,7 @@ from trainshed.api.call import Call, Json
 
 
 @dataclass(slots=True)
-class Health:
+class HealthHandlers:
     version: str
 
     async def check(self, call: Call) -> Json:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.service.image_caches import ImageCaches
+from trainshed.service.image_caches import ImageCacheService
 from trainshed.wire.image_cache import parse_cache, render_cache
 
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,126}[a-z0-9])?")
 
 
 @dataclass(slots=True)
-class CachesOfServer:
-    caches: ImageCaches
+class ImageCacheHandlers:
+    caches: ImageCacheService
 
     async def create(self, call: Call) -> Json:
         """Its name is the parameter imageCacheId; where there is one of that name, it is refused."""

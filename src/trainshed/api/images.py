@@ -9,10 +9,10 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from trainshed.api.call import Call, Json, Raw, Stream
+from trainshed.api.call import Call, Json, RawAnswer, StreamAnswer
 from trainshed.core.errors import TrainshedError
-from trainshed.core.image import Step
-from trainshed.service.images import ImageDesk
+from trainshed.core.image import ImageStep
+from trainshed.service.images import ImageService
 from trainshed.wire import status
 from trainshed.wire.image import parse_names, parse_recipe, read_name, read_names, render_image, render_step
 
@@ -20,27 +20,27 @@ BEAT = 10.0  # seconds after which silence is broken
 
 
 @dataclass(slots=True)
-class ImagesOfServer:
-    desk: ImageDesk
+class ImageHandlers:
+    desk: ImageService
 
     async def find(self, call: Call) -> Json:
         return {"images": [render_image(one, jobs) for one, jobs in await self.desk.all()]}
 
-    async def pull(self, call: Call) -> Stream:
+    async def pull(self, call: Call) -> StreamAnswer:
         return await _told(self.desk.pull(read_name(call.body)))
 
-    async def push(self, call: Call) -> Stream:
+    async def push(self, call: Call) -> StreamAnswer:
         return await _told(self.desk.push(read_name(call.body)))
 
-    async def build(self, call: Call) -> Stream:
+    async def build(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
         return await _told(self.desk.build(_noting(call.chunks, sent), parse_recipe(call.query)), sent)
 
-    async def load(self, call: Call) -> Stream:
+    async def load(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
         return await _told(self.desk.load(_noting(call.chunks, sent)), sent)
 
-    async def save(self, call: Call) -> Raw:
+    async def save(self, call: Call) -> RawAnswer:
         pieces = self.desk.save(parse_names(call.query, "names"))
         first = await anext(pieces, b"")  # what is not there is refused before the answer begins
 
@@ -49,7 +49,7 @@ class ImagesOfServer:
             async for piece in pieces:
                 yield piece
 
-        return Raw(whole(), headers={"content-type": "application/x-tar"})
+        return RawAnswer(whole(), headers={"content-type": "application/x-tar"})
 
     async def tag(self, call: Call) -> Json:
         await self.desk.tag(read_name(call.body), read_name(call.body, "tag"))
@@ -66,7 +66,7 @@ async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIte
     over.set()
 
 
-async def _told(steps: AsyncIterator[Step], sent: asyncio.Event | None = None) -> Stream:
+async def _told(steps: AsyncIterator[ImageStep], sent: asyncio.Event | None = None) -> StreamAnswer:
     """What is refused at once is an answer of its own; after that the answer has begun.
 
     Not before the whole of what is sent has come: who waits for the caller to hang up would take of it.
@@ -85,10 +85,12 @@ async def _told(steps: AsyncIterator[Step], sent: asyncio.Event | None = None) -
             one.cancel()
     if coming.done():
         coming.result()
-    return Stream(_lines(steps, coming))
+    return StreamAnswer(_lines(steps, coming))
 
 
-async def _lines(steps: AsyncIterator[Step], coming: "asyncio.Future[Step | None]") -> AsyncIterator[bytes]:
+async def _lines(
+    steps: AsyncIterator[ImageStep], coming: "asyncio.Future[ImageStep | None]"
+) -> AsyncIterator[bytes]:
     try:
         while True:
             if not (await asyncio.wait((coming,), timeout=BEAT))[0]:

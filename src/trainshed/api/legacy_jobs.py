@@ -8,8 +8,8 @@ from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
 from trainshed.core.job import Job
 from trainshed.core.legacy import Legacy
 from trainshed.core.query import JobQuery
-from trainshed.service.jobs import Request
-from trainshed.service.legacy import LegacyJobs
+from trainshed.service.jobs import JobRequest
+from trainshed.service.legacy import LegacyJobService
 from trainshed.wire import page
 from trainshed.wire.legacy_filter import parse_legacy_filter
 from trainshed.wire.legacy_job import etag, parse_labels, parse_legacy_job, render_legacy_job
@@ -18,14 +18,14 @@ from trainshed.wire.pool import Offer
 
 
 @dataclass(slots=True)
-class JobsOfOlderApi:
-    jobs: LegacyJobs
+class LegacyJobHandlers:
+    jobs: LegacyJobService
     offer: Offer
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
         draft = parse_legacy_job(call.body, self.offer)
-        request = Request(
+        request = JobRequest(
             display_name=draft.job_id, spec=draft.spec, labels=draft.labels, remarks=draft.remarks
         )
         legacy = Legacy(job_id=draft.job_id, training_input=draft.training_input, request=key)

@@ -11,7 +11,7 @@ from trainshed.core.event import Event
 from trainshed.core.job import Job
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.ports import Clock
-from trainshed.service.logs import Logs, Row
+from trainshed.service.logs import LogRow, LogService
 from trainshed.wire import log_bounds, log_filter, page
 from trainshed.wire.log_entry import render_event_entry, render_line
 
@@ -20,8 +20,8 @@ MOST_SCANNED = 200_000  # entries looked at for one page: a filter that matches 
 
 
 @dataclass(slots=True)
-class LogEntries:
-    logs: Logs
+class LogHandlers:
+    logs: LogService
     clock: Clock
 
     async def search(self, call: Call) -> Json:
@@ -147,7 +147,7 @@ def _texts(body: Mapping[str, object], name: str) -> list[str]:
     return [str(item) for item in items]
 
 
-def _render(job: Job, row: Row) -> Json:
+def _render(job: Job, row: LogRow) -> Json:
     if isinstance(row.entry, Event):
         return render_event_entry(row.entry, job)
     return render_line(row.entry, job)

@@ -6,13 +6,13 @@ from trainshed.api.call import Call, Json
 from trainshed.core.errors import NotFound
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job
-from trainshed.core.manifest import Manifest, manifest_of
-from trainshed.core.query import Compare, Field, JobQuery, Op
-from trainshed.service.image_caches import ImageCaches, Outcome
-from trainshed.service.jobs import Request
-from trainshed.service.manifests import Manifests
+from trainshed.core.manifest import KubernetesManifest, manifest_of
+from trainshed.core.query import Compare, JobQuery, Operator, QueryField
+from trainshed.service.image_caches import CacheOutcome, ImageCacheService
+from trainshed.service.jobs import JobRequest
+from trainshed.service.manifests import ManifestService
 from trainshed.wire import page
-from trainshed.wire.custom_job import Draft, render_custom_job, render_spec
+from trainshed.wire.custom_job import JobDraft, render_custom_job, render_spec
 from trainshed.wire.image_cache import render_cache
 from trainshed.wire.job_status import render_job_status
 from trainshed.wire.pool import Offer
@@ -21,9 +21,9 @@ DRY_RUN, CREATED, UNCHANGED = "DRY_RUN", "CREATED", "UNCHANGED"
 
 
 @dataclass(slots=True)
-class ManifestsOfServer:
-    manifests: Manifests
-    caches: ImageCaches
+class ManifestHandlers:
+    manifests: ManifestService
+    caches: ImageCacheService
     offer: Offer
 
     async def apply(self, call: Call) -> Json:
@@ -51,7 +51,7 @@ class ManifestsOfServer:
             JobQuery(
                 project=project,
                 location=location,
-                where=Compare(Field.DISPLAY_NAME, Op.EQ, name) if name else None,
+                where=Compare(QueryField.DISPLAY_NAME, Operator.EQ, name) if name else None,
                 limit=page.parse_size(call.query.get("pageSize")),
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
             )
@@ -60,7 +60,9 @@ class ManifestsOfServer:
         chosen = [row for row in rows if not kind or row["kind"] == kind]
         return page.render("manifests", chosen, found.next_cursor, fingerprint)
 
-    async def _job(self, call: Call, manifest: Manifest, draft: Draft, notes: tuple[str, ...]) -> Json:
+    async def _job(
+        self, call: Call, manifest: KubernetesManifest, draft: JobDraft, notes: tuple[str, ...]
+    ) -> Json:
         project, location = call.path["project"], call.path["location"]
         answer: Json = {"name": manifest.name}
         again = call.flag("again")
@@ -69,7 +71,7 @@ class ManifestsOfServer:
             known = None if there is None else manifest_of(there)
             same = not again and known is not None and known.digest == manifest.digest
             return answer | {"outcome": UNCHANGED if same else DRY_RUN, "customJob": _drafted(draft)}
-        request = Request(
+        request = JobRequest(
             display_name=draft.display_name, spec=draft.spec, labels=draft.labels, remarks=notes
         )
         job, is_new = await self.manifests.apply(project, location, request, manifest, again=again)
@@ -79,11 +81,11 @@ class ManifestsOfServer:
     async def _cache(self, call: Call, asked: ImageCache) -> Json:
         dry_run = call.flag("dryRun")
         cache, outcome = await self.caches.apply(asked, dry_run=dry_run)
-        told = DRY_RUN if dry_run and outcome is not Outcome.UNCHANGED else outcome.value
+        told = DRY_RUN if dry_run and outcome is not CacheOutcome.UNCHANGED else outcome.value
         return {"name": asked.id, "outcome": told, "imageCache": render_cache(cache)}
 
 
-def _drafted(draft: Draft) -> Json:
+def _drafted(draft: JobDraft) -> Json:
     """A job that is not there yet, as it would be told."""
     answer: Json = {"displayName": draft.display_name, "jobSpec": render_spec(draft.spec)}
     return answer | ({"labels": dict(draft.labels)} if draft.labels else {})

@@ -3,44 +3,44 @@
 from dataclasses import dataclass
 
 from trainshed.api.call import SOCKET, Method
-from trainshed.api.code import Folders
-from trainshed.api.custom_jobs import CustomJobs
-from trainshed.api.health import Health
-from trainshed.api.image_caches import CachesOfServer
-from trainshed.api.images import ImagesOfServer
-from trainshed.api.legacy_jobs import JobsOfOlderApi
-from trainshed.api.log_entries import LogEntries
-from trainshed.api.manifests import ManifestsOfServer
-from trainshed.api.metrics import MetricsOfJobs
-from trainshed.api.models import ModelsOfServer
-from trainshed.api.runtimes import RuntimesOfServer
-from trainshed.api.shells import ShellsOfJobs
-from trainshed.api.stacks import StacksOfJobs
+from trainshed.api.code import CodeHandlers
+from trainshed.api.custom_jobs import CustomJobHandlers
+from trainshed.api.health import HealthHandlers
+from trainshed.api.image_caches import ImageCacheHandlers
+from trainshed.api.images import ImageHandlers
+from trainshed.api.legacy_jobs import LegacyJobHandlers
+from trainshed.api.log_entries import LogHandlers
+from trainshed.api.manifests import ManifestHandlers
+from trainshed.api.metrics import MetricHandlers
+from trainshed.api.models import ModelHandlers
+from trainshed.api.runtimes import RuntimeHandlers
+from trainshed.api.shells import ShellHandlers
+from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers, storage_methods
-from trainshed.api.training_pipelines import TrainingPipelines
-from trainshed.api.why import Explanations
+from trainshed.api.training_pipelines import PipelineHandlers
+from trainshed.api.why import WhyHandlers
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handlers:
-    custom_jobs: CustomJobs
-    log_entries: LogEntries
-    health: Health
-    why: Explanations
-    metrics: MetricsOfJobs
+    custom_jobs: CustomJobHandlers
+    log_entries: LogHandlers
+    health: HealthHandlers
+    why: WhyHandlers
+    metrics: MetricHandlers
     storage: StorageHandlers
-    stacks: StacksOfJobs
-    shells: ShellsOfJobs
-    code: Folders
-    runtimes: RuntimesOfServer
-    legacy: JobsOfOlderApi
-    pipelines: TrainingPipelines
-    models: ModelsOfServer
-    images: ImagesOfServer
-    manifests: ManifestsOfServer
-    caches: CachesOfServer
+    stacks: StackHandlers
+    shells: ShellHandlers
+    code: CodeHandlers
+    runtimes: RuntimeHandlers
+    legacy: LegacyJobHandlers
+    pipelines: PipelineHandlers
+    models: ModelHandlers
+    images: ImageHandlers
+    manifests: ManifestHandlers
+    caches: ImageCacheHandlers
 
 
 def methods(handlers: Handlers) -> tuple[Method, ...]:
@@ -88,7 +88,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
     return (*rows, *storage_methods(handlers.storage))
 
 
-def _legacy(parent: str, older: JobsOfOlderApi) -> tuple[Method, ...]:
+def _legacy(parent: str, older: LegacyJobHandlers) -> tuple[Method, ...]:
     job, operation = f"{parent}/jobs/{{job}}", f"{parent}/operations/{{operation}}"
     return (
         Method(verb="POST", path=f"{parent}/jobs", handler=older.create),
@@ -102,7 +102,7 @@ def _legacy(parent: str, older: JobsOfOlderApi) -> tuple[Method, ...]:
     )
 
 
-def _shells(shells: ShellsOfJobs) -> tuple[Method, ...]:
+def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
     """Open to anybody: the page holds no secrets, and the conversation wants a ticket."""
     one = "/shell/{project}/{location}/{job}/{task}"
     return (
@@ -112,7 +112,7 @@ def _shells(shells: ShellsOfJobs) -> tuple[Method, ...]:
     )
 
 
-def _code(parent: str, folders: Folders) -> tuple[Method, ...]:
+def _code(parent: str, folders: CodeHandlers) -> tuple[Method, ...]:
     code = f"{parent}/code/{{code}}"
     return (
         Method(verb="POST", path=f"{parent}/code:missing", handler=folders.missing, streams=True),
@@ -122,7 +122,7 @@ def _code(parent: str, folders: Folders) -> tuple[Method, ...]:
     )
 
 
-def _runtimes(parent: str, runtimes: RuntimesOfServer) -> tuple[Method, ...]:
+def _runtimes(parent: str, runtimes: RuntimeHandlers) -> tuple[Method, ...]:
     one = f"{parent}/runtimes/{{runtime}}"
     return (
         Method(verb="GET", path=f"{parent}/runtimes", handler=runtimes.find),
@@ -133,7 +133,7 @@ def _runtimes(parent: str, runtimes: RuntimesOfServer) -> tuple[Method, ...]:
     )
 
 
-def _images(parent: str, images: ImagesOfServer) -> tuple[Method, ...]:
+def _images(parent: str, images: ImageHandlers) -> tuple[Method, ...]:
     return (
         Method(verb="GET", path=f"{parent}/images", handler=images.find),
         Method(verb="GET", path=f"{parent}/images:save", handler=images.save),
@@ -146,7 +146,7 @@ def _images(parent: str, images: ImagesOfServer) -> tuple[Method, ...]:
     )
 
 
-def _manifests(parent: str, manifests: ManifestsOfServer, caches: CachesOfServer) -> tuple[Method, ...]:
+def _manifests(parent: str, manifests: ManifestHandlers, caches: ImageCacheHandlers) -> tuple[Method, ...]:
     cache = f"{parent}/imageCaches/{{cache}}"
     return (
         Method(verb="POST", path=f"{parent}/manifests:apply", handler=manifests.apply),
@@ -158,7 +158,7 @@ def _manifests(parent: str, manifests: ManifestsOfServer, caches: CachesOfServer
     )
 
 
-def _pipelines(parent: str, pipelines: TrainingPipelines) -> tuple[Method, ...]:
+def _pipelines(parent: str, pipelines: PipelineHandlers) -> tuple[Method, ...]:
     one = f"{parent}/trainingPipelines/{{pipeline}}"
     return (
         Method(verb="POST", path=f"{parent}/trainingPipelines", handler=pipelines.create),
@@ -169,7 +169,7 @@ def _pipelines(parent: str, pipelines: TrainingPipelines) -> tuple[Method, ...]:
     )
 
 
-def _models(parent: str, models: ModelsOfServer) -> tuple[Method, ...]:
+def _models(parent: str, models: ModelHandlers) -> tuple[Method, ...]:
     one = f"{parent}/models/{{model}}"
     return (
         Method(verb="GET", path=f"{parent}/models", handler=models.find),

@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 
-from trainshed.api.call import Call, Json, Reply, Text
+from trainshed.api.call import Call, Json, Reply, TextAnswer
 from trainshed.core.errors import Invalid, Violation
-from trainshed.service.jobs import Jobs
-from trainshed.service.metrics import Metrics
+from trainshed.service.jobs import JobService
+from trainshed.service.metrics import MetricService
 from trainshed.wire import prometheus
 from trainshed.wire.metrics import render_progress, render_series
 from trainshed.wire.prometheus import Family
@@ -18,9 +18,9 @@ MOST_WINDOW = timedelta(days=3660)
 
 
 @dataclass(slots=True)
-class MetricsOfJobs:
-    jobs: Jobs
-    metrics: Metrics
+class MetricHandlers:
+    jobs: JobService
+    metrics: MetricService
     version: str
     started_at: float  # seconds since 1970
 
@@ -57,7 +57,7 @@ class MetricsOfJobs:
             *prometheus.of_jobs(counts),
             *prometheus.of_replicas(running),
         ]
-        return Text(prometheus.text(families), media_type=prometheus.MEDIA_TYPE)
+        return TextAnswer(prometheus.text(families), media_type=prometheus.MEDIA_TYPE)
 
     def _of_server(self) -> list[Family]:
         info = Family("trainshed_info", "gauge", "The server's version.")

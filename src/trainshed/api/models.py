@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from trainshed.api.call import Call, Json
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.model import ModelQuery
-from trainshed.service.pipelines import Models
+from trainshed.service.pipelines import ModelService
 from trainshed.wire import page, read_mask
 from trainshed.wire.model import ModelToUpload, parse_model_filter, plain_id, render_model
 from trainshed.wire.operation import render_operation
 
 
 @dataclass(slots=True)
-class ModelsOfServer:
-    models: Models
+class ModelHandlers:
+    models: ModelService
 
     async def get(self, call: Call) -> Json:
         return render_model(await self.models.get(*_place(call)))

@@ -9,7 +9,7 @@ import re
 from urllib.parse import unquote
 
 from trainshed.api.call import Method
-from trainshed.api.door import Way
+from trainshed.api.request_gate import AdmittedRequest
 
 
 class Route:
@@ -18,7 +18,7 @@ class Route:
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method.path))
         self._pattern = re.compile(re.sub(r"\\{(\w+)\\\.\\\.\\\.\\}", r"(?P<\1>.+)", pattern), re.DOTALL)
 
-    def match(self, way: Way) -> dict[str, str] | None:
+    def match(self, way: AdmittedRequest) -> dict[str, str] | None:
         if not self.method.storage:
             found = self._pattern.fullmatch(way.path) if not way.token else None
             return found.groupdict() if found else None

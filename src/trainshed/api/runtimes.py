@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import cast
 
-from trainshed.api.call import Call, Json, Stream
+from trainshed.api.call import Call, Json, StreamAnswer
 from trainshed.core.errors import Invalid, Violation
-from trainshed.service.runtimes import RuntimeDesk
+from trainshed.service.runtimes import RuntimeService
 from trainshed.wire.runtime import render_runtime
 
 
 @dataclass(slots=True)
-class RuntimesOfServer:
-    desk: RuntimeDesk
+class RuntimeHandlers:
+    desk: RuntimeService
 
     async def find(self, call: Call) -> Json:
         return {"runtimes": [render_runtime(one) for one in self.desk.all()]}
@@ -26,7 +26,7 @@ class RuntimesOfServer:
             raise Invalid((Violation("requirements", "must be a list of texts."),))
         return render_runtime(self.desk.build(name, tuple(cast("list[str]", lines))))
 
-    async def follow(self, call: Call) -> Stream:
+    async def follow(self, call: Call) -> StreamAnswer:
         told = self.desk.follow(call.path["runtime"])
         first = await anext(told)  # what is not there is refused before the answer begins
 
@@ -35,7 +35,7 @@ class RuntimesOfServer:
             async for one in told:
                 yield _line(render_runtime(one))
 
-        return Stream(chunks())
+        return StreamAnswer(chunks())
 
     async def remove(self, call: Call) -> Json:
         return render_runtime(await self.desk.remove(call.path["runtime"]))

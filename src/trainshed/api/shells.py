@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainshed.api.call import Call, Channel, Json, Raw, Reply, Talk
+from trainshed.api.call import Call, Json, RawAnswer, Reply, SocketAnswer, SocketChannel
 from trainshed.core.errors import Forbidden, NotFound, TrainshedError
 from trainshed.core.shell_port import Terminal
-from trainshed.service.shells import PRIMARY, Place, ShellDesk, Ticket
+from trainshed.service.shells import PRIMARY, ReplicaPlace, ShellService, Ticket
 from trainshed.wire.scalars import time_text
 from trainshed.wire.shell import error_words, exit_words, parse_shell, parse_words
 
@@ -40,13 +40,13 @@ Files = Callable[[str], tuple[bytes, str] | None]
 
 
 @dataclass(slots=True)
-class ShellsOfJobs:
-    desk: ShellDesk
+class ShellHandlers:
+    desk: ShellService
     files: Files
 
     async def ticket(self, call: Call) -> Json:
         wish, path = parse_shell(call.body), call.path
-        place = Place(path["project"], path["location"], path["job"], wish.task or PRIMARY)
+        place = ReplicaPlace(path["project"], path["location"], path["job"], wish.task or PRIMARY)
         ticket = await self.desk.issue(place, wish.command, wish.screen, call.headers.get("origin"))
         return {
             "ticket": ticket.word,
@@ -64,11 +64,11 @@ class ShellsOfJobs:
     async def talk(self, call: Call) -> Reply:
         if len(call.protocols) != 2 or call.protocols[0] != PROTOCOL:
             raise Forbidden(f"A shell wants the protocols {PROTOCOL} and a ticket, from customJobs/ID:shell.")
-        place = Place(call.path["project"], call.path["location"], call.path["job"], call.path["task"])
+        place = ReplicaPlace(call.path["project"], call.path["location"], call.path["job"], call.path["task"])
         ticket = self.desk.redeem(call.protocols[1], place, call.headers.get("origin"))
-        return Talk(lambda channel: self._hold(ticket, channel), PROTOCOL)
+        return SocketAnswer(lambda channel: self._hold(ticket, channel), PROTOCOL)
 
-    async def _hold(self, ticket: Ticket, channel: Channel) -> None:
+    async def _hold(self, ticket: Ticket, channel: SocketChannel) -> None:
         try:
             terminal = await self.desk.open(ticket)
             try:
@@ -78,14 +78,14 @@ class ShellsOfJobs:
         except TrainshedError as error:
             await channel.say(error_words(str(error)))
 
-    def _file(self, name: str) -> Raw:
+    def _file(self, name: str) -> RawAnswer:
         found = self.files(name)
         if found is None:
             raise NotFound(f"The console has no file '{name[:60]}'.")
-        return Raw(found[0], headers={"content-type": found[1], **HEADERS})
+        return RawAnswer(found[0], headers={"content-type": found[1], **HEADERS})
 
 
-async def _conversed(terminal: Terminal, channel: Channel) -> str:
+async def _conversed(terminal: Terminal, channel: SocketChannel) -> str:
     """The last words, once the program is over, or the other side is."""
     flow = _Flow()
     printing = asyncio.create_task(_print(terminal, channel, flow))
@@ -124,7 +124,7 @@ class _Flow:
                 return  # its word may wait behind what it typed, which the program takes once we go on
 
 
-async def _print(terminal: Terminal, channel: Channel, flow: _Flow) -> bool:
+async def _print(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> bool:
     """Whether all that the program printed was taken."""
     while data := await terminal.read():
         if not await channel.say(data):
@@ -133,7 +133,7 @@ async def _print(terminal: Terminal, channel: Channel, flow: _Flow) -> bool:
     return True
 
 
-async def _type(terminal: Terminal, channel: Channel, flow: _Flow) -> str:
+async def _type(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> str:
     """Until the other side is gone; or what is wrong with what it said."""
     while (said := await channel.hear()) is not None:
         if isinstance(said, bytes):
@@ -153,7 +153,7 @@ async def _type(terminal: Terminal, channel: Channel, flow: _Flow) -> str:
     return ""
 
 
-async def _taken(terminal: Terminal, data: bytes, channel: Channel) -> bool:
+async def _taken(terminal: Terminal, data: bytes, channel: SocketChannel) -> bool:
     """Whether the program took it; or the other side went away while it did not."""
     writing = asyncio.create_task(terminal.write(data))
     try:

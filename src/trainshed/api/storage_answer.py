@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from trainshed.api.call import Call, Handler, Json, Raw, Reply
+from trainshed.api.call import Call, Handler, Json, RawAnswer, Reply
 from trainshed.core.bucket import OutOfRange, check_bucket_name, check_object_name
 from trainshed.core.errors import Forbidden, NotFound, TrainshedError
 from trainshed.wire.partial import partial
@@ -14,13 +14,13 @@ PATIENCE = 256 << 20  # bytes
 JSON = {"content-type": "application/json; charset=UTF-8"}
 
 
-def told(call: Call, answer: Json, **headers: str) -> Raw:
+def told(call: Call, answer: Json, **headers: str) -> RawAnswer:
     body = partial(answer, call.query.get("fields", ""))
-    return Raw(_encoded(body), headers=JSON | headers)
+    return RawAnswer(_encoded(body), headers=JSON | headers)
 
 
-def nothing() -> Raw:
-    return Raw(status=204)
+def nothing() -> RawAnswer:
+    return RawAnswer(status=204)
 
 
 def bucket_of(call: Call, key: str = "bucket") -> str:
@@ -53,13 +53,13 @@ def _encoded(body: object) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _refused(error: TrainshedError, reads: bool) -> Raw:
+def _refused(error: TrainshedError, reads: bool) -> RawAnswer:
     code, body = render_error(error, reads=reads)
-    return Raw(status=code) if code == 304 else Raw(_encoded(body), code, JSON)
+    return RawAnswer(status=code) if code == 304 else RawAnswer(_encoded(body), code, JSON)
 
 
 def in_storage_words(
-    handler: Handler, *, reads: bool = False, render: Callable[[TrainshedError, bool], Raw] = _refused
+    handler: Handler, *, reads: bool = False, render: Callable[[TrainshedError, bool], RawAnswer] = _refused
 ) -> Handler:
     """The handler, with what it refuses told as the storage API tells it; `render`: in which of its forms."""
 

@@ -12,8 +12,8 @@ from http import HTTPStatus
 from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
-from trainshed.api.call import Call, Json, Method, Raw, Reply
-from trainshed.api.door import way
+from trainshed.api.call import Call, Json, Method, RawAnswer, Reply
+from trainshed.api.request_gate import way
 from trainshed.api.route import Route
 from trainshed.api.storage_uploads import whole
 from trainshed.wire.multipart import boundary_of
@@ -25,14 +25,14 @@ _MARK = "batch_trainshed"
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class BatchedRequest:
     identity: str
     verb: str
     target: str
     body: Json
 
 
-class StorageBatch:
+class StorageBatchHandlers:
     def __init__(self, methods: Sequence[Method]) -> None:
         self._routes = [Route(method) for method in methods if not method.streams]
 
@@ -45,12 +45,12 @@ class StorageBatch:
         # All are read before the first is done: a batch that is not understood changes nothing.
         answers = [await self._one(call, inner) for inner in [_parsed(part) for part in parts]]
         told = b"".join([*answers, f"--{_MARK}--\r\n".encode()])
-        return Raw(told, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
+        return RawAnswer(told, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
 
-    async def _one(self, call: Call, inner: Inner) -> bytes:
+    async def _one(self, call: Call, inner: BatchedRequest) -> bytes:
         split = urlsplit(inner.target)
         found = way({"path": split.path})
-        reply: Reply = Raw(b'{"error": {"code": 404, "message": "There is no such method."}}', 404)
+        reply: Reply = RawAnswer(b'{"error": {"code": 404, "message": "There is no such method."}}', 404)
         for route in self._routes:
             if route.method.verb == inner.verb and (path := route.match(found)) is not None:
                 query = dict(parse_qsl(split.query, keep_blank_values=True))
@@ -67,7 +67,7 @@ class StorageBatch:
         return _told(inner.identity, reply)
 
 
-def _parsed(part: bytes) -> Inner:
+def _parsed(part: bytes) -> BatchedRequest:
     # Lines end in either way, and so do those of the request inside.
     outer, _, rest = part.replace(b"\r\n", b"\n").lstrip(b"\n").partition(b"\n\n")
     line, _, rest = rest.lstrip(b"\n").partition(b"\n")
@@ -82,11 +82,11 @@ def _parsed(part: bytes) -> Inner:
     if not isinstance(body, dict):
         raise fault("", "The body of a request in the batch must be a JSON object.")
     identity = BytesHeaderParser().parsebytes(outer + b"\n\n").get("content-id", "")
-    return Inner(identity.strip().strip("<>"), words[0], words[1], cast("Json", body))
+    return BatchedRequest(identity.strip().strip("<>"), words[0], words[1], cast("Json", body))
 
 
 def _told(identity: str, reply: Reply) -> bytes:
-    raw = reply if isinstance(reply, Raw) else Raw()
+    raw = reply if isinstance(reply, RawAnswer) else RawAnswer()
     content = raw.content if isinstance(raw.content, bytes) else b""
     head = (
         f"--{_MARK}\r\nContent-Type: application/http\r\nContent-ID: <response-{identity}>\r\n\r\n"

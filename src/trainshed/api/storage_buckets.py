@@ -6,7 +6,7 @@ from typing import Protocol, cast, runtime_checkable
 from trainshed.api.call import Call, Json, Reply
 from trainshed.api.storage_answer import bucket_of, nothing, told
 from trainshed.core.bucket import PAGE
-from trainshed.service.storage import Storage
+from trainshed.service.storage import StorageService
 from trainshed.wire.storage import fault, number, render_bucket, text
 from trainshed.wire.storage_bucket import check_bucket
 
@@ -31,8 +31,8 @@ class _Many(Protocol):
 
 
 @dataclass(slots=True)
-class StorageBuckets:
-    storage: Storage
+class StorageBucketHandlers:
+    storage: StorageService
 
     async def create(self, call: Call) -> Reply:
         check_bucket(call.body)

@@ -7,11 +7,20 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from trainshed.api.call import Call, Json, Raw, Reply
+from trainshed.api.call import Call, Json, RawAnswer, Reply
 from trainshed.api.storage_answer import JSON, bucket_of, nothing, object_of, told
-from trainshed.core.bucket import PAGE, PLAIN, WHOLE, Draft, ObjectInfo, ObjectQuery, Span, check_object_name
-from trainshed.core.bucket_port import Reading
-from trainshed.service.storage import Source, Storage
+from trainshed.core.bucket import (
+    PAGE,
+    PLAIN,
+    WHOLE,
+    ObjectDraft,
+    ObjectInfo,
+    ObjectQuery,
+    Span,
+    check_object_name,
+)
+from trainshed.core.bucket_port import ObjectReading
+from trainshed.service.storage import CopySource, StorageService
 from trainshed.wire.storage import (
     fault,
     number,
@@ -27,8 +36,8 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 @dataclass(slots=True)
-class StorageObjects:
-    storage: Storage
+class StorageObjectHandlers:
+    storage: StorageService
 
     async def find(self, call: Call) -> Reply:
         query = call.query
@@ -57,7 +66,7 @@ class StorageObjects:
             return told(call, answer)
         head = json.dumps(answer, ensure_ascii=False)[:-1]
         text = f'{head}, "items": {render_objects(listing.items, call.base_url)}}}'
-        return Raw(text.encode("utf-8", "replace"), headers=JSON)
+        return RawAnswer(text.encode("utf-8", "replace"), headers=JSON)
 
     async def get(self, call: Call) -> Reply:
         if call.query.get("alt") == "media":
@@ -87,7 +96,7 @@ class StorageObjects:
         )
         precondition(call.query).check(found)
         first, length = span(call.headers.get("range", "")).within(found.size)
-        return Raw(b"", *_head(found, first, length))
+        return RawAnswer(b"", *_head(found, first, length))
 
     async def patch(self, call: Call) -> Reply:
         found = await self.storage.open(bucket_of(call)).change(
@@ -118,7 +127,7 @@ class StorageObjects:
         sources = [_source(bucket, one) for one in cast("list[object]", given)]
         about = call.body.get("destination")
         about = cast("Json", about) if isinstance(about, dict) else {}
-        draft = Draft(
+        draft = ObjectDraft(
             name=object_of(call), attributes=overlay(PLAIN, about), precondition=precondition(call.query)
         )
         return told(call, render_object(await self.storage.compose(bucket, draft, sources), call.base_url))
@@ -148,8 +157,8 @@ class StorageObjects:
     async def _copied(self, call: Call, generation: int | None = None) -> Json:
         bucket = bucket_of(call)
         target = bucket_of(call, "target") if "target" in call.path else bucket
-        draft = Draft(name=object_of(call, "name"), precondition=precondition(call.query))
-        source = Source(
+        draft = ObjectDraft(name=object_of(call, "name"), precondition=precondition(call.query))
+        source = CopySource(
             bucket=bucket,
             name=object_of(call),
             generation=generation or number(call.query, "sourceGeneration"),
@@ -159,7 +168,7 @@ class StorageObjects:
         return render_object(made, call.base_url)
 
 
-def _source(bucket: str, given: object) -> Source:
+def _source(bucket: str, given: object) -> CopySource:
     told = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     name, wanted = told.get("name"), cast("object", told.get("objectPreconditions") or {})
     if not isinstance(name, str):
@@ -173,7 +182,7 @@ def _source(bucket: str, given: object) -> Source:
             ("ifGenerationMatch", cast("dict[str, Any]", wanted).get("ifGenerationMatch")),
         )
     }
-    return Source(
+    return CopySource(
         bucket=bucket,
         name=check_object_name(name),
         generation=number(numbers, "generation"),
@@ -189,12 +198,12 @@ def span(header: str) -> Span:
     return Span(first=int(found[1]) if found[1] else None, last=int(found[2]) if found[2] else None)
 
 
-async def sent(reading: Reading) -> Raw:
+async def sent(reading: ObjectReading) -> RawAnswer:
     """The bytes with their headers: at once where they are few, so that damage is told instead of begun."""
     content: bytes | AsyncIterator[bytes] = reading.chunks
     if reading.length <= AT_ONCE:
         content = b"".join([chunk async for chunk in reading.chunks])
-    return Raw(content, *_head(reading.info, reading.first, reading.length))
+    return RawAnswer(content, *_head(reading.info, reading.first, reading.length))
 
 
 def _head(info: ObjectInfo, first: int, length: int) -> tuple[int, dict[str, str]]:

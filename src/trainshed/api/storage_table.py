@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from trainshed.api.call import Handler, Method
 from trainshed.api.storage_answer import in_storage_words, not_offered
-from trainshed.api.storage_batch import StorageBatch
-from trainshed.api.storage_buckets import StorageBuckets
+from trainshed.api.storage_batch import StorageBatchHandlers
+from trainshed.api.storage_buckets import StorageBucketHandlers
 from trainshed.api.storage_guard import guarded
-from trainshed.api.storage_objects import StorageObjects
-from trainshed.api.storage_uploads import StorageUploads
+from trainshed.api.storage_objects import StorageObjectHandlers
+from trainshed.api.storage_uploads import StorageUploadHandlers
 from trainshed.api.storage_xml import xml_methods
-from trainshed.service.storage import Storage
+from trainshed.service.storage import StorageService
 
 _B = "/storage/v1/b"
 _O = f"{_B}/{{bucket}}/o"
@@ -20,21 +20,26 @@ _UPLOADS = ("/upload/storage/v1/b/{bucket}/o", "/resumable/upload/storage/v1/b/{
 
 @dataclass(frozen=True, slots=True)
 class StorageHandlers:
-    buckets: StorageBuckets
-    objects: StorageObjects
-    uploads: StorageUploads
-    storage: Storage
+    buckets: StorageBucketHandlers
+    objects: StorageObjectHandlers
+    uploads: StorageUploadHandlers
+    storage: StorageService
 
     @classmethod
-    def of(cls, storage: Storage) -> "StorageHandlers":
-        return cls(StorageBuckets(storage), StorageObjects(storage), StorageUploads(storage), storage)
+    def of(cls, storage: StorageService) -> "StorageHandlers":
+        return cls(
+            StorageBucketHandlers(storage),
+            StorageObjectHandlers(storage),
+            StorageUploadHandlers(storage),
+            storage,
+        )
 
 
 def storage_methods(handlers: StorageHandlers) -> tuple[Method, ...]:
     small = (*_buckets(handlers.buckets), *_objects(handlers.objects))
     return (
         *small,
-        _row("POST", "/batch/storage/v1", StorageBatch(small).answer, streams=True),
+        _row("POST", "/batch/storage/v1", StorageBatchHandlers(small).answer, streams=True),
         *_uploads(handlers.uploads),
         # Not in a batch: a query there has one value for each name.
         _row("GET", f"{_B}/{{bucket}}/iam/testPermissions", handlers.buckets.permissions),
@@ -49,7 +54,7 @@ def _row(verb: str, path: str, handler: Handler, *, streams: bool = False, makes
     return Method(verb=verb, path=path, handler=told, streams=streams, storage=True)
 
 
-def _buckets(buckets: StorageBuckets) -> tuple[Method, ...]:
+def _buckets(buckets: StorageBucketHandlers) -> tuple[Method, ...]:
     one = f"{_B}/{{bucket}}"
     return (
         _row("POST", _B, buckets.create, makes=True),
@@ -65,7 +70,7 @@ def _buckets(buckets: StorageBuckets) -> tuple[Method, ...]:
     )
 
 
-def _objects(objects: StorageObjects) -> tuple[Method, ...]:
+def _objects(objects: StorageObjectHandlers) -> tuple[Method, ...]:
     target = "b/{target}/o/{name}"
     return (
         _row("GET", _O, objects.find),
@@ -92,7 +97,7 @@ def _rest() -> tuple[Method, ...]:
     )
 
 
-def _uploads(uploads: StorageUploads) -> tuple[Method, ...]:
+def _uploads(uploads: StorageUploadHandlers) -> tuple[Method, ...]:
     return tuple(
         _row(verb, path, handler, streams=True)
         for path in _UPLOADS

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from trainshed.api.call import Call, Raw, Reply
+from trainshed.api.call import Call, RawAnswer, Reply
 from trainshed.api.storage_answer import bucket_of, told
-from trainshed.core.bucket import PLAIN, Draft, Upload, check_object_name
+from trainshed.core.bucket import PLAIN, ObjectDraft, Upload, check_object_name
 from trainshed.core.bucket_port import Bucket
 from trainshed.core.errors import Invalid
-from trainshed.service.storage import Storage
+from trainshed.service.storage import StorageService
 from trainshed.wire.multipart import MOST_HEAD, Related, parse, related
 from trainshed.wire.storage import fault, number, overlay, precondition, render_object, text
 
@@ -25,14 +25,14 @@ _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class UploadRange:
     """What a Content-Range says: the bytes that come, if any, and the size of the whole, if it is known."""
 
     first: int | None
     last: int | None
     total: int | None
 
-    def check(self, draft: Draft) -> None:
+    def check(self, draft: ObjectDraft) -> None:
         """Before a byte is taken: bytes once kept cannot be taken back."""
         if self.total is not None:
             draft.check_size(self.total)
@@ -41,8 +41,8 @@ class Piece:
 
 
 @dataclass(slots=True)
-class StorageUploads:
-    storage: Storage
+class StorageUploadHandlers:
+    storage: StorageService
 
     async def begin(self, call: Call) -> Reply:
         """POST: by `uploadType`, or a piece of an upload that is under way."""
@@ -71,7 +71,7 @@ class StorageUploads:
             f"{call.base_url}/upload/storage/v1/b/{bucket.name}/o?uploadType=resumable&name={name}"
             f"&upload_id={upload.id}"
         )
-        return Raw(headers={"location": location, "x-guploader-uploadid": upload.id})
+        return RawAnswer(headers={"location": location, "x-guploader-uploadid": upload.id})
 
     async def resume(self, call: Call) -> Reply:
         """PUT, or POST as gcsfs does: a piece, the last piece, or a question."""
@@ -92,11 +92,11 @@ class StorageUploads:
         if piece.total is not None and found.received > piece.total:
             raise fault("Content-Range", f"The upload has {found.received} bytes, more than {piece.total}.")
         safe = {"range": f"bytes=0-{found.received - 1}"} if found.received else {}
-        return Raw(status=308, headers=safe | {"x-guploader-uploadid": upload})
+        return RawAnswer(status=308, headers=safe | {"x-guploader-uploadid": upload})
 
     async def abandon(self, call: Call) -> Reply:
         await self.storage.open(bucket_of(call)).abandon(call.query.get("upload_id", ""))
-        return Raw(status=499)
+        return RawAnswer(status=499)
 
     async def _made(self, call: Call, bucket: Bucket, found: Upload) -> Reply:
         crc32c, md5 = hashes(call.headers.get("x-goog-hash", ""))
@@ -106,14 +106,14 @@ class StorageUploads:
         return told(call, render_object(made, call.base_url))
 
 
-def _draft(call: Call, about: dict[str, object], content_type: str) -> Draft:
+def _draft(call: Call, about: dict[str, object], content_type: str) -> ObjectDraft:
     attributes = overlay(PLAIN, about)
     if not attributes.content_type:
         attributes = replace(attributes, content_type=content_type[:4096])
     crc32c, md5 = hashes(call.headers.get("x-goog-hash", ""))
     if encoding := call.query.get("contentEncoding", ""):
         attributes = overlay(attributes, {"contentEncoding": encoding})
-    return Draft(
+    return ObjectDraft(
         name=check_object_name(call.query.get("name") or text(about, "name")),
         attributes=attributes,
         precondition=precondition(call.query),
@@ -129,7 +129,7 @@ def hashes(header: str) -> tuple[str, str]:
     return told.get("crc32c", ""), told.get("md5", "")
 
 
-def _piece(header: str) -> Piece | None:
+def _piece(header: str) -> UploadRange | None:
     if not header:
         return None
     found = _RANGE.fullmatch(header.strip())
@@ -139,7 +139,7 @@ def _piece(header: str) -> Piece | None:
     total = None if found[3] == "*" else int(found[3])
     if first is not None and last is not None and (first > last or (total is not None and last >= total)):
         raise fault("Content-Range", f"Content-Range names bytes that cannot be: '{header[:60]}'.")
-    return Piece(first, last, total)
+    return UploadRange(first, last, total)
 
 
 async def _again(bucket: Bucket, found: Upload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ import base64
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from trainshed.api.call import Call, Handler, Method, Raw, Reply
+from trainshed.api.call import Call, Handler, Method, RawAnswer, Reply
 from trainshed.api.storage_answer import bucket_of, in_storage_words, nothing, object_of
 from trainshed.api.storage_guard import guarded
 from trainshed.api.storage_objects import cursor, sent, span
@@ -19,8 +19,8 @@ from trainshed.core.bucket import (
     PAGE,
     PLAIN,
     Attributes,
-    Draft,
     NotModified,
+    ObjectDraft,
     ObjectInfo,
     ObjectQuery,
     Precondition,
@@ -28,7 +28,7 @@ from trainshed.core.bucket import (
     check_object_name,
 )
 from trainshed.core.errors import TrainshedError
-from trainshed.service.storage import Source, Storage
+from trainshed.service.storage import CopySource, StorageService
 from trainshed.wire.storage import etag, fault, number, object_headers
 from trainshed.wire.storage_xml import document, element, parse_parts, render_error, render_listing
 
@@ -37,8 +37,8 @@ _XML = {"content-type": "application/xml; charset=UTF-8"}
 
 
 @dataclass(slots=True)
-class StorageXml:
-    storage: Storage
+class StorageXmlHandlers:
+    storage: StorageService
 
     async def find(self, call: Call) -> Reply:
         query, bucket = call.query, bucket_of(call)
@@ -52,7 +52,7 @@ class StorageXml:
             )
         )
         more = base64.urlsafe_b64encode(listing.next_after.encode()).decode()
-        return Raw(render_listing(bucket, query.get("prefix", ""), listing, more), headers=_XML)
+        return RawAnswer(render_listing(bucket, query.get("prefix", ""), listing, more), headers=_XML)
 
     async def get(self, call: Call) -> Reply:
         bucket, generation = self.storage.open(bucket_of(call)), number(call.query, "generation")
@@ -69,29 +69,29 @@ class StorageXml:
         )
         _condition(call).check(found)
         _check_tags(call, found)
-        return Raw(headers=object_headers(found) | {"content-length": str(found.size)})
+        return RawAnswer(headers=object_headers(found) | {"content-length": str(found.size)})
 
     async def put(self, call: Call) -> Reply:
         bucket, name = self.storage.open(bucket_of(call)), object_of(call)
         if main := call.query.get("uploadId"):
             name = (await bucket.upload(main)).draft.name
-            part = await bucket.begin(Draft(name=name))
+            part = await bucket.begin(ObjectDraft(name=name))
             came = await bucket.append(part.id, 0, call.chunks)
-            Draft(name=name, crc32c=hashes(call.headers.get("x-goog-hash", ""))[0]).check_hashes(
+            ObjectDraft(name=name, crc32c=hashes(call.headers.get("x-goog-hash", ""))[0]).check_hashes(
                 came.crc32c, ""
             )
-            return Raw(headers={"etag": f'"{part.id}"', "x-goog-hash": f"crc32c={came.crc32c}"})
+            return RawAnswer(headers={"etag": f'"{part.id}"', "x-goog-hash": f"crc32c={came.crc32c}"})
         if source := call.headers.get("x-goog-copy-source", ""):
-            return await self._copied(call, Draft(name=name, precondition=_condition(call)), source)
+            return await self._copied(call, ObjectDraft(name=name, precondition=_condition(call)), source)
         made = await bucket.put(_draft(call, name), call.chunks)
-        return Raw(headers=_made(made))
+        return RawAnswer(headers=_made(made))
 
-    async def _copied(self, call: Call, draft: Draft, source: str) -> Reply:
+    async def _copied(self, call: Call, draft: ObjectDraft, source: str) -> Reply:
         bucket, _, name = unquote(source).lstrip("/").partition("/")
-        found = Source(bucket=bucket, name=check_object_name(name))
+        found = CopySource(bucket=bucket, name=check_object_name(name))
         made = await self.storage.copy(bucket_of(call), draft, found, lambda old: old)
         told = element("CopyObjectResult", element("ETag", text=f'"{etag(made)}"'))
-        return Raw(document(told), headers=_XML | _made(made))
+        return RawAnswer(document(told), headers=_XML | _made(made))
 
     async def post(self, call: Call) -> Reply:
         """Begin an upload in parts, or put them together."""
@@ -107,7 +107,7 @@ class StorageXml:
                 element("Key", text=name),
                 element("UploadId", text=begun.id),
             )
-            return Raw(document(told), headers=_XML)
+            return RawAnswer(document(told), headers=_XML)
         parts, offset = parse_parts(await whole(call.chunks, MOST_LIST)), 0
         for part in parts:
             # Asked a second time, it passes over what is there already.
@@ -123,7 +123,7 @@ class StorageXml:
             element("Key", text=made.name),
             element("ETag", text=f'"{etag(made)}"'),
         )
-        return Raw(document(told), headers=_XML | _made(made))
+        return RawAnswer(document(told), headers=_XML | _made(made))
 
     async def delete(self, call: Call) -> Reply:
         bucket = self.storage.open(bucket_of(call))
@@ -134,8 +134,8 @@ class StorageXml:
         return nothing()
 
 
-def xml_methods(storage: Storage) -> tuple[Method, ...]:
-    xml, one = StorageXml(storage), "/{bucket}/{object...}"
+def xml_methods(storage: StorageService) -> tuple[Method, ...]:
+    xml, one = StorageXmlHandlers(storage), "/{bucket}/{object...}"
     rows: tuple[tuple[str, str, Handler], ...] = (
         ("GET", "/{bucket}", xml.find),
         ("GET", one, xml.get),
@@ -157,9 +157,9 @@ def xml_methods(storage: Storage) -> tuple[Method, ...]:
     )
 
 
-def _refused(error: TrainshedError, reads: bool) -> Raw:
+def _refused(error: TrainshedError, reads: bool) -> RawAnswer:
     code, body = render_error(error, reads=reads)
-    return Raw(b"" if code == 304 else body, code, _XML)
+    return RawAnswer(b"" if code == 304 else body, code, _XML)
 
 
 def _condition(call: Call) -> Precondition:
@@ -184,7 +184,7 @@ def _names(tags: str, found: ObjectInfo) -> bool:
     return any(tag.strip().strip('"') in ("*", etag(found)) for tag in tags.split(","))
 
 
-def _draft(call: Call, name: str) -> Draft:
+def _draft(call: Call, name: str) -> ObjectDraft:
     headers = call.headers
     attributes = Attributes(
         content_type=headers.get("content-type", ""),
@@ -200,7 +200,7 @@ def _draft(call: Call, name: str) -> Draft:
         if key.startswith("x-goog-meta-")
     }
     crc32c, md5 = hashes(headers.get("x-goog-hash", ""))
-    return Draft(
+    return ObjectDraft(
         name=name,
         attributes=replace(attributes, metadata=own),
         precondition=_condition(call),

@@ -7,11 +7,11 @@ import contextlib
 
 from starlette.types import Receive, Send
 
-from trainshed.api.call import Talk
+from trainshed.api.call import SocketAnswer
 
 
-class SocketChannel:
-    """Implements `api.call.Channel`."""
+class WebSocketChannel:
+    """Implements `api.call.SocketChannel`."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -32,11 +32,11 @@ class SocketChannel:
         return True
 
 
-async def held(talk: Talk, receive: Receive, send: Send) -> None:
+async def held(talk: SocketAnswer, receive: Receive, send: Send) -> None:
     try:
         await send({"type": "websocket.accept", "subprotocol": talk.protocol})
     except OSError:  # it went away before
         return
-    await talk.hold(SocketChannel(receive, send))
+    await talk.hold(WebSocketChannel(receive, send))
     with contextlib.suppress(OSError, RuntimeError):  # it was closed from the other side
         await send({"type": "websocket.close", "code": 1000})

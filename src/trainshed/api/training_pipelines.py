@@ -6,8 +6,8 @@ from trainshed.api.call import Call, Json
 from trainshed.core.errors import Invalid, NotFound
 from trainshed.core.job import PIPELINE, Job
 from trainshed.core.query import JobQuery
-from trainshed.service.jobs import Request
-from trainshed.service.pipelines import Pipelines
+from trainshed.service.jobs import JobRequest
+from trainshed.service.pipelines import PipelineService
 from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.operation import render_operation
 from trainshed.wire.pool import Offer
@@ -21,14 +21,14 @@ from trainshed.wire.training_pipeline import (
 
 
 @dataclass(slots=True)
-class TrainingPipelines:
-    pipelines: Pipelines
+class PipelineHandlers:
+    pipelines: PipelineService
     offer: Offer
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
         draft = parse_training_pipeline(call.body, self.offer)
-        request = Request(
+        request = JobRequest(
             display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras
         )
         try:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
 from trainshed.api.custom_jobs import read_request
-from trainshed.service.why import Why
+from trainshed.service.why import WhyService
 from trainshed.wire.explanation import render_explanation
 from trainshed.wire.pool import Offer
 
 
 @dataclass(slots=True)
-class Explanations:
-    why: Why
+class WhyHandlers:
+    why: WhyService
     offer: Offer
 
     async def why_job(self, call: Call) -> Json:

@@ -5,12 +5,12 @@ Unavailable, with the reason, where it is not.
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from trainshed.core.image import Image, ImageConfig, Recipe, Step
-from trainshed.core.image_port import ImageShelf
+from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep
+from trainshed.core.image_port import ImageStore
 
 
-class RoutedShelf:
-    def __init__(self, find: Callable[[], Awaitable[ImageShelf]]) -> None:
+class RoutedImages:
+    def __init__(self, find: Callable[[], Awaitable[ImageStore]]) -> None:
         self._find = find
 
     async def all(self) -> tuple[Image, ...]:
@@ -22,19 +22,19 @@ class RoutedShelf:
     async def inspect(self, name: str) -> ImageConfig:
         return await (await self._find()).inspect(name)
 
-    async def pull(self, name: str) -> AsyncIterator[Step]:
+    async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         async for step in (await self._find()).pull(name):
             yield step
 
-    async def push(self, name: str) -> AsyncIterator[Step]:
+    async def push(self, name: str) -> AsyncIterator[ImageStep]:
         async for step in (await self._find()).push(name):
             yield step
 
-    async def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+    async def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         async for step in (await self._find()).build(context, recipe):
             yield step
 
-    async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+    async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         async for step in (await self._find()).load(archive):
             yield step
 

@@ -6,7 +6,7 @@ a Written tells all that is needed.
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from trainshed.core.view import Scan, Stored, Views, Written
+from trainshed.core.view import Stored, Views, ViewScan, Written
 
 
 class RoutedViews:
@@ -16,7 +16,7 @@ class RoutedViews:
     def view_of(self, job: str) -> str | None:
         return self._of(job).view_of(job)
 
-    async def scan(self, job: str) -> Scan:
+    async def scan(self, job: str) -> ViewScan:
         return await self._of(job).scan(job)
 
     def read(self, file: Written) -> AsyncIterator[bytes]:

@@ -23,7 +23,7 @@ from trainshed.core.ports import Backend, Capabilities, Stacks, Stats
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.shell_port import Screen, Shells, Terminal
-from trainshed.core.stacks import Dump
+from trainshed.core.stacks import StackDump
 from trainshed.core.view import Views
 
 log = logging.getLogger("trainshed")
@@ -40,7 +40,7 @@ class _Viewing(Protocol):
     def views(self) -> Views: ...
 
 
-class Second(Protocol):
+class LazyBackend(Protocol):
     """How the second backend is come by."""
 
     capabilities: Capabilities  # that it has once it is there
@@ -67,7 +67,7 @@ class Second(Protocol):
 
 
 class Router:
-    def __init__(self, first: Backend, second: Second, own: str = "") -> None:
+    def __init__(self, first: Backend, second: LazyBackend, own: str = "") -> None:
         """Images whose names begin with `own` are the first's, also those that it does not have."""
         self._first, self._second, self._own = first, second, own
         self._other: Backend | None = None
@@ -211,8 +211,8 @@ class Router:
                 found |= await cast(Stats, backend).sample()
         return found
 
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]:
-        found: dict[RunKey, Dump] = {}
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
+        found: dict[RunKey, StackDump] = {}
         for backend in self._there():
             if backend.capabilities.stacks:
                 found |= await cast(Stacks, backend).stacks(keys)

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from trainshed.buckets import index
-from trainshed.buckets.index import Kept
+from trainshed.buckets.index import StoredObject
 from trainshed.buckets.ledger import Effect, Ledger
 from trainshed.buckets.sums import BLOCK, new_md5
 from trainshed.buckets.trouble import translated
-from trainshed.core.bucket import ALWAYS, Damaged, Precondition
+from trainshed.core.bucket import ALWAYS, DamagedObject, Precondition
 from trainshed.core.errors import NotFound, TrainshedError
 from trainshed.core.ports import Clock
 
@@ -40,7 +40,7 @@ class Disk:
         self._held = self._own / "held"
         self._index = self._own / "index.db"
         self.ledger = Ledger(self._index, self._held, root)
-        self.late = Late(self)
+        self.late = LaterMd5(self)
         self.executor = ThreadPoolExecutor(THREADS, "buckets")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -76,7 +76,9 @@ class Disk:
 
         return await self.run(asked)
 
-    def found(self, db: sqlite3.Connection, bucket: str, name: str, generation: int | None = None) -> Kept:
+    def found(
+        self, db: sqlite3.Connection, bucket: str, name: str, generation: int | None = None
+    ) -> StoredObject:
         kept = index.get(db, bucket, name)
         if kept is None or generation not in (None, kept.info.generation):
             if kept is None and not index.has_bucket(db, bucket):
@@ -90,7 +92,7 @@ class Disk:
         name: str,
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
-    ) -> tuple[Kept, int, bytes]:
+    ) -> tuple[StoredObject, int, bytes]:
         """The object, its open file, and the sums of its blocks. For threads."""
         with translated("The object cannot be read"):
             while True:
@@ -100,7 +102,7 @@ class Disk:
                 sums = index.sums(self._db(), kept.file) if kept.info.size > BLOCK else b""
                 if self._is_current(kept):
                     if file is None:
-                        raise Damaged(
+                        raise DamagedObject(
                             f"gs://{bucket}/{name} is damaged on the server's disk: its file is gone. "
                             "Upload it again, or delete it."
                         )
@@ -108,17 +110,17 @@ class Disk:
                 if file is not None:
                     os.close(file)
 
-    def _is_current(self, kept: Kept) -> bool:
+    def _is_current(self, kept: StoredObject) -> bool:
         found = index.get(self._db(), kept.info.bucket, kept.info.name)
         return found is not None and found.file == kept.file
 
-    def open_file(self, kept: Kept) -> int | None:
+    def open_file(self, kept: StoredObject) -> int | None:
         return self._open(kept)
 
-    def by_file(self, file: str) -> Kept | None:
+    def by_file(self, file: str) -> StoredObject | None:
         return index.by_file(self._db(), file)
 
-    def _open(self, kept: Kept) -> int | None:
+    def _open(self, kept: StoredObject) -> int | None:
         # Held first: what is there is surely this object's, while a place may hold the one before it.
         paths = [self.ledger.held(kept.file)]
         if kept.place is not None:
@@ -136,16 +138,16 @@ class Disk:
         return db
 
 
-class Late:
+class LaterMd5:
     """Makes the MD5 of large objects after their upload was answered: one after the other, in a thread."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._waiting: list[Kept] = []
+        self._waiting: list[StoredObject] = []
         self._task: asyncio.Task[None] | None = None
         self._ending = threading.Event()
 
-    def add(self, kept: Kept) -> None:
+    def add(self, kept: StoredObject) -> None:
         self._waiting.append(kept)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -162,7 +164,7 @@ class Late:
                 if md5 := await self._disk.run(self._made, kept):
                     await self._keep(kept, md5)
 
-    def _made(self, kept: Kept) -> str:
+    def _made(self, kept: StoredObject) -> str:
         with translated("The object cannot be read"):
             file = self._disk.open_file(kept)
             if file is None:
@@ -175,7 +177,7 @@ class Late:
                         return ""
         return base64.b64encode(sums.digest()).decode()
 
-    async def _keep(self, kept: Kept, md5: str) -> None:
+    async def _keep(self, kept: StoredObject, md5: str) -> None:
         def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:
             # By the file: one that has taken its place meanwhile has another.
             index.set_md5(db, kept.file, md5)

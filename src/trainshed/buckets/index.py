@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, Draft, ObjectInfo, Precondition, Upload
+from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, ObjectDraft, ObjectInfo, Precondition, Upload
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS buckets(name TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID;
@@ -44,7 +44,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredObject:
     """An object and where its bytes are."""
 
     info: ObjectInfo
@@ -95,8 +95,8 @@ def _written(attributes: Attributes) -> str:
     return json.dumps(told) if told else ""
 
 
-def _kept(row: tuple[Any, ...]) -> Kept:
-    return Kept(_info(row), row[11], row[12])
+def _kept(row: tuple[Any, ...]) -> StoredObject:
+    return StoredObject(_info(row), row[11], row[12])
 
 
 def _info(row: tuple[Any, ...]) -> ObjectInfo:
@@ -135,7 +135,7 @@ _new = object.__new__
 ) = (getattr(ObjectInfo, field).__set__ for field in ObjectInfo.__dataclass_fields__)
 
 
-def _row(kept: Kept) -> tuple[Any, ...]:
+def _row(kept: StoredObject) -> tuple[Any, ...]:
     info = kept.info
     return (
         info.bucket,
@@ -191,7 +191,7 @@ def _bucket(text: str) -> BucketInfo:
 # ---- objects
 
 
-def get(db: sqlite3.Connection, bucket: str, name: str) -> Kept | None:
+def get(db: sqlite3.Connection, bucket: str, name: str) -> StoredObject | None:
     row = db.execute(
         f"SELECT {_COLUMNS} FROM objects WHERE bucket=? AND name=?", (bucket, name.encode())
     ).fetchone()
@@ -234,13 +234,13 @@ def first_name(db: sqlite3.Connection, bucket: str, first: bytes = b"") -> bytes
     return row[0] if row else None
 
 
-def keep(db: sqlite3.Connection, kept: Kept, sums: bytes) -> None:
+def keep(db: sqlite3.Connection, kept: StoredObject, sums: bytes) -> None:
     db.execute(f"INSERT OR REPLACE INTO objects({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", _row(kept))
     if sums:
         db.execute("INSERT OR REPLACE INTO sums VALUES(?,?)", (kept.file, sums))
 
 
-def forget(db: sqlite3.Connection, kept: Kept) -> None:
+def forget(db: sqlite3.Connection, kept: StoredObject) -> None:
     db.execute("DELETE FROM objects WHERE bucket=? AND name=?", (kept.info.bucket, kept.info.name.encode()))
     db.execute("DELETE FROM sums WHERE file=?", (kept.file,))
 
@@ -250,7 +250,7 @@ def sums(db: sqlite3.Connection, file: str) -> bytes:
     return row[0] if row else b""
 
 
-def by_file(db: sqlite3.Connection, file: str) -> Kept | None:
+def by_file(db: sqlite3.Connection, file: str) -> StoredObject | None:
     row = db.execute(f"SELECT {_COLUMNS} FROM objects WHERE file=?", (file,)).fetchone()
     return _kept(row) if row else None
 
@@ -259,7 +259,7 @@ def set_md5(db: sqlite3.Connection, file: str, md5: str) -> None:
     db.execute("UPDATE objects SET md5=? WHERE file=? AND md5=''", (md5, file))
 
 
-def without_md5(db: sqlite3.Connection) -> list[Kept]:
+def without_md5(db: sqlite3.Connection) -> list[StoredObject]:
     return [_kept(row) for row in db.execute(f"SELECT {_COLUMNS} FROM objects WHERE md5=''")]
 
 
@@ -325,14 +325,14 @@ def upload(db: sqlite3.Connection, bucket: str, identity: str) -> Upload | None:
     if row[2]:
         columns = json.loads(row[2])
         done = _kept((columns[0], columns[1].encode(), *columns[2:])).info
-    return Upload(id=identity, draft=Draft(**told), received=row[1], done=done)
+    return Upload(id=identity, draft=ObjectDraft(**told), received=row[1], done=done)
 
 
 def advance_upload(db: sqlite3.Connection, identity: str, received: int) -> None:
     db.execute("UPDATE uploads SET received=? WHERE id=?", (received, identity))
 
 
-def end_upload(db: sqlite3.Connection, identity: str, kept: Kept) -> None:
+def end_upload(db: sqlite3.Connection, identity: str, kept: StoredObject) -> None:
     row = _row(kept)
     told = json.dumps([row[0], kept.info.name, *row[2:]])
     db.execute("UPDATE uploads SET done=? WHERE id=?", (told, identity))

@@ -20,7 +20,7 @@ MARK = 64 << 20  # bytes after which an upload in pieces is made safe, also with
 _NOT_KEPT = "The object cannot be kept"
 
 
-class Intake:
+class ObjectIntake:
     """One file being written. Its own lock, because a cancelled caller does not stop a thread."""
 
     def __init__(self, path: str, sums: Sums, executor: Executor) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trainshed.buckets import index
-from trainshed.buckets.index import Kept
+from trainshed.buckets.index import StoredObject
 from trainshed.buckets.places import parents
 from trainshed.buckets.trouble import told
 from trainshed.core.errors import TrainshedError, Unavailable
@@ -93,7 +93,7 @@ class Ledger:
 
     # ---- effects
 
-    def settle(self, kept: Kept) -> None:
+    def settle(self, kept: StoredObject) -> None:
         """Give a held file the place that the index says it has."""
         if kept.place is None:
             return
@@ -109,7 +109,7 @@ class Ledger:
         except OSError as error:
             self._left(kept, error)
 
-    def _left(self, kept: Kept, error: OSError) -> None:
+    def _left(self, kept: StoredObject, error: OSError) -> None:
         # It can be read where it is held, and the next start tries again.
         log.warning("gs://%s/%s stays without its place: %s", kept.info.bucket, kept.info.name, error)
 

@@ -8,12 +8,12 @@ import sqlite3
 from dataclasses import dataclass, field
 
 from trainshed.buckets import index
-from trainshed.core.bucket import Listing, ObjectInfo, ObjectQuery
+from trainshed.core.bucket import ObjectInfo, ObjectListing, ObjectQuery
 
 _STEP = 100  # objects asked for at once where any of them may make the rest needless
 
 
-def find(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> Listing:
+def find(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> ObjectListing:
     page = _Page(query)
     low, end = page.bounds()
     if not query.delimiter:
@@ -76,8 +76,8 @@ class _Page:
         self.last = prefix
         return successor(prefix.encode()) or prefix.encode() + b"\xff"
 
-    def listing(self, next_after: str) -> Listing:
-        return Listing(items=tuple(self.items), prefixes=tuple(self.prefixes), next_after=next_after)
+    def listing(self, next_after: str) -> ObjectListing:
+        return ObjectListing(items=tuple(self.items), prefixes=tuple(self.prefixes), next_after=next_after)
 
 
 def successor(prefix: bytes) -> bytes | None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from trainshed.buckets import index
 from trainshed.buckets.disk import Disk, no_bucket
-from trainshed.buckets.index import Kept
-from trainshed.buckets.intake import Intake
+from trainshed.buckets.index import StoredObject
+from trainshed.buckets.intake import ObjectIntake
 from trainshed.buckets.ledger import Effect
 from trainshed.buckets.listing import find
 from trainshed.buckets.outlet import Outlet
@@ -27,15 +27,15 @@ from trainshed.core.bucket import (
     ALWAYS,
     WHOLE,
     Attributes,
-    Draft,
-    Listing,
+    ObjectDraft,
     ObjectInfo,
+    ObjectListing,
     ObjectQuery,
     Precondition,
     Span,
     check_object_name,
 )
-from trainshed.core.bucket_port import Abilities, Reading
+from trainshed.core.bucket_port import Abilities, ObjectReading
 from trainshed.core.errors import TrainshedError
 
 
@@ -66,8 +66,8 @@ class DiskObjects:
     async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
         return await self._disk.look(lambda db: self._found(db, name, generation).info)
 
-    async def find(self, query: ObjectQuery) -> Listing:
-        def look(db: sqlite3.Connection) -> Listing:
+    async def find(self, query: ObjectQuery) -> ObjectListing:
+        def look(db: sqlite3.Connection) -> ObjectListing:
             listing = find(db, self.name, query)
             if not listing.items and not index.has_bucket(db, self.name):
                 raise no_bucket(self.name)
@@ -75,11 +75,11 @@ class DiskObjects:
 
         return await self._disk.look(look)
 
-    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+    async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_object_name(draft.name)
         file = secrets.token_hex(12)
         sums = Sums(with_md5=draft.wants_md5)
-        intake = Intake(self._disk.ledger.held(file), sums, self._disk.executor)
+        intake = ObjectIntake(self._disk.ledger.held(file), sums, self._disk.executor)
         is_kept = False
         try:
             await intake.take(chunks)
@@ -92,7 +92,7 @@ class DiskObjects:
             if not is_kept:
                 await self._disk.run(self._let_go_unless_kept, file)
 
-    async def copy(self, draft: Draft, source: ObjectInfo) -> ObjectInfo:
+    async def copy(self, draft: ObjectDraft, source: ObjectInfo) -> ObjectInfo:
         check_object_name(draft.name)
         file = secrets.token_hex(12)
 
@@ -118,14 +118,14 @@ class DiskObjects:
         span: Span = WHOLE,
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
-    ) -> Reading:
+    ) -> ObjectReading:
         def begin() -> tuple[ObjectInfo, Outlet, tuple[int, int, bytes]]:
             kept, file, sums = self._disk.opened(self.name, name, generation, precondition)
             outlet = Outlet(file, kept.info, sums)
             return kept.info, outlet, outlet.open(span)
 
         info, outlet, (first, length, block) = await self._disk.run(begin)
-        return Reading(info, first, length, outlet.stream(first, length, block, self._disk.executor))
+        return ObjectReading(info, first, length, outlet.stream(first, length, block, self._disk.executor))
 
     async def change(
         self,
@@ -143,7 +143,7 @@ class DiskObjects:
                 metageneration=old.info.metageneration + 1,
                 updated_at=self._disk.clock.now(),
             )
-            index.keep(db, Kept(info, old.file, old.place), b"")
+            index.keep(db, StoredObject(info, old.file, old.place), b"")
             return info, ()
 
         return await self._disk.ledger.write(change)
@@ -159,10 +159,10 @@ class DiskObjects:
 
         await self._disk.ledger.write(change)
 
-    async def keep(self, draft: Draft, content: Content, upload: str = "") -> Kept:
+    async def keep(self, draft: ObjectDraft, content: Content, upload: str = "") -> StoredObject:
         """Make the held file the object, for good; with the end of the upload it came by."""
 
-        def change(db: sqlite3.Connection) -> tuple[Kept, tuple[Effect, ...]]:
+        def change(db: sqlite3.Connection) -> tuple[StoredObject, tuple[Effect, ...]]:
             if not index.has_bucket(db, self.name):
                 raise no_bucket(self.name)
             old = index.get(db, self.name, draft.name)
@@ -182,7 +182,7 @@ class DiskObjects:
                 attributes=draft.attributes,
                 components=draft.components,
             )
-            kept = Kept(info, content.file, self._place(db, draft.name, old))
+            kept = StoredObject(info, content.file, self._place(db, draft.name, old))
             effects: tuple[Effect, ...] = ()
             if old is not None:
                 index.forget(db, old)
@@ -199,11 +199,11 @@ class DiskObjects:
             self._disk.late.add(kept)
         return kept
 
-    def _found(self, db: sqlite3.Connection, name: str, generation: int | None) -> Kept:
+    def _found(self, db: sqlite3.Connection, name: str, generation: int | None) -> StoredObject:
         return self._disk.found(db, self.name, name, generation)
 
     def _dropped(
-        self, db: sqlite3.Connection, old: Kept, replaced_at: str | None = None
+        self, db: sqlite3.Connection, old: StoredObject, replaced_at: str | None = None
     ) -> tuple[Effect, ...]:
         """What becomes of the files of an object that is no more."""
         ledger, effects = self._disk.ledger, [lambda: self._disk.ledger.let_go(old.file)]
@@ -212,7 +212,7 @@ class DiskObjects:
             effects.append(lambda: ledger.discard(self.name, place))
         return tuple(effects)
 
-    def _place(self, db: sqlite3.Connection, name: str, old: Kept | None) -> str | None:
+    def _place(self, db: sqlite3.Connection, name: str, old: StoredObject | None) -> str | None:
         """Where a person would look for it, if nothing else is or must be there."""
         if old is not None and old.place is not None:
             return old.place

@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 
 from trainshed.buckets.sums import BLOCK, crc_of
 from trainshed.buckets.trouble import translated
-from trainshed.core.bucket import Damaged, ObjectInfo, Span
+from trainshed.core.bucket import DamagedObject, ObjectInfo, Span
 
 
 class Outlet:
@@ -67,8 +67,8 @@ class Outlet:
             raise self._damaged("does not have the checksum it was stored with")
         return block
 
-    def _damaged(self, what: str) -> Damaged:
-        return Damaged(
+    def _damaged(self, what: str) -> DamagedObject:
+        return DamagedObject(
             f"gs://{self._info.bucket}/{self._info.name} is damaged on the server's disk: a part of it "
             f"{what}. Upload it again, or delete it."
         )

@@ -13,10 +13,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from trainshed.buckets.intake import BATCH, Intake, summed
+from trainshed.buckets.intake import BATCH, ObjectIntake, summed
 from trainshed.buckets.sums import Sums
 from trainshed.buckets.trouble import translated
-from trainshed.core.bucket import Damaged, Upload
+from trainshed.core.bucket import DamagedObject, Upload
 from trainshed.core.errors import Invalid, Violation
 
 
@@ -81,7 +81,7 @@ class Pieces:
             sentence = f"The upload has {found.received} bytes so far; these begin at {offset}."
             raise Invalid((Violation("Content-Range", sentence),))
         sums = await self._sums(found)
-        intake = Intake(self._place(found.id), sums, self._executor)
+        intake = ObjectIntake(self._place(found.id), sums, self._executor)
         try:
             await intake.take(_behind(chunks, found.received - offset), advance)
         finally:
@@ -98,7 +98,7 @@ class Pieces:
         found.draft.check_hashes(sums.crc32c, sums.md5)
         replace(found.draft, crc32c=crc32c, md5=md5).check_hashes(sums.crc32c, sums.md5)
         if not sums.size:
-            await Intake(self._place(found.id), sums, self._executor).take(_none())
+            await ObjectIntake(self._place(found.id), sums, self._executor).take(_none())
         return sums
 
     async def read(self, found: Upload) -> AsyncIterator[bytes]:
@@ -112,7 +112,7 @@ class Pieces:
         with translated("The upload cannot be read"), open(self._place(found.id), "rb", buffering=0) as file:
             chunk = os.pread(file.fileno(), min(BATCH, found.received - at), at)
         if not chunk:
-            raise Damaged("Bytes of the upload are gone from the server's disk: begin it again.")
+            raise DamagedObject("Bytes of the upload are gone from the server's disk: begin it again.")
         return chunk
 
     async def _sums(self, found: Upload) -> Sums:

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from trainshed.buckets.port_claims import PortClaims
 from trainshed.buckets.seaweed_keys import (
-    Keys,
-    Pair,
-    Ports,
+    KeyPair,
+    SeaweedKeys,
+    SeaweedPorts,
     identities,
     job_variables,
     keys_of,
@@ -47,8 +47,8 @@ class Seaweed:
     def __init__(self, folder: Path, buckets: tuple[str, ...]) -> None:
         self.folder = folder
         self.buckets = buckets
-        self.keys = Keys(Pair("", ""), Pair("", ""), "")
-        self.ports = Ports(0, 0, 0, 0)
+        self.keys = SeaweedKeys(KeyPair("", ""), KeyPair("", ""), "")
+        self.ports = SeaweedPorts(0, 0, 0, 0)
         self.claims = PortClaims()
         self.restarts = 0
         self.check: Callable[[], None] = lambda: None
@@ -160,7 +160,7 @@ class Seaweed:
         return found
 
 
-def command(program: str, folder: Path, ports: Ports) -> list[str]:
+def command(program: str, folder: Path, ports: SeaweedPorts) -> list[str]:
     return [
         program,
         "-logtostderr=true",
@@ -185,7 +185,7 @@ def command(program: str, folder: Path, ports: Ports) -> list[str]:
     ]
 
 
-def _inner(keys: Keys) -> dict[str, str]:
+def _inner(keys: SeaweedKeys) -> dict[str, str]:
     """Its own parts answer nobody else over HTTP."""
     names = ("JWT_SIGNING_KEY", "JWT_FILER_SIGNING_KEY", "JWT_FILER_SIGNING_READ_KEY")
     return {f"WEED_{name}": keys.inner for name in names}

@@ -21,20 +21,20 @@ _PORTS = range(21_000, 22_000)  # below the kernel's own range, also with the 10
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     access: str
     secret: str
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    own: Pair
-    jobs: Pair
+class SeaweedKeys:
+    own: KeyPair
+    jobs: KeyPair
     inner: str  # what the parts of SeaweedFS sign their own requests with
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class SeaweedPorts:
     s3: int
     filer: int
     volume: int
@@ -45,7 +45,7 @@ class Ports:
         return f"http://127.0.0.1:{self.s3}"
 
 
-def keys_of(folder: Path) -> Keys:
+def keys_of(folder: Path) -> SeaweedKeys:
     """Those of the folder; made at the first start."""
     path = folder / "keys.json"
     found = _read(path)
@@ -55,10 +55,10 @@ def keys_of(folder: Path) -> Keys:
         }
         found = {**pairs, "inner": secrets.token_hex(32)}
         write(path, found)
-    return Keys(Pair(*found["own"]), Pair(*found["jobs"]), found["inner"])
+    return SeaweedKeys(KeyPair(*found["own"]), KeyPair(*found["jobs"]), found["inner"])
 
 
-def ports_of(folder: Path, claims: PortClaims) -> Ports:
+def ports_of(folder: Path, claims: PortClaims) -> SeaweedPorts:
     """Those of last time, so that running programs still find it, unless somebody else has one now."""
 
     def is_ours(port: int) -> bool:
@@ -66,14 +66,14 @@ def ports_of(folder: Path, claims: PortClaims) -> Ports:
 
     found = _read(folder / "ports.json")
     if found and all(is_ours(port) for port in found.values()):
-        return Ports(**found)
+        return SeaweedPorts(**found)
     free = filter(is_ours, _PORTS)
-    ports = Ports(next(free), next(free), next(free), next(free))
-    write(folder / "ports.json", {name: getattr(ports, name) for name in Ports.__slots__})
+    ports = SeaweedPorts(next(free), next(free), next(free), next(free))
+    write(folder / "ports.json", {name: getattr(ports, name) for name in SeaweedPorts.__slots__})
     return ports
 
 
-def identities(keys: Keys, buckets: Iterable[str]) -> dict[str, object]:
+def identities(keys: SeaweedKeys, buckets: Iterable[str]) -> dict[str, object]:
     """SeaweedFS's own file of who may do what."""
     granted = [f"{action}:{bucket}" for bucket in buckets for action in ("Read", "Write", "List", "Tagging")]
     return {
@@ -84,7 +84,7 @@ def identities(keys: Keys, buckets: Iterable[str]) -> dict[str, object]:
     }
 
 
-def variables(pair: Pair, endpoint: str) -> dict[str, str]:
+def variables(pair: KeyPair, endpoint: str) -> dict[str, str]:
     """What boto3, the aws command and obstore look for."""
     return {
         "AWS_ACCESS_KEY_ID": pair.access,
@@ -96,7 +96,7 @@ def variables(pair: Pair, endpoint: str) -> dict[str, str]:
     }
 
 
-def job_variables(pair: Pair, endpoint: str, buckets: Iterable[str]) -> dict[str, str]:
+def job_variables(pair: KeyPair, endpoint: str, buckets: Iterable[str]) -> dict[str, str]:
     """The same, and the names that guides to training from S3 print."""
     return {
         **variables(pair, endpoint),
@@ -120,7 +120,7 @@ def write(path: Path, told: Mapping[str, object]) -> None:
         os.replace(draft, path)
 
 
-def _identity(name: str, pair: Pair, actions: list[str]) -> dict[str, object]:
+def _identity(name: str, pair: KeyPair, actions: list[str]) -> dict[str, object]:
     credentials = [{"accessKey": pair.access, "secretKey": pair.secret}]
     return {"name": name, "credentials": credentials, "actions": actions}
 

@@ -5,7 +5,7 @@ import errno
 import sqlite3
 from collections.abc import Generator
 
-from trainshed.core.bucket import Full
+from trainshed.core.bucket import DiskFull
 from trainshed.core.errors import TrainshedError, Unavailable
 
 
@@ -18,7 +18,7 @@ def told(what: str, error: sqlite3.Error | OSError) -> TrainshedError:
         else False
     )
     if full:
-        return Full(f"{what}: the disk of the server is full. Make room there, then try again.")
+        return DiskFull(f"{what}: the disk of the server is full. Make room there, then try again.")
     reason = error.strerror if isinstance(error, OSError) else None
     return Unavailable(f"{what}: {reason or error}.")
 

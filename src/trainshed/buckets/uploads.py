@@ -14,7 +14,7 @@ from trainshed.buckets.disk import Disk, no_bucket
 from trainshed.buckets.ledger import Effect
 from trainshed.buckets.objects import Content, DiskObjects
 from trainshed.buckets.pieces import Pieces
-from trainshed.core.bucket import Draft, ObjectInfo, Upload, check_object_name
+from trainshed.core.bucket import ObjectDraft, ObjectInfo, Upload, check_object_name
 from trainshed.core.errors import Invalid, NotFound
 
 
@@ -25,7 +25,7 @@ class DiskBucket(DiskObjects):
         super().__init__(name, disk)
         self._pieces = pieces
 
-    async def begin(self, draft: Draft) -> Upload:
+    async def begin(self, draft: ObjectDraft) -> Upload:
         check_object_name(draft.name)
         upload = Upload(id=secrets.token_urlsafe(24), draft=draft, received=0)
 

@@ -1,4 +1,4 @@
-"""Buckets on the disk laid out as folders: implements `core.view.Shelf`.
+"""Buckets on the disk laid out as folders: implements `core.view.ViewSource`.
 
 Bytes are never changed, so a second name for an object's file is a snapshot of it that costs no room. Ten
 thousand of them take a fraction of a second. It reads the index by a connection of its own and never writes
@@ -19,23 +19,23 @@ from typing import TypeAlias
 from trainshed.buckets import index
 from trainshed.buckets.places import LONGEST_PART
 from trainshed.buckets.trouble import translated
-from trainshed.core.view import MOST, Laid, View
+from trainshed.core.view import MOST, LaidOutView, View
 
 _TRIES = 3
 
 Row: TypeAlias = tuple[bytes, str, str | None]
 
 
-class DiskShelf:
+class DiskViewSource:
     def __init__(self, root: Path, most: int = MOST) -> None:
         self._root = root
         self._own = root / ".trainshed"
         self._most = most
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> Laid:
+    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView:
         return await asyncio.to_thread(self._lay_out, view, folder, copies)
 
-    def _lay_out(self, view: View, folder: str, copies: bool) -> Laid:
+    def _lay_out(self, view: View, folder: str, copies: bool) -> LaidOutView:
         with translated("The buckets cannot be laid out"):
             db = index.connect(self._own / "index.db")
             try:
@@ -49,7 +49,7 @@ class DiskShelf:
             finally:
                 db.close()
         missing = tuple(name for name in view.named if name not in buckets)
-        return Laid(buckets=tuple(buckets), missing=missing, partial=partial, unpathable=unpathable)
+        return LaidOutView(buckets=tuple(buckets), missing=missing, partial=partial, unpathable=unpathable)
 
     def _shown(self, db: sqlite3.Connection, view: View, copies: bool) -> list[str]:
         """Those the job names, and the project's others while these are few; copied are only the first."""

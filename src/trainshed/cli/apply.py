@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from trainshed.cli import words
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.manifest_file import Document, documents
 from trainshed.cli.options import as_json, connected
 from trainshed.client import ApiError, Client, Json
@@ -72,9 +72,9 @@ def _text(file: str) -> tuple[str, str]:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return "stdin" if file == "-" else file, data.decode("utf-8-sig")
     except OSError as error:
-        raise Failure(f"cannot read {file}: {error.strerror}") from error
+        raise CommandFailed(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise Failure(f"{file} is no text in UTF-8") from error
+        raise CommandFailed(f"{file} is no text in UTF-8") from error
 
 
 def _sent(client: Client, document: Document, *, dry_run: bool, again: bool) -> Json:
@@ -82,8 +82,8 @@ def _sent(client: Client, document: Document, *, dry_run: bool, again: bool) -> 
         return client.manifests().apply(document.fields, dry_run=dry_run, again=again)
     except ApiError as error:
         if not error.violations:
-            raise Failure(f"{document.file}: {error.message}") from error
-        raise Failure(
+            raise CommandFailed(f"{document.file}: {error.message}") from error
+        raise CommandFailed(
             f"the server does not accept {document.file}", document.located(error.violations)
         ) from error
 

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TypeVar
 
-from trainshed.cli.failure import Failure, Misuse
-from trainshed.cli.transfer import Job, parse, plain
+from trainshed.cli.failure import CommandFailed, Misuse
+from trainshed.cli.transfer import Transfer, parse, plain
 from trainshed.client import ApiError
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 AT_ONCE = 8  # transfers at the same time
 EVERY = 0.1  # seconds between looks of the bar
@@ -26,11 +26,11 @@ _WIDTH = 24
 _T = TypeVar("_T")
 
 
-class Stopped(Exception):
+class TransferStopped(Exception):
     """Another transfer failed, or the person had enough."""
 
 
-class Progress:
+class TransferProgress:
     """One line on a terminal that is written anew; nothing elsewhere."""
 
     def __init__(self, files: int, size: int) -> None:
@@ -44,7 +44,7 @@ class Progress:
 
     def add(self, count: int, files: int = 0) -> None:
         if self.stop.is_set():
-            raise Stopped
+            raise TransferStopped
         with self._lock:
             self._bytes += count
             self._done += files
@@ -70,12 +70,12 @@ class Progress:
         sys.stderr.flush()
 
 
-def carry(storage: Storage, jobs: Sequence[Job]) -> None:
+def carry(storage: StorageClient, jobs: Sequence[Transfer]) -> None:
     """All copies."""
     targets = {os.path.realpath(job.target) if isinstance(job.target, str) else job.target for job in jobs}
     if len(targets) < len(jobs):
-        raise Failure("two of the sources have the same name or target: copy them one by one")
-    progress = Progress(len(jobs), sum(job.size for job in jobs))
+        raise CommandFailed("two of the sources have the same name or target: copy them one by one")
+    progress = TransferProgress(len(jobs), sum(job.size for job in jobs))
 
     try:
         each(jobs, lambda job: _copy(storage, job, progress), progress.stop)
@@ -100,7 +100,7 @@ def each(things: Sequence[_T], work: Callable[[_T], None], stop: threading.Event
             raise
 
 
-def _copy(storage: Storage, job: Job, progress: Progress) -> None:
+def _copy(storage: StorageClient, job: Transfer, progress: TransferProgress) -> None:
     try:
         match job.source, job.target:
             case (str(), tuple() as target):
@@ -112,9 +112,9 @@ def _copy(storage: Storage, job: Job, progress: Progress) -> None:
             case (tuple() as source, tuple() as target):
                 progress.add(storage.copy(source, target))
             case _:
-                raise Failure("one of SOURCE and TARGET must be in a bucket: gs://… or s3://…")
+                raise CommandFailed("one of SOURCE and TARGET must be in a bucket: gs://… or s3://…")
     except OSError as error:
-        raise Failure(f"{error.filename or job.target}: {error.strerror}") from error
+        raise CommandFailed(f"{error.filename or job.target}: {error.strerror}") from error
     progress.add(0, 1)
 
 
@@ -125,11 +125,11 @@ def _named(path: str) -> Generator[None]:
         yield
     except ApiError as error:
         details = [f"{one.field}: {one.description}" for one in error.violations]
-        raise Failure(
+        raise CommandFailed(
             f"{plain(path)}: {error.message}", [one for one in details if error.message not in one]
         ) from error
     except UnicodeEncodeError as error:
-        raise Failure(f"{plain(path)}: its name is not UTF-8, as an object's must be") from error
+        raise CommandFailed(f"{plain(path)}: its name is not UTF-8, as an object's must be") from error
 
 
 @contextlib.contextmanager
@@ -155,7 +155,7 @@ def _written(path: Path) -> Generator[IO[bytes]]:
         draft.unlink(missing_ok=True)
 
 
-def stream(storage: Storage, sources: Sequence[str], target: str, recursive: bool) -> None:
+def stream(storage: StorageClient, sources: Sequence[str], target: str, recursive: bool) -> None:
     """A copy from or to `-`, the standard stream."""
     if target == "-":
         if recursive:
@@ -179,5 +179,5 @@ def stream(storage: Storage, sources: Sequence[str], target: str, recursive: boo
             spool.seek(0)
         except OSError as error:
             told = f"standard input cannot be kept in {tempfile.gettempdir()} (TMPDIR) until it is sent"
-            raise Failure(f"{told}: {error.strerror}") from error
+            raise CommandFailed(f"{told}: {error.strerror}") from error
         storage.send(spool, bucket, name, lambda _: None)

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import click
 
 from trainshed.cli import words
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.options import as_json, connected, job_argument
 from trainshed.cli.paint import harmless
 from trainshed.client import Client, Interrupted, Json
@@ -48,7 +48,9 @@ def command(client: Client, job: str, folder: Path | None, listed: bool, force: 
     found = find(client, job)
     code = code_of(found)
     if not code:
-        raise Failure(f"{words.identity(found)} was submitted without a folder: it has no files to fetch")
+        raise CommandFailed(
+            f"{words.identity(found)} was submitted without a folder: it has no files to fetch"
+        )
     entries = client.manifest(code, place(found))
     if listed:
         click.echo(json.dumps({"code": code, "files": entries}, indent=2) if as_json else _table(entries))
@@ -97,7 +99,7 @@ def _copy(client: Client, job: Json, entry: Json, out: BinaryIO) -> None:
             continue
         if seen.hexdigest() == entry["sha256"]:
             return
-    raise Failure(f"{entry['path']} does not come as it was sent: the server's copy is damaged")
+    raise CommandFailed(f"{entry['path']} does not come as it was sent: the server's copy is damaged")
 
 
 def _table(entries: Sequence[Json]) -> str:
@@ -110,15 +112,17 @@ def _prepared(folder: Path, *, force: bool) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()) and not force:
-            raise Failure(f"{folder} is not empty", ["name another folder, or write into it with --force"])
+            raise CommandFailed(
+                f"{folder} is not empty", ["name another folder, or write into it with --force"]
+            )
     except OSError as error:
-        raise Failure(f"cannot write to {folder}: {error.strerror}") from error
+        raise CommandFailed(f"cannot write to {folder}: {error.strerror}") from error
     return folder
 
 
 def _fetch(client: Client, job: Json, entries: Sequence[Json], folder: Path) -> None:
     if identity(entries) != code_of(job):
-        raise Failure("the server's list of files is not the one the job was submitted with")
+        raise CommandFailed("the server's list of files is not the one the job was submitted with")
     # Links last: so no file is ever written through one of them.
     for entry in sorted(entries, key=lambda entry: entry["mode"] == LINK):
         try:
@@ -131,19 +135,19 @@ def _fetch(client: Client, job: Json, entries: Sequence[Json], folder: Path) -> 
                 made.chmod(0o755 if entry["mode"] == PROGRAM else 0o644)
             made.replace(folder / entry["path"])
         except OSError as error:
-            raise Failure(f"cannot write {folder / entry['path']}: {error.strerror}") from error
+            raise CommandFailed(f"cannot write {folder / entry['path']}: {error.strerror}") from error
 
 
 def _place_for(folder: Path, entry: Json) -> Path:
     """Where a file is made before it gets its name, in the folder it belongs to."""
     parts = str(entry["path"]).split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in entry["path"]:
-        raise Failure(f"the server names a file {entry['path']!r}, which is no path inside a folder")
+        raise CommandFailed(f"the server names a file {entry['path']!r}, which is no path inside a folder")
     parent = folder
     for part in parts[:-1]:
         parent = parent / part
         if parent.is_symlink():
-            raise Failure(f"{parent} is a link; fetch into an empty folder")
+            raise CommandFailed(f"{parent} is a link; fetch into an empty folder")
         parent.mkdir(exist_ok=True)
     made = parent / f".{entry['sha256']}.part"
     made.unlink(missing_ok=True)

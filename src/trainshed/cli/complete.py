@@ -39,11 +39,11 @@ def training_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -
     """Those of the older API, by the ids people gave them."""
     from click.shell_completion import CompletionItem
 
-    from trainshed.client.training_jobs import TrainingJobs
+    from trainshed.client.training_jobs import TrainingJobsClient
 
     found = [
         (str(job.get("jobId", "")), str(job.get("state", "")))
-        for job in _asked(ctx, lambda client: TrainingJobs(client).all(OFFERED))
+        for job in _asked(ctx, lambda client: TrainingJobsClient(client).all(OFFERED))
     ]
     return [CompletionItem(name, help=state) for name, state in found if name.startswith(incomplete)]
 

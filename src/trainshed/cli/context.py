@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 
 IGNORING = ".dockerignore"
 PIECE = 1 << 20
@@ -99,7 +99,9 @@ class Context:
             try:
                 names = sorted(one.name for one in (self._root / base).iterdir())
             except OSError as error:
-                raise Failure(f"cannot read the folder {self._root / base}: {error.strerror}") from error
+                raise CommandFailed(
+                    f"cannot read the folder {self._root / base}: {error.strerror}"
+                ) from error
             folders: list[str] = []
             for name in names:
                 path = f"{base}/{name}" if base else name
@@ -151,9 +153,9 @@ def _member(full: Path, path: str) -> Iterator[bytes]:
                     left -= len(piece)
                     yield piece
         except OSError as error:
-            raise Failure(f"cannot read {full}: {error.strerror}") from error
+            raise CommandFailed(f"cannot read {full}: {error.strerror}") from error
         if left:
-            raise Failure(f"{full} became shorter while it was sent", ["build again"])
+            raise CommandFailed(f"{full} became shorter while it was sent", ["build again"])
         yield _padding(entry.size)
 
 

@@ -15,7 +15,7 @@ import click
 from trainshed.cli import words
 from trainshed.cli.code import code_of, content, place
 from trainshed.cli.complete import jobs
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import as_json, connected
 from trainshed.cli.paint import Paint, harmless
 from trainshed.client import Client, Json
@@ -31,7 +31,7 @@ def _troubled(function: Callable[..., int]) -> Callable[..., int]:
     def wrapped(*args: Any, **kwargs: Any) -> int:
         try:
             return function(*args, **kwargs)
-        except Failure as failure:
+        except CommandFailed as failure:
             raise Misuse(failure.message, failure.details) from failure
 
     return wrapped

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainshed.cli.docker_words import SERVER, Asked, Registries, bases, for_podman
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.options import connect
 from trainshed.cli.trouble import say
 
@@ -20,7 +20,7 @@ PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class PodmanCommand:
     program: str  # its path
     registries: Registries
     is_podman: bool = True
@@ -102,7 +102,7 @@ class Engine:
                 for step in images.pull(there):
                     say(str(step.get("message", "")))
                 images.tag(there, name)
-        except Failure as error:
+        except CommandFailed as error:
             say(f"note: the server does not have it as {name}: {error.message}")
 
     def _bring(self, image: str) -> None:

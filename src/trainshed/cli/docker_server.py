@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from trainshed.cli.docker_words import SERVER, Asked, Registries
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.submit_options import MACHINE
 from trainshed.cli.trouble import say
 from trainshed.client import Client, Json
@@ -46,7 +46,7 @@ class Server:
             case "run":
                 return self._run(asked)
             case "login":
-                raise Failure(
+                raise CommandFailed(
                     "the server holds the credentials of registries",
                     ["log in as the user it runs as, or start it with --registry-auth"],
                 )
@@ -102,7 +102,7 @@ class Server:
         for one in self._images.all():
             if full in one.get("names", ()) or f"localhost/{full}" in one.get("names", ()):
                 return {"Id": one["id"], "RepoTags": one["names"], "Size": int(one.get("sizeBytes", 0))}
-        raise Failure(f"there is no image {name} on the server")
+        raise CommandFailed(f"there is no image {name} on the server")
 
     def _run(self, asked: Asked) -> int:
         from trainshed.cli.follow import finish

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from trainshed.cli.docker_words import Registries, asked, registries
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import connect
 
 NAME = "docker"
@@ -69,13 +69,15 @@ def install(folder: Path, places: tuple[str, ...], by: str, force: bool) -> None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists() and not force and MARK not in path.read_text(errors="replace"):
-            raise Failure(f"{path} is there already, and none of ours", ["give another folder, or --force"])
+            raise CommandFailed(
+                f"{path} is there already, and none of ours", ["give another folder, or --force"]
+            )
         draft = folder / f".{NAME}"
         draft.write_text(script(places, by))
         draft.chmod(0o755)
         draft.replace(path)
     except OSError as error:
-        raise Failure(f"cannot write {path}: {error.strerror}") from error
+        raise CommandFailed(f"cannot write {path}: {error.strerror}") from error
     click.echo(f"wrote {path}")
     if shutil.which(NAME) != str(path.absolute()):
         click.echo(f"put it first: export PATH={shlex.quote(str(folder.absolute()))}:$PATH", err=True)
@@ -109,9 +111,9 @@ def run(places: tuple[str, ...], by: str, words: tuple[str, ...]) -> int:
     found, where = asked(words), _read(places)
     program = engine(by, os.environ.get("TRAINSHED_DOCKER_SHIM", ""))
     if program:
-        from trainshed.cli.docker_podman import Engine
+        from trainshed.cli.docker_podman import PodmanCommand
 
-        return Engine(program, where, is_podman=Path(program).name != NAME).run(found, list(words))
+        return PodmanCommand(program, where, is_podman=Path(program).name != NAME).run(found, list(words))
     from trainshed.cli.docker_server import VERSION, Server
 
     if not found.verb or words[0] in ("--version", "-v", "version"):
@@ -135,7 +137,7 @@ def engine(by: str, own: str) -> str:
             if path.is_file() and os.access(path, os.X_OK) and not _is_ours(path, own):
                 return str(path)
     if by in ("podman", NAME):
-        raise Failure(f"there is no {by} on PATH", ["install it, or let the server do it: --by server"])
+        raise CommandFailed(f"there is no {by} on PATH", ["install it, or let the server do it: --by server"])
     return ""
 
 

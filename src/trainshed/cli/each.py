@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from trainshed.cli import words
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.find import find
 from trainshed.cli.options import violations
 from trainshed.client import ApiError, Client, Json
@@ -25,10 +25,10 @@ def each(
         except ApiError as error:
             if error.code in (401, 403):
                 raise  # it will be the same for all
-            Failure(f"{called}: {error.message}", violations(error.violations)).show()
+            CommandFailed(f"{called}: {error.message}", violations(error.violations)).show()
             told.append({"job": called, "error": error.message})
             code = 1
-        except Failure as failure:
+        except CommandFailed as failure:
             failure.show()
             told.append({"job": called, "error": failure.message})
             code = 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.options import as_json, targeted
 from trainshed.client import Client, ClientError, Target
 
@@ -34,7 +34,7 @@ def command(target: Target, shell: str, as_json: bool) -> None:
     try:
         found = variables(target)
     except OSError as error:
-        raise Failure(f"cannot write under {target.home}: {error.strerror}") from error
+        raise CommandFailed(f"cannot write under {target.home}: {error.strerror}") from error
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:

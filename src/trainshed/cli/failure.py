@@ -9,7 +9,7 @@ import click
 from trainshed.cli.paint import Paint, harmless
 
 
-class Failure(click.ClickException):
+class CommandFailed(click.ClickException):
     """`error: message`, then one indented line for each detail. Exit code 1."""
 
     def __init__(self, message: str, details: Sequence[str] = ()) -> None:
@@ -29,7 +29,7 @@ def _shown(text: str) -> str:
     return "\n".join(map(harmless, text.split("\n"))) if sys.stderr.isatty() else text
 
 
-class Misuse(Failure):
+class Misuse(CommandFailed):
     """The command line was wrong. Exit code 2."""
 
     exit_code = 2

@@ -12,7 +12,7 @@ from itertools import islice
 import click
 
 from trainshed.cli import words
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.client import ApiError, Client, Json
 
 SHOWN = 10  # candidates named in the error
@@ -40,11 +40,11 @@ def find(client: Client, called: str, *, exactly: bool = False) -> Json:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise Failure(
+        raise CommandFailed(
             f"there is no job {called!r} in {client.project}/{client.location}",
             ["list them with: trainshed ls --all-locations", "choose others with --project and --location"],
         )
-    raise Failure(f"{called!r} could mean several jobs; say which by its id", _candidates(found))
+    raise CommandFailed(f"{called!r} could mean several jobs; say which by its id", _candidates(found))
 
 
 def _named(client: Client, called: str, location: str | None = None) -> list[Json]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from trainshed.cli import words
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import as_json, connected
 from trainshed.client import ApiError, Client, Json
 
@@ -49,7 +49,7 @@ def command(client: Client, kind: str, name: str, as_json: bool) -> None:
     found = _caches(client, name) if kind == "ImageCache" else _latest(client, kind, name)
     if name and not found:
         many = KINDS[kind][0]
-        raise Failure(
+        raise CommandFailed(
             f"there is no {kind} {name!r}",
             [f"trainshed get {many} lists them", "trainshed ls lists all jobs"],
         )

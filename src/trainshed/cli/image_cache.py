@@ -4,7 +4,7 @@ import json
 
 import click
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.options import as_json, connected
 from trainshed.client import ApiError, Client
 
@@ -82,7 +82,7 @@ def rm(client: Client, names: tuple[str, ...]) -> None:
         except ApiError as error:
             if error.code != 404:
                 raise
-            raise Failure(
+            raise CommandFailed(
                 f"there is no image cache {name!r}", ["trainshed images cache ls lists them"]
             ) from error
         click.echo(f"deleted image cache {name}")

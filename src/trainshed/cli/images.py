@@ -13,7 +13,7 @@ from typing import BinaryIO
 import click
 
 from trainshed.cli import words
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.image_cache import cache
 from trainshed.cli.options import as_json, connected
 from trainshed.cli.paint import harmless
@@ -164,7 +164,7 @@ def load(client: Client, path: str, given: str, as_json: bool) -> None:
         with contextlib.nullcontext(sys.stdin.buffer) if name in ("", "-") else Path(name).open("rb") as file:
             _follow(client.images().load(_counted(_pieces(file))), as_json, every_line=True)
     except OSError as error:
-        raise Failure(f"cannot read {name or 'standard input'}: {error.strerror}") from error
+        raise CommandFailed(f"cannot read {name or 'standard input'}: {error.strerror}") from error
 
 
 @command.command("save", short_help="Write images into a file, to be loaded elsewhere.")
@@ -194,7 +194,7 @@ def save(client: Client, names: tuple[str, ...], output: str) -> None:
                 file.write(piece)
         part.replace(output)
     except OSError as error:
-        raise Failure(f"cannot write {output}: {error.strerror}") from error
+        raise CommandFailed(f"cannot write {output}: {error.strerror}") from error
     finally:
         part.unlink(missing_ok=True)
     size = words.size(Path(output).stat().st_size)

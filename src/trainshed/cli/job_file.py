@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import yaml
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.options import told
-from trainshed.client import Json, Violation
+from trainshed.client import ApiViolation, Json
 
 EXAMPLE = """workerPoolSpecs:
 - machineSpec: {machineType: n1-standard-4}
@@ -54,7 +54,7 @@ class JobFile:
     lines: dict[str, int]  # a field's path, folded, to its line
     bare: bool  # the spec stands at the top of the file
 
-    def located(self, violation: Violation) -> str:
+    def located(self, violation: ApiViolation) -> str:
         """`file:line: field: what is wrong`, with the line of the nearest thing that is in the file."""
         return f"{self.place(violation.field)}: {told(violation)}"
 
@@ -78,20 +78,20 @@ def load(name: str, text: str | bytes, example: str) -> tuple[str, Json, dict[st
     try:
         content, lines = _parsed(name, text, example)
     except yaml.MarkedYAMLError as error:
-        raise Failure(*_explained(name, error)) from error
+        raise CommandFailed(*_explained(name, error)) from error
     except yaml.YAMLError as error:
-        raise Failure(f"{name} is not YAML: {' '.join(str(error).split())}") from error
+        raise CommandFailed(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     except ValueError as error:
-        raise Failure(f"{name} has a value that cannot be read: {error}") from error
+        raise CommandFailed(f"{name} has a value that cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise Failure(
+        raise CommandFailed(
             f"{name} does not hold a job: fields were expected; a small one reads:", example.splitlines()
         )
     fields = cast(Json, content)
     try:
         json.dumps(fields, allow_nan=False)
     except ValueError as error:
-        raise Failure(f"{name} has a value that JSON cannot carry: {error}") from error
+        raise CommandFailed(f"{name} has a value that JSON cannot carry: {error}") from error
     return name, fields, lines
 
 
@@ -99,10 +99,10 @@ def _parsed(name: str, text: str | bytes, example: str) -> tuple[object, dict[st
     loader: Any = _Loader(text)
     root: Any = loader.get_single_node()
     if root is None:
-        raise Failure(f"{name} is empty; a small job reads:", example.splitlines())
+        raise CommandFailed(f"{name} is empty; a small job reads:", example.splitlines())
     faults = list(_faults(name, root))
     if faults:
-        raise Failure(f"{name} cannot be used", faults)
+        raise CommandFailed(f"{name} cannot be used", faults)
     lines = dict(_lines(root, ""))  # before construction: that dissolves merge keys
     return loader.construct_document(root), lines
 
@@ -118,7 +118,7 @@ def _shaped(name: str, fields: Json, lines: dict[str, int], partial: bool) -> Jo
         body = {_outer(key): value for key, value in fields.items()}
         return JobFile(name, body, lines, bare=False)
     if "workerpoolspecs" not in by_name and not partial:
-        raise Failure(
+        raise CommandFailed(
             f"{name} has neither jobSpec nor workerPoolSpecs at its top: {', '.join(fields) or 'nothing'}",
             ["a small job reads:", *EXAMPLE.splitlines()],
         )

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.job_file import folded, load
 from trainshed.cli.manifest_repair import repair
 from trainshed.cli.manifest_shape import fits, shapes
 from trainshed.cli.options import told
-from trainshed.client import Json, Violation
+from trainshed.client import ApiViolation, Json
 
 EXAMPLE = """apiVersion: v1
 kind: Pod
@@ -35,7 +35,7 @@ class Document:
     moved: list[int] = field(default_factory=list[int])  # lines whose indentation was mended
     text: str = ""  # as it was read
 
-    def located(self, violations: Iterable[Violation]) -> list[str]:
+    def located(self, violations: Iterable[ApiViolation]) -> list[str]:
         """`file:line: field: what is wrong`, in the order of the lines."""
         found = sorted(((self._line(one.field), told(one)) for one in violations), key=lambda pair: pair[0])
         return [f"{self.file}:{line}: {text}" if line else f"{self.file}: {text}" for line, text in found]
@@ -60,7 +60,7 @@ def documents(file: str, text: str) -> list[Document]:
     """All in the file. Failure with everything that is wrong with the form of one."""
     found = [_read(file, part, before) for part, before in _parts(text)]
     if not found:
-        raise Failure(f"{file} is empty; a small manifest reads:", EXAMPLE.splitlines())
+        raise CommandFailed(f"{file} is empty; a small manifest reads:", EXAMPLE.splitlines())
     return found
 
 
@@ -76,13 +76,13 @@ def _parts(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _read(file: str, text: str, before: int) -> Document:
-    failure: Failure | None = None
+    failure: CommandFailed | None = None
     space = "\n" * before  # so that lines are counted in the file
     try:
         _, fields, lines = load(file, space + text, EXAMPLE)
         if str(fields.get("kind")) not in shapes() or fits(fields, str(fields["kind"])):
             return Document(file, fields, lines, text=text)
-    except Failure as error:
+    except CommandFailed as error:
         failure, fields, lines = error, {}, {}
     mended = repair(text)
     if mended is not None:
@@ -90,7 +90,7 @@ def _read(file: str, text: str, before: int) -> Document:
             _, better, places = load(file, space + mended[0], EXAMPLE)
             if fits(better, str(better.get("kind"))):
                 return Document(file, better, places, [before + one for one in mended[1]], mended[0])
-        except Failure:
+        except CommandFailed:
             pass  # what was wrong at first is told
     if failure is not None:
         raise failure

@@ -8,9 +8,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import click
 
 from trainshed.cli.complete import jobs
-from trainshed.cli.failure import Failure, Misuse
-from trainshed.cli.trouble import Trouble
-from trainshed.client import ApiError, Client, ClientError, Target, Unreachable, Violation, discover
+from trainshed.cli.failure import CommandFailed, Misuse
+from trainshed.cli.trouble import EarlyError
+from trainshed.client import ApiError, ApiViolation, Client, ClientError, Target, Unreachable, discover
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +29,7 @@ def targeted(function: Callable[Concatenate[Target, P], R]) -> Callable[..., R]:
         try:
             target = discover(url=url, project=project, location=location)
         except ClientError as error:
-            raise Failure(str(error)) from error
+            raise CommandFailed(str(error)) from error
         try:
             return function(target, *args, **kwargs)
         except ClientError as error:
@@ -62,19 +62,19 @@ def connect(url: str, project: str, location: str) -> Generator[Client]:
         target = discover(url=url or None, project=project or None, location=location or None)
         with Client.of(target) as client:
             yield client
-    except (ClientError, Trouble) as error:
+    except (ClientError, EarlyError) as error:
         raise failed(error, target) from error
 
 
-def failed(error: ClientError | Trouble, target: Target | None) -> Failure:
-    if isinstance(error, Trouble):
-        return (Misuse if error.code == Misuse.exit_code else Failure)(error.message, error.details)
-    return explain(error, target) if target else Failure(str(error))
+def failed(error: ClientError | EarlyError, target: Target | None) -> CommandFailed:
+    if isinstance(error, EarlyError):
+        return (Misuse if error.code == Misuse.exit_code else CommandFailed)(error.message, error.details)
+    return explain(error, target) if target else CommandFailed(str(error))
 
 
-def explain(error: ClientError, target: Target) -> Failure:
+def explain(error: ClientError, target: Target) -> CommandFailed:
     if isinstance(error, Unreachable):
-        return Failure(
+        return CommandFailed(
             f"no server answers at {error.url} ({error.cause})",
             [
                 f"the address comes from {target.url_from}",
@@ -83,22 +83,24 @@ def explain(error: ClientError, target: Target) -> Failure:
             ],
         )
     if not isinstance(error, ApiError):
-        return Failure(str(error))
+        return CommandFailed(str(error))
     if error.code in (401, 403):
         found = f"the token comes from {target.token_from}"
         if target.token is None:
             found = f"no token was found: there is no {target.token_from}, and TRAINSHED_TOKEN is not set"
-        return Failure(error.message, [found, "the server keeps its token in the file `token` in its home"])
+        return CommandFailed(
+            error.message, [found, "the server keeps its token in the file `token` in its home"]
+        )
     if [one.description for one in error.violations] == [error.message]:
-        return Failure(told(error.violations[0]))  # the message says the same
-    return Failure(error.message, violations(error.violations))
+        return CommandFailed(told(error.violations[0]))  # the message says the same
+    return CommandFailed(error.message, violations(error.violations))
 
 
-def violations(found: tuple[Violation, ...]) -> list[str]:
+def violations(found: tuple[ApiViolation, ...]) -> list[str]:
     return [told(one) for one in found]
 
 
-def told(violation: Violation) -> str:
+def told(violation: ApiViolation) -> str:
     """The field and what is wrong with it: a sentence of its own, or one that the field begins."""
     sentence = violation.description
     return (

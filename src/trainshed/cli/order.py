@@ -9,31 +9,31 @@ import stat
 
 from trainshed.cli.pack import git_above
 from trainshed.cli.submit_options import IMAGE, MACHINE
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.trouble import EarlyError
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trainshed.cli.submit_options import Wish
+    from trainshed.cli.submit_options import SubmitWords
     from trainshed.client import Json
 
 SHELLS = {".sh": "sh", ".bash": "bash"}
 
 
-class Program:
+class SubmittedProgram:
     """What will run: the folder to pack, the place in it to start from, and the words that start it."""
 
     __slots__ = ("command", "name", "root", "script", "start")
 
-    def __init__(self, wish: "Wish") -> None:
+    def __init__(self, wish: "SubmitWords") -> None:
         here = _here()
         full = os.path.abspath(wish.target) if wish.target else ""
         is_folder = bool(full) and os.path.isdir(full)
         if wish.folder and full and not is_folder and not os.path.exists(full):
             full = os.path.normpath(os.path.join(here, wish.folder, wish.target))
         if full and not os.path.exists(full):
-            raise Trouble(f"there is no {wish.target}", _near(wish.target))
+            raise EarlyError(f"there is no {wish.target}", _near(wish.target))
         if is_folder and wish.module:
             self.root = _root(wish, full, here, full)
         else:
@@ -44,13 +44,13 @@ class Program:
         self.name = wish.module.rpartition(".")[2]
         if wish.module:
             if full and not is_folder:
-                raise Trouble(
+                raise EarlyError(
                     "give a script or --module, not both; what is the program's goes behind --", code=2
                 )
             self.command = ["python", "-m", wish.module]
             return
         if not full:
-            raise Trouble("say what to run: a script, a folder, a YAML file, or --module", code=2)
+            raise EarlyError("say what to run: a script, a folder, a YAML file, or --module", code=2)
         self._run(full, wish.target, is_folder)
 
     def _run(self, full: str, called: str, is_folder: bool) -> None:
@@ -58,7 +58,7 @@ class Program:
         self.name = os.path.basename(full).partition(".")[0] or "job"
         if is_folder:
             if not os.path.isfile(f"{full}/__main__.py"):
-                raise Trouble(
+                raise EarlyError(
                     f"{called} has no __main__.py, so it is not known what to run in it",
                     ["name a script in it, or a module with --module"],
                 )
@@ -68,9 +68,9 @@ class Program:
         self.script = os.path.relpath(full, self.root)
         self.command = _started(full, path if not path.startswith("-") else f"./{path}", called)
 
-    def check(self, wish: "Wish") -> None:
+    def check(self, wish: "SubmitWords") -> None:
         """Raises Trouble with all that can be seen to be wrong before anything is packed or anybody asked."""
-        found: list[Trouble] = []
+        found: list[EarlyError] = []
         checks: list[tuple[Callable[[str], object], str]] = [(_gpu, wish.gpu)] if wish.gpu else []
         checks += [(_variable, one) for one in wish.env] + [(_label, one) for one in wish.labels]
         checks += [(requirements, wish.requirements)] if wish.requirements else []
@@ -81,14 +81,14 @@ class Program:
         for check, text in checks:
             try:
                 check(text)
-            except Trouble as error:
+            except EarlyError as error:
                 found.append(error)
         if len(found) > 1:
-            raise Trouble("some options are wrong", [error.message for error in found], code=found[0].code)
+            raise EarlyError("some options are wrong", [error.message for error in found], code=found[0].code)
         if found:
             raise found[0]
 
-    def body(self, wish: "Wish", code: str) -> "Json":
+    def body(self, wish: "SubmitWords", code: str) -> "Json":
         """The CustomJob. Raises Trouble for what can be seen to be wrong before anybody is asked."""
         spec: Json = {"workerPoolSpecs": self._pools(wish)}
         if code:
@@ -120,7 +120,7 @@ class Program:
             return placed(body, wish)
         return body
 
-    def _pools(self, wish: "Wish") -> "list[Json]":
+    def _pools(self, wish: "SubmitWords") -> "list[Json]":
         machine: Json = {"machineType": wish.machine or MACHINE}
         if wish.gpu:
             machine["acceleratorType"], machine["acceleratorCount"] = _gpu(wish.gpu)
@@ -140,24 +140,24 @@ def _here() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise Trouble("the folder you stand in is gone; go to one that is there") from None
+        raise EarlyError("the folder you stand in is gone; go to one that is there") from None
 
 
-def _root(wish: "Wish", full: str, here: str, default: str) -> str:
+def _root(wish: "SubmitWords", full: str, here: str, default: str) -> str:
     """The folder to pack: the one that is named, the git work tree, this folder, or the script's own."""
     named = os.path.abspath(wish.folder) if wish.folder else ""
     if named:
         if not os.path.isdir(named):
-            raise Trouble(f"{wish.folder} is not a folder", code=2)
+            raise EarlyError(f"{wish.folder} is not a folder", code=2)
         if full != named and not full.startswith(named.rstrip("/") + "/") and wish.target:
-            raise Trouble(f"{wish.target} is not in the folder {wish.folder}", code=2)
+            raise EarlyError(f"{wish.target} is not in the folder {wish.folder}", code=2)
         return named
     own = full if os.path.isdir(full) else os.path.dirname(full)
     root = git_above(own) or default
     if not root:
         root = here if own == here or own.startswith(here.rstrip("/") + "/") else own
         if root in ("/", os.path.expanduser("~")) or os.stat(root).st_mode & stat.S_ISVTX:
-            raise Trouble(
+            raise EarlyError(
                 f"all of {root} would be packed",
                 ["put the program into a folder of its own", f"or say that it is meant: --folder {root}"],
             )
@@ -173,7 +173,7 @@ def _started(full: str, path: str, called: str) -> list[str]:
         return [path if "/" in path else f"./{path}"]
     if ending in SHELLS:
         return [SHELLS[ending], path]
-    raise Trouble(
+    raise EarlyError(
         f"{called} is neither a Python script nor a program that may be run",
         [f"make it one with: chmod +x {called}", "a job file ends in .yaml or .yml"],
     )
@@ -189,9 +189,9 @@ def _requirements(name: str, above: tuple[str, ...] = ()) -> "Iterator[str]":
         with open(name, encoding="utf-8") as file:
             lines = file.read().replace("\\\n", "").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise Trouble(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
+        raise EarlyError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
     if name in above:
-        raise Trouble(f"{name} names itself by -r")
+        raise EarlyError(f"{name} names itself by -r")
     for line in lines:
         text = line.partition(" #")[0].strip()
         if not text or text.startswith("#"):
@@ -208,7 +208,7 @@ def _requirements(name: str, above: tuple[str, ...] = ()) -> "Iterator[str]":
 def _gpu(text: str) -> tuple[str, int]:
     kind, _, count = text.partition(":")
     if not kind or (count and not (count.isdecimal() and count.isascii() and int(count))):
-        raise Trouble(f"--gpu {text} is not TYPE or TYPE:COUNT", code=2)
+        raise EarlyError(f"--gpu {text} is not TYPE or TYPE:COUNT", code=2)
     return kind.upper().replace("-", "_"), int(count or 1)
 
 
@@ -223,7 +223,7 @@ def _variable(text: str) -> tuple[str, str]:
 def _pair(text: str, option: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals):
-        raise Trouble(f"{option} {text} is not KEY=VALUE", code=2)
+        raise EarlyError(f"{option} {text} is not KEY=VALUE", code=2)
     return key, value
 
 
@@ -231,7 +231,7 @@ def _valued(text: str) -> str:
     if "=" in text or not text:
         return text
     if text not in os.environ:
-        raise Trouble(f"--env {text}: there is no such variable here; say {text}=VALUE", code=2)
+        raise EarlyError(f"--env {text}: there is no such variable here; say {text}=VALUE", code=2)
     return f"{text}={os.environ[text]}"
 
 

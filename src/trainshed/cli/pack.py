@@ -7,7 +7,7 @@ sockets, devices. A link stays a link; one that leads out of the folder is refus
 import os
 import stat
 
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.trouble import EarlyError
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ FOREIGN = (
 GIT = ("git", "-C", "", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 
 
-class Listing:
+class FolderListing:
     """The files of a folder, being listed: git works while we do other things; `paths` waits for it."""
 
     def __init__(self, root: str) -> None:
@@ -64,7 +64,7 @@ class Listing:
             elif path.endswith("/") or _is_folder(f"{self._root}/{path}"):
                 inner = path.rstrip("/")
                 if not os.path.lexists(f"{self._root}/{inner}/{ENVIRONMENT}"):
-                    within = (f"{inner}/{one}" for one in Listing(f"{self._root}/{inner}").paths())
+                    within = (f"{inner}/{one}" for one in FolderListing(f"{self._root}/{inner}").paths())
                     yield from (one for one in within if not any(patterns.holds(one) for patterns in ours))
             else:
                 yield path
@@ -128,7 +128,7 @@ def _entries(folder: str) -> "list[os.DirEntry[str]]":
         with os.scandir(folder) as found:
             return list(found)
     except OSError as error:
-        raise Trouble(f"cannot read the folder {folder}: {error.strerror}", [_fix("it")]) from error
+        raise EarlyError(f"cannot read the folder {folder}: {error.strerror}", [_fix("it")]) from error
 
 
 def _is_ignored(path: str, is_folder: bool, patterns: "list[Patterns]") -> bool:
@@ -177,7 +177,7 @@ def look(root: str, paths: "Iterable[str]") -> list[tuple[str, os.stat_result]]:
         found.append((path, seen))
     if wrong:
         more = [f"and {len(wrong) - NAMED} more"] if len(wrong) > NAMED else []
-        raise Trouble("some files cannot be sent", [*wrong[:NAMED], *more])
+        raise EarlyError("some files cannot be sent", [*wrong[:NAMED], *more])
     return found
 
 

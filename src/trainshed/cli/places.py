@@ -4,20 +4,20 @@ Only for who says such places: nothing of this is imported for a job without (do
 """
 
 from trainshed.cli import words
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.trouble import EarlyError
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainshed.cli.submit_options import Wish
+    from trainshed.cli.submit_options import SubmitWords
     from trainshed.client import Json
 
 DATA = "TRAINSHED_DATA"
 LONGEST_NAME = 1024  # bytes
 
 
-def checks(wish: "Wish") -> "list[tuple[Callable[[str], object], str]]":
+def checks(wish: "SubmitWords") -> "list[tuple[Callable[[str], object], str]]":
     """What to ask of each option's text; each raises Trouble where it is wrong."""
     found: list[tuple[Callable[[str], object], str]] = []
     found += [(_output, wish.output)] if wish.output else []
@@ -41,15 +41,15 @@ def _job_dir(text: str) -> str:
 def _place(text: str, option: str) -> str:
     scheme, mark, rest = text.partition("://")
     if not (mark and scheme and rest.strip("/")):
-        raise Trouble(f"{option} {text} is no place in a bucket; write gs://BUCKET/PATH", code=2)
+        raise EarlyError(f"{option} {text} is no place in a bucket; write gs://BUCKET/PATH", code=2)
     name = rest.partition("/")[2]
     if option != "--data" and name:  # the server's rule, told before a folder is sent
         if any(part in ("", ".", "..") for part in name.removesuffix("/").split("/")):
-            raise Trouble(f"{option} {text} has an empty, '.' or '..' part between slashes", code=2)
+            raise EarlyError(f"{option} {text} has an empty, '.' or '..' part between slashes", code=2)
         if any(ord(one) < 32 or 127 <= ord(one) < 160 for one in text):
-            raise Trouble(f"{option} {text!r} has control characters", code=2)
+            raise EarlyError(f"{option} {text!r} has control characters", code=2)
         if len(name.encode(errors="replace")) > LONGEST_NAME:
-            raise Trouble(f"{option} has more than {LONGEST_NAME} bytes after the bucket", code=2)
+            raise EarlyError(f"{option} has more than {LONGEST_NAME} bytes after the bucket", code=2)
     return text
 
 
@@ -61,7 +61,7 @@ def variables(data: tuple[str, ...]) -> dict[str, str]:
         variable = f"{DATA}_{name.upper()}" if name else DATA
         if variable in found:
             write = f"give it another name than {name}" if name else f"write NAME={place}"
-            raise Trouble(f"--data {text}: {variable} is taken; {write}", code=2)
+            raise EarlyError(f"--data {text}: {variable} is taken; {write}", code=2)
         found[variable] = place
     return found
 
@@ -71,17 +71,17 @@ def _named(text: str) -> tuple[str, str]:
     if not equals or "://" in name:
         name, place = "", text
     elif not (name.isascii() and name.replace("_", "a").isalnum()):
-        raise Trouble(f"--data {text}: {name} cannot be part of a variable's name", code=2)
+        raise EarlyError(f"--data {text}: {name} cannot be part of a variable's name", code=2)
     if "://" not in place:
         send = "send a folder of yours there first: trainshed storage cp -r FOLDER gs://BUCKET/PATH"
-        raise Trouble(f"--data {text} is no place in a bucket; write gs://BUCKET/PATH", [send], code=2)
+        raise EarlyError(f"--data {text} is no place in a bucket; write gs://BUCKET/PATH", [send], code=2)
     return name, _place(place, "--data")
 
 
 # ---- into the job
 
 
-def placed(body: "Json", wish: "Wish") -> "Json":
+def placed(body: "Json", wish: "SubmitWords") -> "Json":
     """The CustomJob with its places. A file may call its fields in either style."""
     key = words.key_of(body, "jobSpec")
     spec: Json = dict(words.part(body, key))

@@ -68,15 +68,15 @@ def command(
 
 
 def _with_folder(client: Client, body: Json, parent: str, folder: str, *, yes: bool) -> Json:
-    from trainshed.cli.failure import Failure
-    from trainshed.cli.pack import Listing, git_above
+    from trainshed.cli.failure import CommandFailed
+    from trainshed.cli.pack import FolderListing, git_above
     from trainshed.cli.submission import created, packed
-    from trainshed.cli.submit_options import Wish
+    from trainshed.cli.submit_options import SubmitWords
 
     here = str(Path.cwd())
     root = os.path.abspath(folder) if folder else git_above(here) or here  # noqa: PTH100 - without any ..
     if not Path(root).is_dir():
-        raise Failure(f"{folder} is not a folder")
-    parcel = packed(root, Listing(root), Wish({"yes": yes}))
+        raise CommandFailed(f"{folder} is not a folder")
+    parcel = packed(root, FolderListing(root), SubmitWords({"yes": yes}))
     body = {**body, "jobSpec": {**body.get("jobSpec", {}), "code": parcel.code}}
     return created(client.elsewhere(parent), body, parcel)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainshed.cli.failure import Failure, Misuse
-from trainshed.cli.transfer import Job, Object, files_below, is_in_bucket, parse, placed, told_skipped
+from trainshed.cli.failure import CommandFailed, Misuse
+from trainshed.cli.transfer import Object, Transfer, files_below, is_in_bucket, parse, placed, told_skipped
 from trainshed.client import ApiError
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class SyncItem:
     """A file or an object; `told` is what the API says of the latter."""
 
     place: str | Object
@@ -29,16 +29,16 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    copies: tuple[Job, ...]
+class SyncPlan:
+    copies: tuple[Transfer, ...]
     removals: tuple[str | Object, ...] = ()
 
 
-def plan(storage: Storage, source: str, target: str, *, recursive: bool, removes: bool) -> Plan:
+def plan(storage: StorageClient, source: str, target: str, *, recursive: bool, removes: bool) -> SyncPlan:
     if not (is_in_bucket(source) or is_in_bucket(target)):
         raise Misuse("one of SOURCE and TARGET must be in a bucket: gs://… or s3://…")
     if not is_in_bucket(source) and not Path(source).is_dir():
-        raise Failure(f"there is no folder {source}")
+        raise CommandFailed(f"there is no folder {source}")
     skipped: list[str] = []
     tell = told_skipped(Path(source))
 
@@ -50,10 +50,12 @@ def plan(storage: Storage, source: str, target: str, *, recursive: bool, removes
     if not here and is_in_bucket(source):
         _check_bucket(storage, source)  # an empty one is fine, one that is not there is a slip
     if not here and removes:
-        raise Failure(f"there is nothing at {source}, and -d would remove all at {target}", _instead(target))
+        raise CommandFailed(
+            f"there is nothing at {source}, and -d would remove all at {target}", _instead(target)
+        )
     there = _things(storage, target, recursive)
     copies = tuple(
-        Job(thing.place, placed(target, name), thing.size)
+        Transfer(thing.place, placed(target, name), thing.size)
         for name, thing in sorted(here.items())
         if (old := there.get(name)) is None or not _is_same(storage, thing, old)
     )
@@ -63,7 +65,7 @@ def plan(storage: Storage, source: str, target: str, *, recursive: bool, removes
         for name, thing in sorted(there.items())
         if name not in here and not f"{name}/".startswith(kept)
     )
-    return Plan(copies, gone if removes else ())
+    return SyncPlan(copies, gone if removes else ())
 
 
 def _instead(target: str) -> tuple[str, ...]:
@@ -73,42 +75,46 @@ def _instead(target: str) -> tuple[str, ...]:
 
 
 def _things(
-    storage: Storage,
+    storage: StorageClient,
     place: str,
     recursive: bool,
     skipped: Callable[[str, str], None] = lambda _below, _why: None,
-) -> dict[str, Thing]:
+) -> dict[str, SyncItem]:
     """By the path below the place."""
     if is_in_bucket(place):
         return dict(_objects(storage, *parse(place), recursive))
     return dict(_files(Path(place), recursive, skipped))
 
 
-def _objects(storage: Storage, bucket: str, name: str, recursive: bool) -> Iterator[tuple[str, Thing]]:
+def _objects(
+    storage: StorageClient, bucket: str, name: str, recursive: bool
+) -> Iterator[tuple[str, SyncItem]]:
     below = name.rstrip("/") + "/" if name else ""
     for one in storage.objects(bucket, below, "" if recursive else "/"):
         if "prefix" not in one and not str(one["name"]).endswith("/"):
             path = str(one["name"])
-            yield path[len(below) :], Thing((bucket, path), int(one["size"]), one)
+            yield path[len(below) :], SyncItem((bucket, path), int(one["size"]), one)
 
 
-def _files(folder: Path, recursive: bool, skipped: Callable[[str, str], None]) -> Iterator[tuple[str, Thing]]:
+def _files(
+    folder: Path, recursive: bool, skipped: Callable[[str, str], None]
+) -> Iterator[tuple[str, SyncItem]]:
     if not folder.is_dir():
         return  # a target that is yet to be made
     for below, path in files_below(folder, recursive, skipped):
         is_draft = path.name.startswith(".") and path.name.endswith(".part")
         if not is_draft:
-            yield below, Thing(str(path), path.stat().st_size)
+            yield below, SyncItem(str(path), path.stat().st_size)
 
 
-def _check_bucket(storage: Storage, place: str) -> None:
+def _check_bucket(storage: StorageClient, place: str) -> None:
     try:
         storage.bucket(parse(place)[0])
     except ApiError as error:
-        raise Failure(f"{place}: {error}") from error
+        raise CommandFailed(f"{place}: {error}") from error
 
 
-def _is_same(storage: Storage, one: Thing, other: Thing) -> bool:
+def _is_same(storage: StorageClient, one: SyncItem, other: SyncItem) -> bool:
     if one.size != other.size:
         return False
     if one.told and other.told and one.told.get("crc32c") and other.told.get("crc32c"):
@@ -117,7 +123,7 @@ def _is_same(storage: Storage, one: Thing, other: Thing) -> bool:
     return bool(first) and first == _md5(storage, other)
 
 
-def _md5(storage: Storage, thing: Thing) -> str:
+def _md5(storage: StorageClient, thing: SyncItem) -> str:
     if isinstance(thing.place, str):
         digest = hashlib.md5(usedforsecurity=False)
         with Path(thing.place).open("rb") as file:

@@ -7,7 +7,7 @@ from typing import cast
 import click
 
 from trainshed.cli import order, words
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import as_json, connected
 from trainshed.client import Client, Json
 
@@ -68,7 +68,7 @@ def build(client: Client, name: str, requirements: str | None, as_json: bool) ->
         if not as_json:
             click.echo(f"{last['name']} is ready")
         return 0
-    raise Failure(str(last.get("message") or f"{name} was not built"), words.parts(last, "lines"))
+    raise CommandFailed(str(last.get("message") or f"{name} was not built"), words.parts(last, "lines"))
 
 
 @command.command("rm", short_help="Remove runtimes from the disk; they are built again when needed.")
@@ -157,7 +157,7 @@ def _removed(client: Client, names: tuple[str, ...]) -> list[Json]:
     for name in names:
         found = [one for one in there if _is_called(one, name)]
         if not found:
-            raise Failure(f"no runtime {name!r} is built", ["trainshed runtimes ls lists them"])
+            raise CommandFailed(f"no runtime {name!r} is built", ["trainshed runtimes ls lists them"])
         chosen.update((str(one["id"]), one) for one in found)
     # What is laid on another goes first, so that each is removed once and told.
     for one in sorted(chosen.values(), key=lambda one: not one.get("below")):

@@ -7,19 +7,19 @@ from urllib.parse import quote, urlencode
 
 from trainshed.cli import words
 from trainshed.cli.places import variables
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.trouble import EarlyError
 from trainshed.client.errors import ApiError
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
-    from trainshed.cli.submit_options import Wish
+    from trainshed.cli.submit_options import SubmitWords
     from trainshed.client import Client, Json
 
 _PATTERN = "*?["
 _PAGES = 10  # of names that are held against a pattern
 
 
-def seek(client: "Client", wish: "Wish") -> None:
+def seek(client: "Client", wish: "SubmitWords") -> None:
     """Raises Trouble that names every place which is not there, and what may have been meant."""
     missing: list[str] = []
     data = tuple(variables(wish.data).values())
@@ -32,7 +32,7 @@ def seek(client: "Client", wish: "Wish") -> None:
             fault = f"there is nothing at {place}; {_meant(client, place, bucket, name)}"
         missing += [fault] if fault else []
     if missing:
-        raise Trouble("nothing was submitted", list(dict.fromkeys(missing)))
+        raise EarlyError("nothing was submitted", list(dict.fromkeys(missing)))
 
 
 def split(place: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import click
 
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import job_argument, targeted
 from trainshed.client import Client, Target
 
@@ -62,7 +62,7 @@ def command(target: Target, job: str, replica: str | None, more: tuple[str, ...]
     try:
         return converse(socket, terminal=size is not None)
     except OSError as error:
-        raise Failure(
+        raise CommandFailed(
             f"the connection broke off ({error.strerror or error}): the shell was hung up"
         ) from error
     finally:

@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from trainshed.cli.carry import carry, each, stream
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import as_json, targeted
-from trainshed.cli.transfer import SCHEMES, Job, Object, is_in_bucket, jobs_of, parse
+from trainshed.cli.transfer import SCHEMES, Object, Transfer, is_in_bucket, jobs_of, parse
 from trainshed.cli.wildcard import Named, meant
 from trainshed.client import ApiError, Target
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 
 @click.group("storage", short_help="Copy, list, print and remove objects in buckets.")
@@ -52,7 +52,7 @@ def cp(where: Target, sources: tuple[str, ...], target: str, recursive: bool) ->
       trainshed storage cp -r out gs://models/run-1
       tar c out | trainshed storage cp - gs://models/out.tar
     """
-    storage = Storage(where.url, where.token)
+    storage = StorageClient(where.url, where.token)
     if target == "-" and not recursive:
         sources = tuple(one.place for one in meant(storage, sources, folders=False))
     if "-" in (*sources, target):
@@ -72,7 +72,7 @@ def mv(where: Target, sources: tuple[str, ...], target: str) -> None:
     """
     if "-" in (*sources, target):
         raise Misuse("- cannot be moved: copy it with cp, or write ./- where a file has that name")
-    storage = Storage(where.url, where.token)
+    storage = StorageClient(where.url, where.token)
     jobs = _jobs(storage, sources, target, True)
     generations: dict[str | Object, str] = {
         job.source: str(storage.get(*job.source)["generation"])
@@ -80,7 +80,7 @@ def mv(where: Target, sources: tuple[str, ...], target: str) -> None:
         if not isinstance(job.source, str)
     }
     if any(job.source == job.target for job in jobs):
-        raise Failure("the source and the target are the same")
+        raise CommandFailed("the source and the target are the same")
     carry(storage, jobs)  # before any is removed: a link leads to another
     each(jobs, lambda job: _remove(storage, job.source, generations.get(job.source, "")))
 
@@ -110,7 +110,7 @@ def rsync(
     """
     from trainshed.cli.rsync import plan
 
-    storage = Storage(where.url, where.token)
+    storage = StorageClient(where.url, where.token)
     found = plan(storage, source, target, recursive=recursive, removes=removes)
     if as_json:
         told = {
@@ -140,7 +140,7 @@ def rsync(
 @targeted
 def ls(where: Target, place: str | None, long: bool, recursive: bool, as_json: bool) -> None:
     """List buckets, or what is in one."""
-    storage = Storage(where.url, where.token)
+    storage = StorageClient(where.url, where.token)
     if place is None or place in SCHEMES:
         return _list_buckets(where, place, as_json)
     found = sorted(meant(storage, [place], folders=True), key=lambda one: one.is_folder)
@@ -155,7 +155,7 @@ def ls(where: Target, place: str | None, long: bool, recursive: bool, as_json: b
             click.echo(_line(told, place, long))
 
 
-def _listed(storage: Storage, one: Named, recursive: bool) -> list[dict[str, Any]]:
+def _listed(storage: StorageClient, one: Named, recursive: bool) -> list[dict[str, Any]]:
     """What `ls` tells of a place: what begins with its name or, where one folder does, what is in it."""
     if one.told and one.is_object:
         return [one.told]
@@ -165,7 +165,7 @@ def _listed(storage: Storage, one: Named, recursive: bool) -> list[dict[str, Any
     if not recursive and not prefix.endswith("/") and found == [{"prefix": f"{prefix}/"}]:
         found = list(storage.objects(bucket, f"{prefix}/", delimiter))
     if not found and prefix:
-        raise Failure(f"there is nothing at {one.place}")
+        raise CommandFailed(f"there is nothing at {one.place}")
     return found
 
 
@@ -181,7 +181,7 @@ def _line(told: dict[str, Any], place: str, long: bool) -> str:
 @targeted
 def cat(where: Target, places: tuple[str, ...]) -> None:
     """Print objects."""
-    storage = Storage(where.url, where.token)
+    storage = StorageClient(where.url, where.token)
     for one in meant(storage, places, folders=False):
         storage.fetch(*parse(one.place, named=True), sys.stdout.buffer, lambda _: None)
     sys.stdout.buffer.flush()
@@ -195,7 +195,7 @@ def cat(where: Target, places: tuple[str, ...]) -> None:
 @targeted
 def rm(where: Target, places: tuple[str, ...], recursive: bool) -> None:
     """Remove objects."""
-    storage = Storage(where.url, where.token)
+    storage = StorageClient(where.url, where.token)
     found: list[Object] = []  # all are looked for before any goes
     emptied: list[str] = []
     for one in meant(storage, places, folders=recursive):
@@ -208,7 +208,7 @@ def rm(where: Target, places: tuple[str, ...], recursive: bool) -> None:
             storage.delete_bucket(bucket)  # one that is kept elsewhere stays, empty
 
 
-def _below(storage: Storage, place: str) -> list[Object]:
+def _below(storage: StorageClient, place: str) -> list[Object]:
     """The objects at a place and below it."""
     bucket, name = parse(place)
     below = name.rstrip("/") + "/" if name else ""
@@ -216,7 +216,7 @@ def _below(storage: Storage, place: str) -> list[Object]:
     with contextlib.suppress(ApiError):
         names += [str(storage.get(bucket, name)["name"])] if name and name not in names else []
     if not names and name:
-        raise Failure(f"there is nothing at {place}")
+        raise CommandFailed(f"there is nothing at {place}")
     return [(bucket, one) for one in names]
 
 
@@ -230,7 +230,7 @@ def buckets() -> None:
 @targeted
 def create(where: Target, place: str) -> None:
     """Create a bucket."""
-    Storage(where.url, where.token).create_bucket(parse(place)[0], where.project, where.location)
+    StorageClient(where.url, where.token).create_bucket(parse(place)[0], where.project, where.location)
 
 
 @buckets.command("list", short_help="List buckets.")
@@ -251,7 +251,7 @@ def describe(where: Target, place: str) -> None:
         raise Misuse(
             f"{place!r} is not a bucket: write gs://{bucket}, or `trainshed storage ls --json {place}`"
         )
-    told = Storage(where.url, where.token).bucket(bucket)
+    told = StorageClient(where.url, where.token).bucket(bucket)
     click.echo(json.dumps(told, indent=2, ensure_ascii=False))
 
 
@@ -260,13 +260,13 @@ def describe(where: Target, place: str) -> None:
 @targeted
 def delete(where: Target, place: str) -> None:
     """Delete an empty bucket."""
-    Storage(where.url, where.token).delete_bucket(parse(place)[0])
+    StorageClient(where.url, where.token).delete_bucket(parse(place)[0])
 
 
 def _list_buckets(where: Target, scheme: str | None, as_json: bool) -> None:
     found = [
         one
-        for one in Storage(where.url, where.token).buckets(where.project)
+        for one in StorageClient(where.url, where.token).buckets(where.project)
         if scheme in (None, f"{one.get('scheme', 'gs')}://")
     ]
     if as_json:
@@ -276,7 +276,7 @@ def _list_buckets(where: Target, scheme: str | None, as_json: bool) -> None:
         click.echo(f"{one.get('scheme', 'gs')}://{one['name']}/")
 
 
-def _jobs(storage: Storage, sources: tuple[str, ...], target: str, recursive: bool) -> list[Job]:
+def _jobs(storage: StorageClient, sources: tuple[str, ...], target: str, recursive: bool) -> list[Transfer]:
     found = meant(storage, sources, folders=recursive)
     found = [one for one in found if not (one.is_object and one.place.endswith("/"))]  # holds nothing
     return [
@@ -286,12 +286,12 @@ def _jobs(storage: Storage, sources: tuple[str, ...], target: str, recursive: bo
     ]
 
 
-def _remove(storage: Storage, place: str | Object, generation: str = "") -> None:
+def _remove(storage: StorageClient, place: str | Object, generation: str = "") -> None:
     if isinstance(place, str):
         try:
             Path(place).unlink()
         except OSError as error:
-            raise Failure(f"{place}: {error.strerror}") from error
+            raise CommandFailed(f"{place}: {error.strerror}") from error
     else:
         storage.delete(*place, generation)
 

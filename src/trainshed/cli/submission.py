@@ -6,10 +6,10 @@ the job is there next to nothing may be imported (docs/adr/0014); what is for pe
 
 import sys
 
-from trainshed.cli.order import Program
-from trainshed.cli.pack import Listing, look
-from trainshed.cli.submit_options import Wish, read
-from trainshed.cli.trouble import Trouble, say
+from trainshed.cli.order import SubmittedProgram
+from trainshed.cli.pack import FolderListing, look
+from trainshed.cli.submit_options import SubmitWords, read
+from trainshed.cli.trouble import EarlyError, say
 from trainshed.client.errors import ApiError, ClientError
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
@@ -53,14 +53,14 @@ def swift(args: list[str]) -> int | None:
     return submit(wish)
 
 
-def submit(wish: Wish) -> int:
+def submit(wish: SubmitWords) -> int:
     """All of it, with what goes wrong told on stderr."""
     target: Target | None = None
     job: Json | None = None
     try:
-        program = Program(wish)
+        program = SubmittedProgram(wish)
         program.check(wish)
-        listing = Listing(program.root)  # git lists while the rest is imported
+        listing = FolderListing(program.root)  # git lists while the rest is imported
         from trainshed.client.api import Client
         from trainshed.client.discovery import discover
 
@@ -83,7 +83,7 @@ def submit(wish: Wish) -> int:
         return 130
     except KeyboardInterrupt:
         return _interrupted(job)
-    except (Trouble, ClientError) as error:
+    except (EarlyError, ClientError) as error:
         from trainshed.cli.options import failed
 
         failure = failed(error, target)
@@ -100,13 +100,13 @@ def _interrupted(job: "Json | None") -> int:
     return detached(job)
 
 
-def packed(root: str, listing: Listing, wish: Wish, *named: str) -> "Parcel":
+def packed(root: str, listing: FolderListing, wish: SubmitWords, *named: str) -> "Parcel":
     """The files with their hashes, counted on stderr; a person is asked before much is sent."""
     from trainshed.client.code import Parcel, Unpackable
 
     files = look(root, listing.paths(wish.include, wish.exclude, *filter(None, named)))
     if not files:
-        raise Trouble(
+        raise EarlyError(
             f"there are no files to pack in {root}", ["is everything ignored? --include brings files back"]
         )
     if not wish.dry_run:
@@ -121,12 +121,12 @@ def packed(root: str, listing: Listing, wish: Wish, *named: str) -> "Parcel":
     if unreadable:
         more = [f"and {len(unreadable) - NAMED} more"] if len(unreadable) > NAMED else []
         fix = "make them readable, or leave them out with --exclude"
-        raise Trouble("some files cannot be read", [*unreadable[:NAMED], *more, fix])
+        raise EarlyError("some files cannot be read", [*unreadable[:NAMED], *more, fix])
     say(f"packed {counted(len(files))}, {sized(parcel.size)}, of {root}")
     return parcel
 
 
-def _ask(files: "list[tuple[str, os.stat_result]]", wish: Wish) -> None:
+def _ask(files: "list[tuple[str, os.stat_result]]", wish: SubmitWords) -> None:
     total = sum(seen.st_size for _, seen in files)
     large = [f"{path} has {sized(seen.st_size)}" for path, seen in files if seen.st_size > LARGE]
     doubts = large[:NAMED] + ([f"and {len(large) - NAMED} more"] if len(large) > NAMED else [])
@@ -136,10 +136,10 @@ def _ask(files: "list[tuple[str, os.stat_result]]", wish: Wish) -> None:
         return
     fix = "leave files out with --exclude or .trainshedignore, or send them with --yes"
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
-        raise Trouble("that is much to send, and there is nobody to ask", [*doubts, fix])
+        raise EarlyError("that is much to send, and there is nobody to ask", [*doubts, fix])
     say("".join(f"{doubt}\n" for doubt in doubts) + "Send this to the server? [y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Trouble("nothing was submitted", [fix])
+        raise EarlyError("nothing was submitted", [fix])
 
 
 def _accepted(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
@@ -150,7 +150,7 @@ def _accepted(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
         raise _by_option(error) from error
 
 
-def _by_option(error: ApiError) -> "ApiError | Trouble":
+def _by_option(error: ApiError) -> "ApiError | EarlyError":
     if not error.violations:
         return error
     from trainshed.cli.options import told
@@ -161,7 +161,7 @@ def _by_option(error: ApiError) -> "ApiError | Trouble":
         line = f"{option}: {one.description}" if option else told(one)
         if line not in details:
             details.append(line)
-    return Trouble("the server does not accept this job", details)
+    return EarlyError("the server does not accept this job", details)
 
 
 def _is_terminal(stream: "TextIO | None") -> bool:
@@ -198,13 +198,13 @@ def deliver(client: "Client", parcel: "Parcel") -> None:
     try:
         count, size = send(client, parcel, progress)
     except Unpackable as error:
-        raise Trouble(f"a file changed while it was sent: {error}", ["submit once more"]) from error
+        raise EarlyError(f"a file changed while it was sent: {error}", ["submit once more"]) from error
     except ApiError as error:
         told = " ".join(one.description for one in error.violations if one.field.startswith("frames"))
         changed = next((entry["path"] for entry in parcel.entries if entry["sha256"] in told), None)
         if changed is None:
             raise
-        raise Trouble(f"a file changed while it was sent: {changed}", ["submit once more"]) from error
+        raise EarlyError(f"a file changed while it was sent: {changed}", ["submit once more"]) from error
     finally:
         progress.end()
     if count:

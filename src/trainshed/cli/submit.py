@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from trainshed.cli import submit_options, words
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.follow import finish
 from trainshed.cli.job_file import JobFile, read
-from trainshed.cli.submit_options import Wish
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.submit_options import SubmitWords
+from trainshed.cli.trouble import EarlyError
 from trainshed.client import ApiError, Client, Json
 
 BEHIND = "What is the program's own goes behind --, as in: trainshed submit train.py -- --epochs 5"
@@ -34,7 +34,7 @@ class Submit(click.Command):
             raise click.UsageError(f"{error.format_message()}. {BEHIND}", ctx) from error
 
 
-class Kind(click.ParamType[Any]):
+class OptionType(click.ParamType[Any]):
     """A value by the table's own rules, so that click refuses what the quick reader does not take."""
 
     def __init__(self, kind: str) -> None:
@@ -54,7 +54,9 @@ def options(function: Callable[..., int]) -> Callable[..., int]:
             function = click.option(*names, field, is_flag=True, help=help)(function)
         else:
             many = kind == submit_options.MANY
-            option = click.option(*names, field, metavar=metavar, multiple=many, type=Kind(kind), help=help)
+            option = click.option(
+                *names, field, metavar=metavar, multiple=many, type=OptionType(kind), help=help
+            )
             function = option(function)
     return function
 
@@ -87,7 +89,7 @@ def command(ctx: click.Context, **said: Any) -> int:
       trainshed submit -m trainer.task --gpu NVIDIA_TESLA_T4 --detach
       trainshed submit digits.yaml --label team=vision --follow
     """
-    wish = Wish({**said, "arguments": ctx.meta["arguments"]})
+    wish = SubmitWords({**said, "arguments": ctx.meta["arguments"]})
     if wish.follow and wish.detach:
         raise click.UsageError("--follow and --detach exclude each other.", ctx)
     if wish.is_file:
@@ -97,7 +99,7 @@ def command(ctx: click.Context, **said: Any) -> int:
     return submit(wish)
 
 
-def _submit_file(wish: Wish) -> int:
+def _submit_file(wish: SubmitWords) -> int:
     others = sorted(set(wish.said) - {"target", *submit_options.FOR_FILES})
     if others:
         names = {field: names[-1] for field, names, *_ in submit_options.OPTIONS}
@@ -109,7 +111,7 @@ def _submit_file(wish: Wish) -> int:
         return _send_file(client, wish)
 
 
-def _send_file(client: Client, wish: Wish) -> int:
+def _send_file(client: Client, wish: SubmitWords) -> int:
     source = "stdin" if wish.target == "-" else wish.target
     found = read(source, _text(wish.target))
     body = _body(found.body, wish)
@@ -134,10 +136,10 @@ def _text(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise Failure(f"cannot read {file}: {error.strerror}") from error
+        raise CommandFailed(f"cannot read {file}: {error.strerror}") from error
 
 
-def _body(body: Json, wish: Wish) -> Json:
+def _body(body: Json, wish: SubmitWords) -> Json:
     """What the command line says wins over the file."""
     given: dict[str, str] = {}
     for label in wish.labels:
@@ -165,7 +167,7 @@ def _hold(body: Json, length: str) -> None:
     body[outer] = {**spec, inner: limits}
 
 
-def _placed(client: Client, body: Json, wish: Wish) -> Json:
+def _placed(client: Client, body: Json, wish: SubmitWords) -> Json:
     from trainshed.cli import places
     from trainshed.cli.seek import seek
 
@@ -173,8 +175,8 @@ def _placed(client: Client, body: Json, wish: Wish) -> Json:
         for check, text in places.checks(wish):
             check(text)
         seek(client, wish)
-    except Trouble as error:
-        raise (Misuse if error.code == 2 else Failure)(error.message, error.details) from error
+    except EarlyError as error:
+        raise (Misuse if error.code == 2 else CommandFailed)(error.message, error.details) from error
     return places.placed(body, wish)
 
 
@@ -185,4 +187,4 @@ def _send(ask: Callable[[Json], Json], found: JobFile, body: Json) -> Json:
         if not error.violations:
             raise
         details = [found.located(violation) for violation in error.violations]
-        raise Failure("the server does not accept this job", details) from error
+        raise CommandFailed("the server does not accept this job", details) from error

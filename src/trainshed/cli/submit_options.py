@@ -1,7 +1,7 @@
 """The options of `submit`, once: a table from which both the quick reader here and click's command are made.
 
 The quick reader knows the plain forms only. What it does not know, or what is wrong, it leaves to click,
-which knows all forms and says what is wrong; both make the same `Wish`.
+which knows all forms and says what is wrong; both make the same `SubmitWords`.
 """
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
@@ -115,7 +115,7 @@ FOR_FILES = (
 )
 
 
-class Wish:
+class SubmitWords:
     """What a person asked `submit` for; a field that was not said is empty."""
 
     target: str = ""
@@ -173,7 +173,7 @@ def split(args: "Sequence[str]") -> tuple[list[str], tuple[str, ...]]:
     return list(args[:at]), tuple(args[at + 1 :])
 
 
-def read(args: "Sequence[str]") -> Wish | None:
+def read(args: "Sequence[str]") -> SubmitWords | None:
     """What the words say; None where click has to be asked."""
     ours, arguments = split(args)
     known = {name: (row[0], row[2]) for row in OPTIONS for name in row[1]}
@@ -191,7 +191,7 @@ def read(args: "Sequence[str]") -> Wish | None:
             return None
         if not _take(said, option, value if equals else None, words):
             return None
-    return Wish(said)
+    return SubmitWords(said)
 
 
 def _take(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.client.websocket import WebSocket
 
 PIECE = 1 << 15
@@ -52,9 +52,9 @@ def _exchange(socket: WebSocket, resized: int | None) -> int:
                 elif (code := _told(message)) is not None:
                     return code
             if socket.is_over:
-                raise Failure("the server hung up: it ended, or the shell was closed there")
+                raise CommandFailed("the server hung up: it ended, or the shell was closed there")
         elif time.monotonic() - heard_at > SILENCE:
-            raise Failure(f"nothing was heard of the server for {SILENCE:.0f} seconds")
+            raise CommandFailed(f"nothing was heard of the server for {SILENCE:.0f} seconds")
         if stdin is not None and stdin in ready:
             stdin = _read(stdin, socket)
         if resized is not None and resized in ready:
@@ -77,7 +77,7 @@ def _told(message: str) -> int | None:
     """The exit code, where it is that."""
     words = json.loads(message)
     if "error" in words:
-        raise Failure(str(words["error"]))
+        raise CommandFailed(str(words["error"]))
     return int(words["exit"]) if "exit" in words else None
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import click
 
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.client import ApiError
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 Object = tuple[str, str]  # bucket and name
 SCHEMES = ("gs://", "s3://", "az://")  # how people write a bucket; which one it is, its name says
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Transfer:
     source: str | Object  # a path, or an object
     target: str | Object
     size: int
@@ -39,8 +39,8 @@ def is_in_bucket(place: str) -> bool:
 
 
 def jobs_of(
-    storage: Storage, source: str, target: str, recursive: bool, many: bool, size: int | None = None
-) -> Iterator[Job]:
+    storage: StorageClient, source: str, target: str, recursive: bool, many: bool, size: int | None = None
+) -> Iterator[Transfer]:
     """The copies; `size` is that of a source which is known to be an object."""
     into = many or target.endswith("/") or (not is_in_bucket(target) and Path(target).is_dir())
     into = into or (is_in_bucket(target) and not parse(target)[1])
@@ -48,10 +48,10 @@ def jobs_of(
     for thing, below, length in found:
         # A folder's own name comes along where it is copied into another, as with cp.
         name = below if not into else f"{_last(source)}/{below}" if below else _last(source)
-        yield Job(thing, placed(target, name), length)
+        yield Transfer(thing, placed(target, name), length)
 
 
-def _sources(storage: Storage, source: str, recursive: bool) -> Iterator[tuple[str | Object, str, int]]:
+def _sources(storage: StorageClient, source: str, recursive: bool) -> Iterator[tuple[str | Object, str, int]]:
     """Each thing, its path below the source ("" for the source itself), and its size."""
     if is_in_bucket(source):
         yield from _objects(storage, *parse(source), recursive)
@@ -66,9 +66,9 @@ def _sources(storage: Storage, source: str, recursive: bool) -> Iterator[tuple[s
         raise Misuse(f"{source} is a folder: copy it with -r")
     elif path.exists():
         instead = [] if path.is_socket() else [f"to copy what comes out of it: cp - TARGET < {plain(source)}"]
-        raise Failure(f"{plain(source)} is {_kind(path)}, not a file", instead)
+        raise CommandFailed(f"{plain(source)} is {_kind(path)}, not a file", instead)
     else:
-        raise Failure(f"there is no file {source}")
+        raise CommandFailed(f"there is no file {source}")
 
 
 def _kind(path: Path) -> str:
@@ -76,7 +76,7 @@ def _kind(path: Path) -> str:
 
 
 def _objects(
-    storage: Storage, bucket: str, name: str, recursive: bool
+    storage: StorageClient, bucket: str, name: str, recursive: bool
 ) -> Iterator[tuple[str | Object, str, int]]:
     if not recursive:
         if not name or name.endswith("/"):
@@ -92,7 +92,7 @@ def _objects(
         try:
             yield (bucket, name), "", int(storage.get(bucket, name)["size"])
         except ApiError as error:
-            raise Failure(f"there is nothing at {bucket}/{name}") from error
+            raise CommandFailed(f"there is nothing at {bucket}/{name}") from error
 
 
 def files_below(
@@ -127,7 +127,7 @@ def _fault(path: Path, root: str) -> str:
 
 def _refuse(error: OSError) -> None:
     """A folder that cannot be read is not an empty one."""
-    raise Failure(f"{plain(str(error.filename))}: {error.strerror}") from error
+    raise CommandFailed(f"{plain(str(error.filename))}: {error.strerror}") from error
 
 
 def told_skipped(folder: Path) -> Callable[[str, str], None]:
@@ -159,7 +159,7 @@ def placed(target: str, name: str) -> str | Object:
         return bucket, f"{above.rstrip('/')}/{name}" if above and name else above or name
     parts = name.split("/") if name else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise Failure(
+        raise CommandFailed(
             f"the object {name!r} has no safe place below {target}: copy it alone, under another name"
         )
     return str(Path(target, *parts))

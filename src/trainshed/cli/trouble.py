@@ -15,7 +15,7 @@ def say(text: str, end: str = "\n") -> None:
             stream.flush()
 
 
-class Trouble(Exception):
+class EarlyError(Exception):
     """One clear line, details below it, and the code to exit with: 2 where the command line was wrong."""
 
     def __init__(self, message: str, details: "Sequence[str]" = (), *, code: int = 1) -> None:

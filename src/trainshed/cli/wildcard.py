@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.transfer import SCHEMES, is_in_bucket, parse
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 _WILD = re.compile(r"[*?]|\[[!^]?[^/]+?\]")
 _WORD = re.compile(r"(?<![^/])\*\*/|\*\*|\*|\?|\[[!^]?[^/]+?\]|.", re.DOTALL)
@@ -43,7 +43,7 @@ def is_wild(place: str) -> bool:
     return is_in_bucket(place) and bool(_WILD.search(parse(place)[1]))
 
 
-def meant(storage: Storage, places: Iterable[str], *, folders: bool) -> list[Named]:
+def meant(storage: StorageClient, places: Iterable[str], *, folders: bool) -> list[Named]:
     """All that the places stand for. Where folders are not asked for they are skipped, and told."""
     return [
         one
@@ -52,7 +52,7 @@ def meant(storage: Storage, places: Iterable[str], *, folders: bool) -> list[Nam
     ]
 
 
-def _meant(storage: Storage, place: str, folders: bool) -> list[Named]:
+def _meant(storage: StorageClient, place: str, folders: bool) -> list[Named]:
     bucket, name = parse(place)
     if _is_there(storage, bucket, name, folders):
         return [Named(place)]
@@ -62,17 +62,17 @@ def _meant(storage: Storage, place: str, folders: bool) -> list[Named]:
         for one in _matches(storage, bucket, "", name.split("/"))
     ]
     if not found:
-        raise Failure(f"nothing matches {place}")
+        raise CommandFailed(f"nothing matches {place}")
     chosen = [one for one in found if folders or not one.is_folder]
     if not chosen:
-        raise Failure(f"only folders match {place}", [f"what is in them matches {place.rstrip('/')}/*"])
+        raise CommandFailed(f"only folders match {place}", [f"what is in them matches {place.rstrip('/')}/*"])
     for one in found:
         if one.is_folder and not folders:
             click.echo(f"skipped {one.place}: a folder", err=True)
     return chosen
 
 
-def _is_there(storage: Storage, bucket: str, name: str, folders: bool) -> bool:
+def _is_there(storage: StorageClient, bucket: str, name: str, folders: bool) -> bool:
     """An object of that very name, or, where they count, something below it."""
     folder = name.rstrip("/") + "/"
     return any(
@@ -81,7 +81,7 @@ def _is_there(storage: Storage, bucket: str, name: str, folders: bool) -> bool:
     )
 
 
-def _matches(storage: Storage, bucket: str, above: str, parts: list[str]) -> Iterator[dict[str, Any]]:
+def _matches(storage: StorageClient, bucket: str, above: str, parts: list[str]) -> Iterator[dict[str, Any]]:
     """What fits below a prefix, part by part: of folders that do not fit nothing is listed."""
     while len(parts) > 1 and not _WILD.search(parts[0]):
         above += f"{parts[0]}/"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainshed.client.api import Client
     from trainshed.client.connection import Json
     from trainshed.client.discovery import Target, discover
-    from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable, Violation
+    from trainshed.client.errors import ApiError, ApiViolation, ClientError, Interrupted, Unreachable
 
 _HOMES = {
     "ApiError": "errors",
@@ -26,19 +26,19 @@ _HOMES = {
     "Json": "connection",
     "Target": "discovery",
     "Unreachable": "errors",
-    "Violation": "errors",
+    "ApiViolation": "errors",
     "discover": "discovery",
 }
 
 __all__ = [
     "ApiError",
+    "ApiViolation",
     "Client",
     "ClientError",
     "Interrupted",
     "Json",
     "Target",
     "Unreachable",
-    "Violation",
     "discover",
 ]
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from trainshed.client.discovery import Target
     from trainshed.client.errors import ClientError
-    from trainshed.client.images import Images
-    from trainshed.client.manifests import ImageCaches, Manifests
-    from trainshed.client.storage import Storage
+    from trainshed.client.images import ImagesClient
+    from trainshed.client.manifests import ImageCachesClient, ManifestsClient
+    from trainshed.client.storage import StorageClient
 
 FINAL = frozenset(
     {"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
@@ -83,27 +83,27 @@ class Client:
         headers = {"Idempotency-Key": key} if key else None
         return self._connection.request(method, path, body, headers=headers, repeatable=True if key else None)
 
-    def storage(self) -> "Storage":
+    def storage(self) -> "StorageClient":
         """The buckets of the same server."""
-        from trainshed.client.storage import Storage
+        from trainshed.client.storage import StorageClient
 
-        return Storage(self.url, self._token)
+        return StorageClient(self.url, self._token)
 
-    def images(self) -> "Images":
+    def images(self) -> "ImagesClient":
         """The images of the same server."""
-        from trainshed.client.images import Images
+        from trainshed.client.images import ImagesClient
 
-        return Images(self._connection, self.place())
+        return ImagesClient(self._connection, self.place())
 
-    def manifests(self) -> "Manifests":
-        from trainshed.client.manifests import Manifests
+    def manifests(self) -> "ManifestsClient":
+        from trainshed.client.manifests import ManifestsClient
 
-        return Manifests(self._connection, self.place())
+        return ManifestsClient(self._connection, self.place())
 
-    def image_caches(self) -> "ImageCaches":
-        from trainshed.client.manifests import ImageCaches
+    def image_caches(self) -> "ImageCachesClient":
+        from trainshed.client.manifests import ImageCachesClient
 
-        return ImageCaches(self._connection, self.place())
+        return ImageCachesClient(self._connection, self.place())
 
     def health(self) -> "Json":
         return self._connection.request("GET", "/healthz")
@@ -232,7 +232,7 @@ class Client:
 
     def built_runtime(self, name: str, requirements: "list[str]") -> "Iterator[Json]":
         """Have one built and follow it to its end. A server's restart ends a build: then it is asked anew."""
-        patience = _Patience()
+        patience = _RetryPauses()
         begun: Json = {}
         while True:
             try:
@@ -261,7 +261,7 @@ class Client:
     def wait(self, job: str, timeout: float | None = None) -> "Json":
         """The job once it has ended, or as it is after `timeout` seconds. Outlasts a server's restart."""
         until = None if timeout is None else time.monotonic() + timeout
-        patience = _Patience()
+        patience = _RetryPauses()
         while True:
             left = WAIT if until is None else max(0.0, min(WAIT, until - time.monotonic()))
             path = f"{self._path(job)}:wait?timeout={left:.3f}s"
@@ -305,7 +305,7 @@ class Client:
 
     def _resumed(self, job: str, asked: "Mapping[str, object]", after: str = "") -> "Iterator[Json]":
         """The stream's lines behind the given one. The order is total: one id says how far we got."""
-        patience = _Patience()
+        patience = _RetryPauses()
         reached = False
         while True:
             path = f"{self._path(job)}:tail{_query({**asked, 'after': after})}"
@@ -342,7 +342,7 @@ class Client:
         return f"{self._parent()}/{_quoted(job)}"
 
 
-class _Patience:
+class _RetryPauses:
     """How long to go on asking while nothing answers: longer pauses each time, and an end."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import time
 
 from trainshed import __version__
 from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable
-from trainshed.client.exchange import Address, Channel
+from trainshed.client.exchange import HttpChannel, ServerAddress
 from trainshed.client.notation import dumps, loads
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
@@ -41,7 +41,7 @@ class Connection:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._pauses = pauses
-        self._open: Channel | None = None
+        self._open: HttpChannel | None = None
 
     def open(self) -> None:
         """Connects ahead of the first question, if that can be. If not, the question itself will tell."""
@@ -174,7 +174,7 @@ class Connection:
             raise ClientError(f"{self.url} does not answer with a JSON object: is it a Trainshed server?")
         return said  # pyright: ignore[reportUnknownVariableType] - whatever the server says
 
-    def _reusable(self) -> Channel | None:
+    def _reusable(self) -> HttpChannel | None:
         """The kept connection, unless the server closed it meanwhile: a POST must not be risked on that."""
         kept, self._open = self._open, None
         if kept is None:
@@ -184,9 +184,9 @@ class Connection:
         kept.close()
         return None
 
-    def _connect(self) -> Channel:
+    def _connect(self) -> HttpChannel:
         try:
-            return Channel(self._address)
+            return HttpChannel(self._address)
         except OSError as error:
             if type(error).__module__ == "ssl":
                 raise ClientError(f"{self.url}: {error}") from error
@@ -234,9 +234,9 @@ def _chunks(body: "Iterable[bytes]") -> "Iterator[bytes]":
     yield b"0\r\n\r\n"
 
 
-def _address(url: str) -> Address:
+def _address(url: str) -> ServerAddress:
     try:
-        return Address(url)
+        return ServerAddress(url)
     except ValueError:
         raise ClientError(
             f"{url!r} is not the address of a server; it should read like http://127.0.0.1:8080"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Violation:
+class ApiViolation:
     """One thing wrong with a request: the path of the field and a sentence about it."""
 
     __slots__ = ("description", "field")
@@ -24,7 +24,7 @@ class Violation:
         self.description = description
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Violation) and self._both == other._both
+        return isinstance(other, ApiViolation) and self._both == other._both
 
     def __hash__(self) -> int:
         return hash(self._both)
@@ -58,7 +58,7 @@ class ApiError(ClientError):
     """The server's own error: `code` is HTTP's number, `status` the word scripts may rely on."""
 
     def __init__(
-        self, code: int, status: str, message: str, violations: "tuple[Violation, ...]" = ()
+        self, code: int, status: str, message: str, violations: "tuple[ApiViolation, ...]" = ()
     ) -> None:
         self.code = code
         self.status = status
@@ -84,11 +84,11 @@ class ApiError(ClientError):
         return cls(code, str(error.get("status", code)), str(error.get("message", "")), _violations(error))
 
 
-def _violations(error: "Mapping[str, Any]") -> "tuple[Violation, ...]":
-    found: list[Violation] = []
+def _violations(error: "Mapping[str, Any]") -> "tuple[ApiViolation, ...]":
+    found: list[ApiViolation] = []
     for detail in _list(error.get("details")):
         for item in map(_mapping, _list(_mapping(detail).get("fieldViolations"))):
-            found.append(Violation(str(item.get("field", "")), str(item.get("description", ""))))
+            found.append(ApiViolation(str(item.get("field", "")), str(item.get("description", ""))))
     return tuple(found)
 
 

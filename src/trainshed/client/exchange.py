@@ -1,7 +1,7 @@
 """HTTP/1.1 on a socket: one question, one answer, the next. Nothing about retries, JSON or jobs.
 
 It stands on the C module below `socket`, as importing `http.client` takes longer than submitting a job. Every
-failure is an OSError: the socket's own, or `Broken` where what came was no HTTP or ended too soon.
+failure is an OSError: the socket's own, or `MalformedAnswer` where what came was no HTTP or ended too soon.
 """
 
 import _socket
@@ -17,11 +17,11 @@ PIECE = 1 << 16
 WITHOUT_BODY = (204, 304)
 
 
-class Broken(OSError):
+class MalformedAnswer(OSError):
     """What came is not an HTTP answer, or not a whole one."""
 
 
-class Address:
+class ServerAddress:
     """Where a URL leads: scheme, host, port, and the path all others are below."""
 
     __slots__ = ("host", "path", "port", "secure")
@@ -56,10 +56,10 @@ def _host_and_port(place: str) -> tuple[str, int]:
     return host, int(port or 0)
 
 
-class Channel:
+class HttpChannel:
     """One connection. After an answer is read whole it is fit for the next question if `is_open` says so."""
 
-    def __init__(self, address: Address, timeout: float = CONNECT_TIMEOUT) -> None:
+    def __init__(self, address: ServerAddress, timeout: float = CONNECT_TIMEOUT) -> None:
         self._host = address.name
         self.sock = _connected(address, timeout)
         self.is_open = True
@@ -92,7 +92,7 @@ class Channel:
         timeout: float | None = None,
         *,
         final: int = 200,
-    ) -> "Answer":
+    ) -> "HttpAnswer":
         """Sends a question, reads the head of its answer. A body in pieces comes with its Content-Length.
 
         Answers with a status below `final` are only said in between.
@@ -119,17 +119,17 @@ class Channel:
         """What has come behind the answer, where the connection now speaks something else."""
         return bytes(self._buffer)
 
-    def _head(self, method: str, final: int) -> "Answer":
+    def _head(self, method: str, final: int) -> "HttpAnswer":
         while True:
             version, _, rest = self.line().partition(" ")
             number, _, reason = rest.partition(" ")
             if not (version.startswith("HTTP/1.") and number.isdecimal() and len(number) == 3):
-                raise Broken("what answers is not HTTP")
+                raise MalformedAnswer("what answers is not HTTP")
             headers: dict[str, str] = {}
             while line := self.line():
                 name, colon, value = line.partition(":")
                 if not colon or len(headers) >= MOST_HEADERS:
-                    raise Broken("the answer's head is not HTTP")
+                    raise MalformedAnswer("the answer's head is not HTTP")
                 headers[name.strip().lower()] = value.strip()
             if int(number) >= final:
                 break
@@ -137,12 +137,12 @@ class Channel:
         if said == "close" or (version == "HTTP/1.0" and said != "keep-alive"):
             self.is_open = False
         is_empty = method == "HEAD" or int(number) in WITHOUT_BODY
-        return Answer(self, int(number), reason, headers, is_empty=is_empty)
+        return HttpAnswer(self, int(number), reason, headers, is_empty=is_empty)
 
     def line(self) -> str:
         while (end := self._buffer.find(b"\n")) < 0:
             if len(self._buffer) > LONGEST_LINE or not self._fill():
-                raise Broken("the connection ended in the middle of an answer")
+                raise MalformedAnswer("the connection ended in the middle of an answer")
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         return line.removesuffix(b"\r").decode("latin-1")
@@ -167,11 +167,11 @@ class Channel:
             return False
 
 
-class Answer:
+class HttpAnswer:
     """An answer whose head is read; its body comes in pieces, or whole."""
 
     def __init__(
-        self, channel: Channel, status: int, reason: str, headers: dict[str, str], *, is_empty: bool
+        self, channel: HttpChannel, status: int, reason: str, headers: dict[str, str], *, is_empty: bool
     ) -> None:
         self.status = status
         self.reason = reason
@@ -195,7 +195,7 @@ class Answer:
         elif "content-length" in self.headers:
             length = self.headers["content-length"]
             if not length.isdecimal():
-                raise Broken("the answer's length is no number")
+                raise MalformedAnswer("the answer's length is no number")
             yield from self._exactly(int(length))
         else:
             self._channel.is_open = False
@@ -206,18 +206,18 @@ class Answer:
         try:
             return int(self._channel.line().partition(";")[0], 16)
         except ValueError:
-            raise Broken("the answer's pieces are not HTTP") from None
+            raise MalformedAnswer("the answer's pieces are not HTTP") from None
 
     def _exactly(self, size: int) -> "Iterator[bytes]":
         while size:
             piece = self._channel.some(min(size, PIECE))
             if not piece:
-                raise Broken("the connection ended in the middle of an answer")
+                raise MalformedAnswer("the connection ended in the middle of an answer")
             size -= len(piece)
             yield piece
 
 
-def _connected(address: Address, timeout: float) -> "_socket.socket":
+def _connected(address: ServerAddress, timeout: float) -> "_socket.socket":
     # As bytes, a plain name is looked up without the modules for international ones.
     host = address.host.encode() if address.host.isascii() else address.host
     failed: OSError = OSError("the name leads nowhere")

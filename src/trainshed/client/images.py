@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from trainshed.client.connection import Connection, Json
 
 
-class Images:
+class ImagesClient:
     def __init__(self, connection: Connection, place: str) -> None:
         self._connection = connection
         self._path = f"{place}/images"

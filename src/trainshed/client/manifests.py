@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 from trainshed.client.connection import Connection, Json
 
 
-class Manifests:
+class ManifestsClient:
     def __init__(self, connection: Connection, place: str) -> None:
         self._connection = connection
         self._path = f"{place}/manifests"
@@ -34,7 +34,7 @@ class Manifests:
                 return
 
 
-class ImageCaches:
+class ImageCachesClient:
     def __init__(self, connection: Connection, place: str) -> None:
         self._connection = connection
         self._path = f"{place}/imageCaches"

@@ -1,6 +1,6 @@
 """Buckets for the command line: objects listed, sent, fetched, copied and deleted over HTTP.
 
-One `Storage` may be used by many threads: each has a connection of its own. A file that is fetched appears
+Threads may share one `StorageClient`: each thread has its own connection. A file that is fetched appears
 under its name once it is whole; what is sent or fetched is compared with the server's MD5 where it tells
 one. Where a connection breaks, large files go on from what the server has, and everything else is tried anew.
 """
@@ -28,7 +28,7 @@ Progress = Callable[[int], None]
 _T = TypeVar("_T")
 
 
-class Storage:
+class StorageClient:
     def __init__(self, url: str, token: str | None) -> None:
         self.url = url.rstrip("/")
         parts = urlsplit(self.url)

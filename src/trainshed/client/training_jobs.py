@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PAGE = 100
 
 
-class TrainingJobs:
+class TrainingJobsClient:
     def __init__(self, client: Client) -> None:
         self._client = client
 

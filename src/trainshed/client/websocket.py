@@ -7,7 +7,7 @@ pings; a failure is an OSError, as of any socket. It knows nothing of shells.
 import os
 
 from trainshed.client.errors import ApiError, Unreachable
-from trainshed.client.exchange import Address, Broken, Channel
+from trainshed.client.exchange import HttpChannel, MalformedAnswer, ServerAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ SWITCHING = 101
 class WebSocket:
     def __init__(self, url: str, path: str, protocols: tuple[str, ...]) -> None:
         """Connects. Raises Unreachable, or ApiError where the server refuses."""
-        address, channel = Address(url), None
+        address, channel = ServerAddress(url), None
         try:
-            channel = Channel(address)
+            channel = HttpChannel(address)
             rest = _shake_hands(channel, address.path + path, protocols)
         except (OSError, ApiError) as error:
             if channel is not None:
@@ -125,13 +125,13 @@ def parse(data: "bytes | bytearray") -> "tuple[int, bool, bytes, int] | None":
     if len(data) < 2:
         return None
     if data[0] & 0x70 or data[1] & 0x80:
-        raise Broken("what answers does not keep to WebSocket")
+        raise MalformedAnswer("what answers does not keep to WebSocket")
     size, head = data[1], 2
     if size >= 126:
         head = 4 if size == 126 else 10
         size = int.from_bytes(data[2:head], "big") if len(data) >= head else 0
         if size > LONGEST:
-            raise Broken("a message is too long")
+            raise MalformedAnswer("a message is too long")
     if len(data) < head or len(data) < head + size:
         return None
     return data[0] & 0x0F, bool(data[0] & 0x80), bytes(data[head : head + size]), head + size
@@ -143,7 +143,7 @@ def _masked(body: bytes, key: bytes) -> bytes:
     return (int.from_bytes(body, "big") ^ int.from_bytes(mask, "big")).to_bytes(size, "big")
 
 
-def _shake_hands(channel: Channel, path: str, protocols: tuple[str, ...]) -> bytes:
+def _shake_hands(channel: HttpChannel, path: str, protocols: tuple[str, ...]) -> bytes:
     """What came behind the server's yes."""
     import base64
     import hashlib
@@ -161,7 +161,7 @@ def _shake_hands(channel: Channel, path: str, protocols: tuple[str, ...]) -> byt
         raise ApiError.read(answer.status, answer.reason, answer.read())
     wanted = base64.b64encode(hashlib.sha1(key + _MAGIC, usedforsecurity=False).digest()).decode()
     if answer.headers.get("sec-websocket-accept") != wanted:
-        raise Broken("what answers does not keep to WebSocket")
+        raise MalformedAnswer("what answers does not keep to WebSocket")
     return channel.rest()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 CHUNK = 1 << 20
 
 
-class Damaged(Exception):
+class DamagedBlob(Exception):
     """A content is not there, or is not what its hash says. It has been forgotten."""
 
     def __init__(self, sha256: str) -> None:
@@ -49,7 +49,7 @@ class Blobs:
         try:
             handle = os.open(self.path(sha256), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise Damaged(sha256) from None
+            raise DamagedBlob(sha256) from None
         try:
             digest = hashlib.sha256()
             held: bytes | None = None
@@ -60,7 +60,7 @@ class Blobs:
                 held = chunk
             if digest.hexdigest() != sha256:
                 self._forget(sha256, os.fstat(handle).st_ino)
-                raise Damaged(sha256)
+                raise DamagedBlob(sha256)
             if held is not None:
                 yield held
         finally:
@@ -70,7 +70,7 @@ class Blobs:
         try:
             for _ in self.read(sha256):
                 pass
-        except Damaged:
+        except DamagedBlob:
             return False
         return True
 

@@ -19,7 +19,7 @@ _MOST_DRAFTS = 256  # open files a batch may hold
 _MOST_BYTES = 16 << 20  # bytes a batch may hold back
 
 
-class _Draft:
+class _BlobFile:
     """A blob that is being written."""
 
     def __init__(self, header: Header, path: str) -> None:
@@ -44,14 +44,14 @@ class _Draft:
                 os.unlink(self.path)
 
 
-class Intake:
+class BlobIntake:
     def __init__(self, blobs: Blobs, drafts: Path, changing: threading.Lock) -> None:
         self._blobs = blobs
         self._folder = str(drafts)
         self._changing = changing  # held while blobs come and go
         self._working = threading.Lock()
-        self._draft: _Draft | None = None
-        self._whole: list[_Draft] = []
+        self._draft: _BlobFile | None = None
+        self._whole: list[_BlobFile] = []
         self._held = 0  # bytes of those
         self._begun = 0
         self.received = 0  # blobs that are in place for good
@@ -60,7 +60,7 @@ class Intake:
         with self._working:
             for piece in pieces:
                 if isinstance(piece, Header):
-                    self._draft = _Draft(piece, f"{self._folder}/{os.urandom(12).hex()}")
+                    self._draft = _BlobFile(piece, f"{self._folder}/{os.urandom(12).hex()}")
                     self._begun += 1
                 elif self._draft is not None:
                     self._draft.write(piece)
@@ -77,7 +77,7 @@ class Intake:
                 unfinished.close(discard=True)
             self._settle()
 
-    def _check(self, draft: _Draft) -> None:
+    def _check(self, draft: _BlobFile) -> None:
         self._draft = None
         found = draft.digest.hexdigest()
         if found != draft.header.sha256:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from trainshed.code.blobs import Blobs
 from trainshed.code.mend import is_signed, mend, sign
-from trainshed.core.code import File, Manifest, Mode
+from trainshed.core.code import File, FolderManifest, Mode
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -28,7 +28,7 @@ class Layout:
     when it is over meanwhile, because nobody wants it any more or the server ends.
     """
 
-    def __init__(self, blobs: Blobs, manifest: Manifest, is_over: Callable[[], bool]) -> None:
+    def __init__(self, blobs: Blobs, manifest: FolderManifest, is_over: Callable[[], bool]) -> None:
         self._blobs = blobs
         self._manifest = manifest
         self._is_over = is_over

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from stat import S_ISREG
 
-from trainshed.core.code import File, Manifest, Mode
+from trainshed.core.code import File, FolderManifest, Mode
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -34,7 +34,7 @@ def is_signed(folder: str) -> bool:
         return False
 
 
-def mend(manifest: Manifest, folder: str, put: Put, read: Read) -> None:
+def mend(manifest: FolderManifest, folder: str, put: Put, read: Read) -> None:
     root = os.open(folder, _FOLDER)
     try:
         for file in manifest.files:

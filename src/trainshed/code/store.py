@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from trainshed.code.blobs import Blobs, Damaged
-from trainshed.code.intake import Intake
+from trainshed.code.blobs import Blobs, DamagedBlob
+from trainshed.code.intake import BlobIntake
 from trainshed.code.layout import Layout, is_laid_out
 from trainshed.code.trees import Trees
-from trainshed.core.code import Manifest, Mode, Piece, is_hash, target_fault
+from trainshed.core.code import FolderManifest, Mode, Piece, is_hash, target_fault
 from trainshed.core.errors import Exhausted, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.ports import Clock
 
@@ -40,7 +40,7 @@ class DiskCodeStore:
         self._blobs = Blobs(self._home, self._now)
         self._trees = Trees(self._home, self._now)
         self._changing = threading.Lock()  # long, for threads only: while blobs come, go, or are counted on
-        self._recent: dict[str, tuple[Manifest, dict[str, int]]] = {}
+        self._recent: dict[str, tuple[FolderManifest, dict[str, int]]] = {}
         self._copying = ThreadPoolExecutor(2, "lay-out")
         self._ending = threading.Event()
 
@@ -52,12 +52,12 @@ class DiskCodeStore:
         self._ending.set()
         await asyncio.to_thread(self._copying.shutdown, cancel_futures=True)
 
-    async def missing(self, manifest: Manifest) -> tuple[str, ...]:
+    async def missing(self, manifest: FolderManifest) -> tuple[str, ...]:
         with _translated("The folder cannot be kept"):
             return await asyncio.to_thread(self._missing, manifest)
 
     async def take(self, pieces: AsyncIterator[Sequence[Piece]]) -> int:
-        intake = Intake(self._blobs, self._drafts, self._changing)
+        intake = BlobIntake(self._blobs, self._drafts, self._changing)
         try:
             async for some in pieces:
                 with _translated(_NOT_KEPT):
@@ -68,7 +68,7 @@ class DiskCodeStore:
                 await asyncio.shield(asyncio.to_thread(intake.finish))
         return intake.received
 
-    async def manifest(self, code: str) -> Manifest:
+    async def manifest(self, code: str) -> FolderManifest:
         return (await self._folder(code))[0]
 
     async def read(self, code: str, sha256: str) -> AsyncIterator[bytes]:
@@ -80,7 +80,7 @@ class DiskCodeStore:
             try:
                 while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                     yield chunk
-            except Damaged as error:
+            except DamagedBlob as error:
                 raise NotFound(_lost(code, error.sha256)) from error
 
     async def hold(self, code: str) -> bool:
@@ -118,7 +118,7 @@ class DiskCodeStore:
         self._blobs.open()
         self._trees.open()
 
-    def _missing(self, manifest: Manifest) -> tuple[str, ...]:
+    def _missing(self, manifest: FolderManifest) -> tuple[str, ...]:
         wanted = manifest.blobs
         with self._changing:
             absent = tuple(sha256 for sha256, size in wanted.items() if not self._has(sha256, size))
@@ -141,7 +141,7 @@ class DiskCodeStore:
             raise Invalid((Violation("files", sentence),))
         return False
 
-    def _check_targets(self, manifest: Manifest) -> tuple[str, ...]:
+    def _check_targets(self, manifest: FolderManifest) -> tuple[str, ...]:
         """Whether links can have their contents as targets; which of those are damaged."""
         damaged: list[str] = []
         for number, file in enumerate(manifest.files):
@@ -149,14 +149,14 @@ class DiskCodeStore:
                 continue
             try:
                 sentence = target_fault(b"".join(self._blobs.read(file.sha256)))
-            except Damaged:
+            except DamagedBlob:
                 damaged.append(file.sha256)
                 continue
             if sentence:
                 raise Invalid((Violation(f"files[{number}]", f"The content of {file.path} {sentence}"),))
         return tuple(dict.fromkeys(damaged))
 
-    async def _folder(self, code: str) -> tuple[Manifest, dict[str, int]]:
+    async def _folder(self, code: str) -> tuple[FolderManifest, dict[str, int]]:
         known = self._recent.get(code)
         if known is None:
             with _translated("The code cannot be read"):
@@ -187,10 +187,10 @@ class DiskCodeStore:
             )
         self._lay_out(code, manifest, folder, lambda: unwanted.is_set() or self._ending.is_set())
 
-    def _lay_out(self, code: str, manifest: Manifest, folder: str, is_over: Callable[[], bool]) -> None:
+    def _lay_out(self, code: str, manifest: FolderManifest, folder: str, is_over: Callable[[], bool]) -> None:
         try:
             Layout(self._blobs, manifest, is_over).make(folder)
-        except Damaged as error:
+        except DamagedBlob as error:
             raise Unavailable(_lost(code, error.sha256, manifest)) from error
         except InterruptedError as error:
             raise Unavailable("The server is ending; the folder is laid out when it is back.") from error
@@ -210,7 +210,7 @@ class DiskCodeStore:
         return len(gone)
 
 
-def _lost(code: str, sha256: str, manifest: Manifest | None = None) -> str:
+def _lost(code: str, sha256: str, manifest: FolderManifest | None = None) -> str:
     path = next((file.path for file in manifest.files if file.sha256 == sha256), "") if manifest else ""
     what = f"The file {path}" if path else f"The content {sha256}"
     return (

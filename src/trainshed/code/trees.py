@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainshed.code.blobs import sync_folder
-from trainshed.core.code import Manifest, is_hash, read_manifest
+from trainshed.core.code import FolderManifest, is_hash, read_manifest
 
 
 class Trees:
@@ -33,7 +33,7 @@ class Trees:
         except FileNotFoundError:
             return None
 
-    def load(self, code: str) -> Manifest | None:
+    def load(self, code: str) -> FolderManifest | None:
         """The folder; None where there is none, or where what is there is damaged and was forgotten."""
         path = f"{self._home}/{code}"
         try:
@@ -44,14 +44,14 @@ class Trees:
         try:
             manifest = read_manifest(text)
         except ValueError:
-            manifest = Manifest()
+            manifest = FolderManifest()
         if manifest.text == text and manifest.id == code:
             return manifest
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return None
 
-    def keep(self, manifest: Manifest) -> None:
+    def keep(self, manifest: FolderManifest) -> None:
         """Durable when it returns."""
         code, text = manifest.id, manifest.text
         if self.hold(code) and self.length(code) == len(text):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from trainshed.core.errors import TrainshedError
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import REPORT, Reading, Report, Sample, Usage, rates, report_samples
+from trainshed.core.metrics import REPORT, Report, RunReading, Sample, Usage, rates, report_samples
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend, Clock, MetricStore, ReportSource, Stats
 
@@ -22,7 +22,7 @@ EVERY = 2.0  # seconds
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedRun:
     source: ReportSource
     begun: float | None  # the loop's time at its start, where that was seen
     before: Usage | None = None
@@ -36,9 +36,9 @@ class Collector:
     stats: Stats | None  # where the backend's capabilities name measures
     metrics: MetricStore
     clock: Clock
-    show: Callable[[Sequence[Reading]], None]  # told of every run that is alive, at each look
+    show: Callable[[Sequence[RunReading]], None]  # told of every run that is alive, at each look
     every: float = EVERY
-    _watched: dict[RunKey, _Watched] = field(default_factory=dict[RunKey, _Watched])
+    _watched: dict[RunKey, _WatchedRun] = field(default_factory=dict[RunKey, _WatchedRun])
     _some: asyncio.Event = field(default_factory=asyncio.Event)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -56,7 +56,7 @@ class Collector:
         if key in self._watched:
             return
         at = asyncio.get_running_loop().time() if begun else None
-        self._watched[key] = _Watched(ReportSource(key.name, stdout), at)
+        self._watched[key] = _WatchedRun(ReportSource(key.name, stdout), at)
         self._some.set()
 
     async def forget(self, job: str) -> None:
@@ -95,7 +95,7 @@ class Collector:
             usages = await self.stats.sample()
         reports = await self.metrics.reports([one.source for one in watched.values()])
         samples: dict[str, list[Sample]] = {}
-        readings: list[Reading] = []
+        readings: list[RunReading] = []
         for key, one in watched.items():
             reading, some = self._take(key, one, usages.get(key), reports.get(key.name))
             samples.setdefault(key.name.job, []).extend(some)
@@ -106,15 +106,15 @@ class Collector:
         await self.metrics.record({job: some for job, some in samples.items() if some})
         self.show(readings)
 
-    async def _alive(self, watched: Mapping[RunKey, _Watched]) -> frozenset[RunKey]:
+    async def _alive(self, watched: Mapping[RunKey, _WatchedRun]) -> frozenset[RunKey]:
         found: set[RunKey] = set()
         for job in {key.name.job for key in watched}:
             found.update(seen.key for seen in await self.backend.observe(job) if seen.alive)
         return frozenset(found & watched.keys())
 
     def _take(
-        self, key: RunKey, one: _Watched, usage: Usage | None, report: Report | None
-    ) -> tuple[Reading, list[Sample]]:
+        self, key: RunKey, one: _WatchedRun, usage: Usage | None, report: Report | None
+    ) -> tuple[RunReading, list[Sample]]:
         now, task = self.clock.now(), key.name.task
         values: Mapping[str, float] = {}
         if usage is not None:
@@ -128,7 +128,7 @@ class Collector:
             if one.first is None or (report.step or 0) < (one.first.step or 0):
                 one.first = report  # it has begun anew
             one.last = report
-        return Reading(key=key, usage=usage, values=values, report=report, first=one.first), samples
+        return RunReading(key=key, usage=usage, values=values, report=report, first=one.first), samples
 
 
 def _nothing(taken: float) -> Usage:

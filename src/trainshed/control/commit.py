@@ -12,32 +12,32 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainshed.core.bucket import Attributes, Draft, ObjectInfo
+from trainshed.core.bucket import Attributes, ObjectDraft, ObjectInfo
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, TrainshedError, Unavailable
 from trainshed.core.job import Job
 from trainshed.core.outputs import (
     NEWEST,
-    Batch,
-    End,
     Key,
-    Kind,
-    Patience,
+    SettlingFiles,
+    StoreBatch,
     Unit,
+    UnitKind,
+    WritersEnd,
     batches,
     belongs,
     manifest_of,
     unit_of,
 )
 from trainshed.core.ports import Clock
-from trainshed.core.view import SCHEME, Scan, Stored, Storing, Views, Written
+from trainshed.core.view import SCHEME, Stored, Storing, Views, ViewScan, Written
 
 AT_ONCE = 16  # files of a job on their way at the same time: they share one sync of the bucket's index
 _MOST_NAMED = 3
 
 
 @dataclass(slots=True)
-class Tally:
+class SweepResult:
     """What came of a sweep."""
 
     files: int = 0
@@ -76,14 +76,14 @@ class Committer:
         self._lock = asyncio.Lock()
         self._ending = ending  # set when the server is to stop
 
-    async def sweep(self, job: Job, patience: Patience, end: End | None) -> Tally:
+    async def sweep(self, job: Job, patience: SettlingFiles, end: WritersEnd | None) -> SweepResult:
         """Store what may be stored now. Unavailable or Exhausted where the rest has to wait."""
         async with self._lock:
             if self._stored is None:
                 self._stored = {(one.bucket, one.name): one for one in await self._views.notes(job.id)}
             scan, now = await self._views.scan(job.id), self._clock.now()
             patience.look(scan.files, now)
-            tally = Tally(unnamed=scan.unnamed)
+            tally = SweepResult(unnamed=scan.unnamed)
             tally.faults += [f"/gcs/{name}: it is in no bucket." for name in scan.outside]
             await self._let_go(job, scan, self._stored, patience)
             moved = False
@@ -98,14 +98,16 @@ class Committer:
             tally.where = ", ".join(sorted({f"{SCHEME}{one.bucket}" for one in mine}))
             return tally
 
-    async def _commit(self, job: Job, batch: Batch, stored: dict[Key, Stored], tally: Tally) -> bool:
+    async def _commit(
+        self, job: Job, batch: StoreBatch, stored: dict[Key, Stored], tally: SweepResult
+    ) -> bool:
         """Whether any of its files moved meanwhile and has to be looked at again."""
         unit = batch.unit
         if why := await self._refusal(job, unit.bucket, stored):
             tally.faults.append(f"/gcs/{unit.bucket}/{batch.files[0].name}: {why}")
             return False
         changed = [one for one in batch.files if not _is_stored(one, stored)]
-        if unit.kind is not Kind.FREE and changed:
+        if unit.kind is not UnitKind.FREE and changed:
             await self._retract(job, unit, [(one.bucket, one.name) for one in changed], stored)
         if changed:
             self._shrunk.discard(unit)
@@ -117,7 +119,7 @@ class Committer:
             content = manifest_of(unit, stored, job.id, job.status.attempt)
             newest = max(one.generation for one in stored.values() if belongs(unit, one))
             attributes = Attributes(content_type="application/json", metadata={NEWEST: str(newest)})
-            draft = Draft(name=unit.manifest, attributes=attributes)
+            draft = ObjectDraft(name=unit.manifest, attributes=attributes)
             try:
                 info = await self._buckets.open(unit.bucket).put(draft, _once(content))
             except (NotFound, Invalid, Forbidden) as error:
@@ -154,7 +156,9 @@ class Committer:
         if own is not None:
             await self._forget(job, stored, [own])
 
-    async def _let_go(self, job: Job, scan: Scan, stored: dict[Key, Stored], patience: Patience) -> None:
+    async def _let_go(
+        self, job: Job, scan: ViewScan, stored: dict[Key, Stored], patience: SettlingFiles
+    ) -> None:
         """Remove what programs of this job have stored and removed since, as they do with old checkpoints."""
         there = {(one.bucket, one.name) for one in scan.files}
         gone = [
@@ -167,19 +171,19 @@ class Committer:
         units = {unit_of(one.bucket, one.name, job.spec.output) for one in gone}
         for unit in units:
             mine = [one for one in gone if unit_of(one.bucket, one.name, job.spec.output) == unit]
-            if unit.kind is not Kind.FREE:
+            if unit.kind is not UnitKind.FREE:
                 await self._retract(job, unit, [(one.bucket, one.name) for one in mine], stored)
             for one in mine:
                 # Somebody was first, or has put another one there, or the bucket cannot be asked so.
                 with contextlib.suppress(NotFound, Conflict, Invalid):
                     await self._buckets.open(one.bucket).delete(one.name, one.generation)
             await self._forget(job, stored, mine)
-            if unit.kind is Kind.CHECKPOINT:
+            if unit.kind is UnitKind.CHECKPOINT:
                 self._shrunk.add(unit)
             patience.restart(unit, self._clock.now())
 
     async def _put_all(
-        self, job: Job, files: Sequence[Written], stored: dict[Key, Stored], tally: Tally
+        self, job: Job, files: Sequence[Written], stored: dict[Key, Stored], tally: SweepResult
     ) -> bool:
         """Whether any of them moved meanwhile and has to be looked at again."""
         waiting = [one for one in reversed(files) if not self._is_refused(one, tally)]
@@ -190,7 +194,9 @@ class Committer:
             while waiting and not trouble and not self._ending.is_set():
                 one = waiting.pop()
                 try:
-                    info = await self._buckets.open(one.bucket).put(Draft(name=one.name), self._read(one))
+                    info = await self._buckets.open(one.bucket).put(
+                        ObjectDraft(name=one.name), self._read(one)
+                    )
                     await self._keep(job, stored, [_noted(info, one.stamp)])
                 except Conflict:
                     moved = True
@@ -213,7 +219,7 @@ class Committer:
                 raise Unavailable("The server is being stopped.")
             yield chunk
 
-    def _is_refused(self, one: Written, tally: Tally) -> bool:
+    def _is_refused(self, one: Written, tally: SweepResult) -> bool:
         """Large files are not sent again and again where there is no bucket for them."""
         stamp, why = self._refused.get((one.bucket, one.name), ("", ""))
         if stamp != one.stamp:

@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 
 from trainshed.core.errors import Conflict, TrainshedError
 from trainshed.core.event import Event
-from trainshed.core.hang import Life, Pulse, Sign, Stall, StallKind, felt, is_over, judge
+from trainshed.core.hang import Pulse, ReplicaLife, RunActivity, Stall, StallKind, felt, is_over, judge
 from trainshed.core.job import Job, Status
-from trainshed.core.metrics import Reading
+from trainshed.core.metrics import RunReading
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Clock, Stacks, Store
-from trainshed.core.stacks import MOST_REPLICAS, Dump, grouped, print_of, spread
+from trainshed.core.stacks import MOST_REPLICAS, StackDump, grouped, print_of, spread
 from trainshed.core.suspicion import is_watched, lives, may_hang, over, suspected
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedJob:
     """What is remembered of a job between looks."""
 
     due_at: datetime = _NEVER
@@ -43,20 +43,20 @@ class _Watched:
 
 
 @dataclass(slots=True, kw_only=True)
-class HangWatch:
+class HangWatcher:
     store: Store
     clock: Clock
     stacks: Stacks | None  # where the backend's capabilities say so
     printed: Callable[[ReplicaName], int]  # the bytes of output of a replica so far
     ring: Callable[[Job], None]
     hint_job: Callable[[str], None]
-    _jobs: dict[str, _Watched] = field(default_factory=dict[str, _Watched])
-    _latest: Mapping[str, list[Reading]] = field(default_factory=dict[str, list[Reading]])
+    _jobs: dict[str, _WatchedJob] = field(default_factory=dict[str, _WatchedJob])
+    _latest: Mapping[str, list[RunReading]] = field(default_factory=dict[str, list[RunReading]])
     _some: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def see(self, readings: Sequence[Reading]) -> None:
+    def see(self, readings: Sequence[RunReading]) -> None:
         """What runs now. Called at each look of the collector, so it does next to nothing."""
-        latest: dict[str, list[Reading]] = {}
+        latest: dict[str, list[RunReading]] = {}
         for reading in readings:
             job = reading.key.name.job
             latest.setdefault(job, []).append(reading)
@@ -75,7 +75,7 @@ class HangWatch:
 
     async def look(self) -> None:
         """Look at every job whose time has come."""
-        self._jobs = {job: self._jobs.get(job) or _Watched() for job in self._latest}
+        self._jobs = {job: self._jobs.get(job) or _WatchedJob() for job in self._latest}
         now = self.clock.now()
         for job_id in [job_id for job_id, watched in self._jobs.items() if watched.due_at <= now]:
             try:
@@ -83,7 +83,7 @@ class HangWatch:
             except TrainshedError as error:
                 log.warning("job %s was not looked at for a hang: %s", job_id, error.message)
 
-    async def _look_at(self, job_id: str, watched: _Watched) -> None:
+    async def _look_at(self, job_id: str, watched: _WatchedJob) -> None:
         job, now = await self.store.load(job_id), self.clock.now()
         if job is None or not is_watched(job):
             watched.due_at = now + UNWATCHED
@@ -104,7 +104,7 @@ class HangWatch:
             return
         await self._suspect(job, stall, watched)
 
-    def _feel(self, job: Job, watched: _Watched) -> tuple[Life, ...] | None:
+    def _feel(self, job: Job, watched: _WatchedJob) -> tuple[ReplicaLife, ...] | None:
         """One more look at each run of the job; None while some are between two runs."""
         now, pace = self.clock.now(), job.spec.scheduling.hang.pace()
         readings, before = self._latest.get(job.id, []), watched.pulses
@@ -115,10 +115,10 @@ class HangWatch:
         watched.gpu.clear()
         return lives(job, watched.pulses)
 
-    def _sign(self, reading: Reading, watched: _Watched) -> Sign:
+    def _sign(self, reading: RunReading, watched: _WatchedJob) -> RunActivity:
         usage, report = reading.usage, reading.report
         io = (usage.read_bytes, usage.written_bytes) if usage is not None else (None, None)
-        return Sign(
+        return RunActivity(
             printed=self.printed(reading.key.name),
             # As text: a value that is no number is not equal even to itself. Said again it is no movement.
             said=f"{report.step} {report.total} {sorted(report.values.items())}" if report else None,
@@ -127,7 +127,7 @@ class HangWatch:
             gpu=watched.gpu.get(reading.key),
         )
 
-    async def _suspect(self, job: Job, stall: Stall, watched: _Watched) -> None:
+    async def _suspect(self, job: Job, stall: Stall, watched: _WatchedJob) -> None:
         dumps = await self._dumps(job)
         seen = self._feel(job, watched)  # it took a while, and what moved meanwhile does not hang
         now = self.clock.now()
@@ -146,7 +146,7 @@ class HangWatch:
         self.ring(written)
         self.hint_job(job.id)
 
-    async def _stuck(self, job: Job, watched: _Watched, now: datetime) -> bool:
+    async def _stuck(self, job: Job, watched: _WatchedJob, now: datetime) -> bool:
         """Whether a job that computes does so in one and the same place: seen at several looks in a row."""
         if now - watched.moved_at < job.spec.scheduling.hang.after:
             return False
@@ -160,7 +160,7 @@ class HangWatch:
         watched.prints, watched.same = prints, watched.same + 1
         return watched.same >= SAME
 
-    async def _dumps(self, job: Job) -> Mapping[RunKey, Dump]:
+    async def _dumps(self, job: Job) -> Mapping[RunKey, StackDump]:
         """Where its replicas are; none where nobody can tell."""
         alive = sorted(reading.key for reading in self._latest.get(job.id, []))
         if self.stacks is None:

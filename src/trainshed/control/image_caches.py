@@ -15,7 +15,7 @@ from typing import assert_never
 from trainshed.control.queue import WorkQueue
 from trainshed.core.errors import NotFound, TrainshedError, Unavailable
 from trainshed.core.image_cache import CacheState, ImageCache, ImageCacheStore, best
-from trainshed.core.image_port import ImageShelf
+from trainshed.core.image_port import ImageStore
 from trainshed.core.job import Job
 from trainshed.core.ports import Clock
 
@@ -28,7 +28,7 @@ AGAIN, SELDOM = 5.0, 600.0  # seconds until what could not be reached is asked a
 @dataclass(slots=True)
 class CacheKeeper:
     store: ImageCacheStore
-    shelf: ImageShelf
+    shelf: ImageStore
     clock: Clock
     queue: WorkQueue
     _known: dict[str, ImageCache] = field(default_factory=dict[str, ImageCache])  # by full name

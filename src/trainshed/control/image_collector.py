@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.image import canonical, refusal
 from trainshed.core.image_cache import ImageCache, held, to_collect
-from trainshed.core.image_port import ImageStock
+from trainshed.core.image_port import ImageInventory
 from trainshed.core.ports import Clock, Store
 from trainshed.core.runtime import room_to_keep
 
@@ -27,7 +27,7 @@ YOUNG = timedelta(minutes=10)  # a job may be about to ask for it
 @dataclass(slots=True, kw_only=True)
 class ImageCollector:
     store: Store
-    shelf: Callable[[], ImageStock | None]  # None while there is no engine
+    shelf: Callable[[], ImageInventory | None]  # None while there is no engine
     clock: Clock
     caches: Callable[[], Iterable[ImageCache]]
     room: int | None = None  # bytes to stay free; as for runtimes where None
@@ -44,7 +44,7 @@ class ImageCollector:
                 log.warning("images cannot be looked at: %s", error.message)
         return self.clock.now() + EVERY
 
-    async def _collect(self, shelf: ImageStock) -> None:
+    async def _collect(self, shelf: ImageInventory) -> None:
         space = await shelf.space()
         lacking = 0 if space is None else room_to_keep(space[1], self.room) - space[0]
         if lacking <= 0 and self.retention is None:

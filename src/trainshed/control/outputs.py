@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainshed.control.commit import Committer, Tally
+from trainshed.control.commit import Committer, SweepResult
 from trainshed.control.queue import WorkQueue
 from trainshed.control.resume import newest_checkpoint
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Invalid, NotFound, NotYet, TrainshedError
 from trainshed.core.job import Job, JobSpec, Outcome
 from trainshed.core.launch import Launch
-from trainshed.core.outputs import End, Patience
+from trainshed.core.outputs import SettlingFiles, WritersEnd
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.replica import Observation, Replica
 from trainshed.core.view import (
@@ -44,11 +44,11 @@ _FOLDERS = {"MODEL_DIR": "model", "CHECKPOINT_DIR": "checkpoints", "TENSORBOARD_
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedOutputs:
     """What is remembered of a job: all of it can be found out again."""
 
     committer: Committer
-    patience: Patience = field(default_factory=Patience)
+    patience: SettlingFiles = field(default_factory=SettlingFiles)
     trouble: str = ""
     stored: tuple[str, Storing] | None = None  # of which end
     swept: str = ""  # the label of the view that may begin: what the one before it held is stored
@@ -65,7 +65,7 @@ class Outputs:
     hint_job: Callable[[str], None]
     every: timedelta = EVERY
     again: timedelta = AGAIN
-    _jobs: dict[str, _Watched] = field(default_factory=dict[str, _Watched])
+    _jobs: dict[str, _WatchedOutputs] = field(default_factory=dict[str, _WatchedOutputs])
     _ending: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -144,7 +144,7 @@ class Outputs:
             if closing is None or alive or began - closing.since < PATIENCE:
                 self.hint_job(job_id)
                 return self.clock.now() + self.again
-            tally = Tally(faults=[error.message])
+            tally = SweepResult(faults=[error.message])
         if alive:
             return self.clock.now() + max(self.every, 20 * (self.clock.now() - began))
         storing = await self._told(
@@ -186,9 +186,11 @@ class Outputs:
     async def _is_alive(self, job: Job) -> bool:
         return any(one.alive for one in await self.backend.observe(job.id))
 
-    def _watched(self, job: str) -> _Watched:
+    def _watched(self, job: str) -> _WatchedOutputs:
         if (found := self._jobs.get(job)) is None:
-            found = self._jobs[job] = _Watched(Committer(self.views, self.buckets, self.clock, self._ending))
+            found = self._jobs[job] = _WatchedOutputs(
+                Committer(self.views, self.buckets, self.clock, self._ending)
+            )
         return found
 
 
@@ -202,7 +204,7 @@ def _ending(job: Job) -> str:
     return f"{job.status.attempt} {closing.outcome} {closing.since.isoformat()}" if closing else ""
 
 
-def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> End:
+def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> WritersEnd:
     """How those who wrote in the view have ended: the last run of each replica of its attempt."""
     succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
     attempt = int(view.partition(".")[0])
@@ -210,7 +212,7 @@ def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> E
     writers = [one for name, one in last.items() if name.attempt == attempt]
     clean = succeeded or (bool(writers) and all(one.exit is not None and one.exit.ok for one in writers))
     ended = [one.ended_at for one in writers if one.ended_at is not None]
-    return End(clean=clean, succeeded=succeeded, at=max(ended, default=now))
+    return WritersEnd(clean=clean, succeeded=succeeded, at=max(ended, default=now))
 
 
 def _paths(output: str, own: dict[str, str]) -> dict[str, str]:

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import assert_never
 
-from trainshed.core.admit import Verdict, answers, is_waiting, snapshot_of
+from trainshed.core.admit import AdmissionResult, answers, is_waiting, snapshot_of
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit
 from trainshed.core.job import Job, JobState, planned_replicas
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.readiness import Readiness, ReadinessState
 
 NOTED = timedelta(seconds=1)  # a shorter wait is not worth a line in the job's history
 
@@ -86,10 +86,12 @@ class Scheduler:
         self.noted_marks = {job: mark for job, mark in self.noted_marks.items() if job in waiting}
         return again_at
 
-    def _by_readiness(self, active: Iterable[Job]) -> tuple[list[tuple[Job, Readiness]], list[Verdict]]:
+    def _by_readiness(
+        self, active: Iterable[Job]
+    ) -> tuple[list[tuple[Job, Readiness]], list[AdmissionResult]]:
         """The waiting jobs that may be admitted, and the answer to those that are not ready for it yet."""
         ready: list[tuple[Job, Readiness]] = []
-        unready: list[Verdict] = []
+        unready: list[AdmissionResult] = []
         self.marks.clear()
         for job in active:
             if not is_waiting(job):
@@ -98,11 +100,11 @@ class Scheduler:
             if readiness.mark:
                 self.marks[job.id] = readiness.mark
             match readiness.standing:
-                case Standing.READY:
+                case ReadinessState.READY:
                     ready.append((job, readiness))
-                case Standing.PREPARING:
-                    unready.append(Verdict(job=job, waiting=readiness.waiting))
-                case Standing.FAILED:
+                case ReadinessState.PREPARING:
+                    unready.append(AdmissionResult(job=job, waiting=readiness.waiting))
+                case ReadinessState.FAILED:
                     self.hint_job(job.id)  # its own turn ends it
                 case _:
                     assert_never(readiness.standing)
@@ -134,12 +136,12 @@ class Scheduler:
         self.ring(written)
         self.hint_job(job.id)
 
-    def _noted_at(self, verdict: Verdict) -> datetime:
+    def _noted_at(self, verdict: AdmissionResult) -> datetime:
         """What has to be prepared is told at once: it takes a while, and the while is counted."""
         preparing = verdict.waiting is not None and verdict.waiting.reason is Reason.PREPARING
         return verdict.job.created_at + (timedelta() if preparing else self.noted)
 
-    async def _note(self, verdict: Verdict, now: datetime) -> None:
+    async def _note(self, verdict: AdmissionResult, now: datetime) -> None:
         """Keep a new kind of reason in the job's history; numbers that merely move stay in memory."""
         waiting, before, job = verdict.waiting, verdict.job.status.waiting, verdict.job.id
         mark = self.marks.get(job, 0)

@@ -14,7 +14,7 @@ from trainshed.core.decide import Plan
 from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Job, JobState, primary
-from trainshed.core.logs import LogQuery, Stream
+from trainshed.core.logs import LogQuery, OutputStream
 from trainshed.core.names import task_name
 from trainshed.core.ports import LogStore
 from trainshed.core.replica import Exit, Observation, Replica
@@ -94,14 +94,14 @@ class Reporter:
             reason=reason,
             exit=(replica.exit or Exit()) if blame else None,
             task=task_name(replica.pool, replica.index) if blame else "",
-            stderr=await self._newest(job, replica, Stream.STDERR, ERROR_LINES),
-            stdout=await self._newest(job, replica, Stream.STDOUT, OUTPUT_LINES),
+            stderr=await self._newest(job, replica, OutputStream.STDERR, ERROR_LINES),
+            stdout=await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES),
             out_of_memory=own.out_of_memory if own else "",
             disk_full=own.disk_full if own else "",
         )
         return judge(evidence, self.rules())
 
-    async def _newest(self, job: Job, replica: Replica, stream: Stream, count: int) -> tuple[str, ...]:
+    async def _newest(self, job: Job, replica: Replica, stream: OutputStream, count: int) -> tuple[str, ...]:
         """The last lines of the replica's current run, oldest first."""
         query = LogQuery(
             attempt=job.status.attempt,

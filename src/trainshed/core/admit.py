@@ -13,14 +13,14 @@ from datetime import datetime
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node, Placement
 from trainshed.core.job import Job, JobState
-from trainshed.core.place import Fitted, Need, Room, capacity, fitted, needs, total
+from trainshed.core.place import Fitted, ReplicaNeed, Room, capacity, fitted, needs, total
 
 MOST_BEHIND = 200  # how many jobs behind the head are looked at in one cycle: bounds its cost
 NAMED = 3  # how many jobs a sentence names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Reservation:
     """What an admitted job holds, and until when at the latest."""
 
     job: str
@@ -32,12 +32,12 @@ class Held:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     nodes: tuple[Node, ...]
-    held: tuple[Held, ...]
+    held: tuple[Reservation, ...]
     fit: Fit = Fit.SHRINK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class AdmissionResult:
     """The answer for one waiting job: an admission (without ports yet), or why not."""
 
     job: Job
@@ -56,10 +56,10 @@ def order(job: Job) -> tuple[int, datetime, str]:
     return (-job.spec.scheduling.priority, job.created_at, job.id)
 
 
-def held_by(job: Job, now: datetime) -> Held:
+def held_by(job: Job, now: datetime) -> Reservation:
     admission = job.status.admission
     since = job.status.started_at or job.status.admitted_at or now
-    return Held(
+    return Reservation(
         job=job.id,
         display_name=job.display_name,
         placements=admission.placements if admission else (),
@@ -78,17 +78,17 @@ def snapshot_of(active: Iterable[Job], nodes: tuple[Node, ...], fit: Fit, now: d
     return Snapshot(nodes=nodes, held=held, fit=fit)
 
 
-def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[Verdict, ...]:
+def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[AdmissionResult, ...]:
     return tuple(answers(snapshot, waiting, now))
 
 
-def answers(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> Iterator[Verdict]:
+def answers(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> Iterator[AdmissionResult]:
     """The same one by one, so that those who may start need not wait for what the others are told."""
     cycle = _Cycle(snapshot, now)
     return (cycle.answer(job) for job in sorted(waiting, key=order))
 
 
-def queue_behind(snapshot: Snapshot, ahead: Sequence[Job], now: datetime) -> Callable[[Job], Verdict]:
+def queue_behind(snapshot: Snapshot, ahead: Sequence[Job], now: datetime) -> Callable[[Job], AdmissionResult]:
     """The cycle's answer to any job that stands behind those: ask as often as you like, nothing is taken."""
     cycle = _Cycle(snapshot, now)
     for job in sorted(ahead, key=order):
@@ -101,9 +101,9 @@ class _Cycle:
     snapshot: Snapshot
     now: datetime
     room: Room = field(init=False)
-    held: list[Held] = field(init=False)
+    held: list[Reservation] = field(init=False)
     head: Job | None = None
-    head_needs: tuple[Need, ...] = ()
+    head_needs: tuple[ReplicaNeed, ...] = ()
     head_starts: datetime | None = None
     behind: int = 0
     # A long queue has many jobs of one shape: they fit alike, and are refused alike while nothing is taken.
@@ -121,44 +121,48 @@ class _Cycle:
         twin.room, twin.held, twin.refused = self.room.copy(), list(self.held), dict(self.refused)
         return twin
 
-    def answer(self, job: Job) -> Verdict:
+    def answer(self, job: Job) -> AdmissionResult:
         if self.head is not None:
             self.behind += 1
             if self.behind > MOST_BEHIND:
-                return Verdict(job=job, waiting=self._far_behind())
+                return AdmissionResult(job=job, waiting=self._far_behind())
         shape = _shape(job)
         if shape in self.refused:
-            return Verdict(job=job, waiting=self.refused[shape])
+            return AdmissionResult(job=job, waiting=self.refused[shape])
         fit = self._fitted(job, shape)
         if fit is None:
-            return Verdict(job=job, waiting=self._too_large(job))
+            return AdmissionResult(job=job, waiting=self._too_large(job))
         wanted, cuts = fit
         if self.head is None:
             placements = self.room.place(wanted)
             if placements is None:
                 self.head, self.head_needs = job, wanted
                 self.head_starts = self._earliest(wanted, self.room, self.held)
-                return Verdict(job=job, waiting=self._no_room(wanted))
+                return AdmissionResult(job=job, waiting=self._no_room(wanted))
         else:
             placements = self._pass(job, wanted)
             if placements is None:
                 waiting = self.refused[shape] = self._behind(wanted)
-                return Verdict(job=job, waiting=waiting)
+                return AdmissionResult(job=job, waiting=waiting)
         self.refused.clear()
         until = self.now + job.spec.scheduling.timeout
-        self.held.append(Held(job=job.id, display_name=job.display_name, placements=placements, until=until))
-        return Verdict(job=job, admission=Admission(placements=placements, admitted_at=self.now, cuts=cuts))
+        self.held.append(
+            Reservation(job=job.id, display_name=job.display_name, placements=placements, until=until)
+        )
+        return AdmissionResult(
+            job=job, admission=Admission(placements=placements, admitted_at=self.now, cuts=cuts)
+        )
 
     def _fitted(self, job: Job, shape: object) -> Fitted:
         if shape not in self.fits:
             self.fits[shape] = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
         return self.fits[shape]
 
-    def _pass(self, job: Job, wanted: tuple[Need, ...]) -> tuple[Placement, ...] | None:
+    def _pass(self, job: Job, wanted: tuple[ReplicaNeed, ...]) -> tuple[Placement, ...] | None:
         placements = self.room.place(wanted)
         if placements is None:
             return None
-        mine = Held(
+        mine = Reservation(
             job=job.id,
             display_name=job.display_name,
             placements=placements,
@@ -170,7 +174,9 @@ class _Cycle:
         self.room.give(placements)
         return None
 
-    def _earliest(self, wanted: tuple[Need, ...], room: Room, held: list[Held]) -> datetime | None:
+    def _earliest(
+        self, wanted: tuple[ReplicaNeed, ...], room: Room, held: list[Reservation]
+    ) -> datetime | None:
         """When the wanted fits at the latest, were every holder to use its whole time."""
         later = room.copy()
         for holder in sorted(held, key=lambda h: h.until):
@@ -193,7 +199,7 @@ class _Cycle:
             remedy="Ask for less, add a machine, or start the server with --fit shrink.",
         )
 
-    def _no_room(self, wanted: tuple[Need, ...]) -> Waiting:
+    def _no_room(self, wanted: tuple[ReplicaNeed, ...]) -> Waiting:
         holders = ", ".join(f"{h.job} '{h.display_name}'" for h in self.held[:NAMED])
         more = f" and {len(self.held) - NAMED} more" if len(self.held) > NAMED else ""
         ends = f", by {self.head_starts:%Y-%m-%d %H:%M:%S} UTC at the latest" if self.head_starts else ""
@@ -204,7 +210,7 @@ class _Cycle:
             remedy=f"It starts when enough of these end{ends}; cancel one, or ask for at most what is free.",
         )
 
-    def _behind(self, wanted: tuple[Need, ...]) -> Waiting:
+    def _behind(self, wanted: tuple[ReplicaNeed, ...]) -> Waiting:
         return Waiting(
             reason=Reason.WAITS_BEHIND_OTHERS,
             message=f"Needs {total(wanted)}; free are {self.room.free()}; {self._head_in_words()}.",

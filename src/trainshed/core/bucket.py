@@ -31,11 +31,11 @@ class NotModified(PreconditionFailed):
     """The object is still the one the caller knows."""
 
 
-class Damaged(Conflict):
+class DamagedObject(Conflict):
     """The bytes on the disk are not those that were stored."""
 
 
-class Full(Exhausted):
+class DiskFull(Exhausted):
     """The disk of the server is full. Make room there, then try again."""
 
 
@@ -187,7 +187,7 @@ ALWAYS = Precondition()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ObjectDraft:
     """An object that is to be: everything but its bytes. A hash that is given must be that of the bytes."""
 
     name: str
@@ -229,7 +229,7 @@ class ObjectQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ObjectListing:
     items: tuple[ObjectInfo, ...]
     prefixes: tuple[str, ...] = ()
     next_after: str = ""  # empty: that was all
@@ -264,7 +264,7 @@ class Upload:
     """Where an upload in pieces stands."""
 
     id: str
-    draft: Draft
+    draft: ObjectDraft
     received: int  # bytes that are kept, whatever happens
     crc32c: str = ""  # of those bytes; told by append only
     done: ObjectInfo | None = None

@@ -11,9 +11,9 @@ from trainshed.core.bucket import (
     WHOLE,
     Attributes,
     BucketInfo,
-    Draft,
-    Listing,
+    ObjectDraft,
     ObjectInfo,
+    ObjectListing,
     ObjectQuery,
     Precondition,
     Span,
@@ -42,7 +42,7 @@ class Abilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ObjectReading:
     """Bytes of an object on their way out: the object they are of, where they begin, how many they are."""
 
     info: ObjectInfo
@@ -75,11 +75,11 @@ class Bucket(Protocol):
         """NotFound where there is none, or none of that generation any more."""
         ...
 
-    async def find(self, query: ObjectQuery) -> Listing: ...
+    async def find(self, query: ObjectQuery) -> ObjectListing: ...
 
-    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo: ...
+    async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo: ...
 
-    async def copy(self, draft: Draft, source: ObjectInfo) -> ObjectInfo:
+    async def copy(self, draft: ObjectDraft, source: ObjectInfo) -> ObjectInfo:
         """A new object with the bytes of one of these buckets; they may be shared: none is ever changed."""
         ...
 
@@ -89,7 +89,7 @@ class Bucket(Protocol):
         span: Span = WHOLE,
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
-    ) -> Reading: ...
+    ) -> ObjectReading: ...
 
     async def change(
         self,
@@ -105,7 +105,7 @@ class Bucket(Protocol):
         self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
     ) -> None: ...
 
-    async def begin(self, draft: Draft) -> Upload:
+    async def begin(self, draft: ObjectDraft) -> Upload:
         """An upload in pieces. The precondition is looked at now and, for good, at the end."""
         ...
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
-from trainshed.core.admit import MOST_BEHIND, Verdict, order, queue_behind
-from trainshed.core.explanation import NEWEST, Change, Toll, World, lasting
+from trainshed.core.admit import MOST_BEHIND, AdmissionResult, order, queue_behind
+from trainshed.core.explanation import NEWEST, Change, ChangeCost, World, lasting
 from trainshed.core.job import Job, JobSpec, Outcome, Pool
 from trainshed.core.place import Amount, needs, total
 
@@ -21,7 +21,7 @@ MOST_OTHERS = 10  # how many other jobs are tried without
 MOST_PRIORITY = 2**31 - 1  # what the wire can carry
 SPEC, POOL = "jobSpec.scheduling", "jobSpec.workerPoolSpecs"
 _SIZE = re.compile(r"-\d+[a-z]*$")
-_TOLLS = list(Toll)
+_TOLLS = list(ChangeCost)
 
 T = TypeVar("T")
 
@@ -45,8 +45,8 @@ class _Trials:
     world: World
     job: Job
     left: int = MOST_ANSWERS
-    lines: dict[int, Callable[[Job], Verdict]] = field(
-        default_factory=dict[int, Callable[[Job], Verdict]]
+    lines: dict[int, Callable[[Job], AdmissionResult]] = field(
+        default_factory=dict[int, Callable[[Job], AdmissionResult]]
     )  # by priority: the queue up to a job that comes now
 
     def again(self, spec: JobSpec) -> bool:
@@ -67,7 +67,7 @@ class _Trials:
         world = replace(self.world, snapshot=snapshot, waiting=waiting)
         return self.left > 0 and self._behind(world, self.job)(self.job).admission is not None
 
-    def _behind(self, world: World, job: Job) -> Callable[[Job], Verdict]:
+    def _behind(self, world: World, job: Job) -> Callable[[Job], AdmissionResult]:
         # Who stands behind a job has no say in its answer.
         ahead = [j for j in world.waiting if j.id != self.job.id and order(j) < order(job)]
         self.left -= min(len(ahead), MOST_BEHIND)
@@ -108,7 +108,7 @@ def _timeout(trials: _Trials) -> Iterator[Change]:
             after=f"{after.total_seconds():.0f}s",
             sentence=f"Submit it with a timeout of {lasting(after)} instead of {lasting(before)}: "
             "it may then go before the first in the queue, which it does not delay.",
-            toll=Toll.NOBODY,
+            toll=ChangeCost.NOBODY,
             loss=1 - after / before,
         )
 
@@ -135,7 +135,7 @@ def _replicas(trials: _Trials) -> Iterator[Change]:
                 before=str(pool.replicas),
                 after=str(best),
                 sentence=f"Submit it with {best} instead of {pool.replicas} replicas in pool {number}.",
-                toll=Toll.ITSELF,
+                toll=ChangeCost.ITSELF,
                 loss=_loss(trials, {number: replace(pool, replicas=best)}),
             )
 
@@ -156,7 +156,7 @@ def _accelerators(trials: _Trials) -> Iterator[Change]:
                 after=str(best),
                 sentence=f"Submit it with {best or 'no'} {pool.accelerator} instead of {pool.accelerators} "
                 f"for each replica of pool {number}.",
-                toll=Toll.ITSELF,
+                toll=ChangeCost.ITSELF,
                 loss=_loss(trials, {number: _with_gpus(pool, best)}),
             )
 
@@ -202,7 +202,7 @@ def _smaller(trials: _Trials, pools: dict[int, Pool], which: str) -> Change | No
         before=pool.machine_type,
         after=best,
         sentence=f"Submit it on {best} instead of {pool.machine_type} in {where}.",
-        toll=Toll.ITSELF,
+        toll=ChangeCost.ITSELF,
         loss=_loss(trials, on(best)),
     )
 
@@ -222,7 +222,7 @@ def _priority(trials: _Trials) -> Iterator[Change]:
             before=str(own),
             after=str(best),
             sentence=f"Submit it with priority {best} instead of {own}: others then wait for it.",
-            toll=Toll.QUEUE,
+            toll=ChangeCost.QUEUE,
         )
 
 
@@ -256,7 +256,7 @@ def _cancel(job: str, name: str, before: str, loss: float) -> Change:
         before=before,
         after="CANCELLED",
         sentence=f"Cancel job {job} '{name}': this one then starts {held}.",
-        toll=Toll.OTHER,
+        toll=ChangeCost.OTHER,
         loss=loss,
         job=job,
     )

@@ -53,7 +53,7 @@ Piece = Header | bytes  # of a stream of blobs
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class FolderManifest:
     """All files of a folder, in order of their paths' bytes. `manifest_of` puts them so."""
 
     files: tuple[File, ...] = ()
@@ -77,17 +77,17 @@ class Manifest:
         return {file.sha256: file.size for file in self.files}
 
 
-def manifest_of(files: Sequence[File]) -> Manifest:
-    return Manifest(tuple(sorted(files, key=lambda file: file.path.encode())))
+def manifest_of(files: Sequence[File]) -> FolderManifest:
+    return FolderManifest(tuple(sorted(files, key=lambda file: file.path.encode())))
 
 
-def read_manifest(text: bytes) -> Manifest:
-    """The manifest that `Manifest.text` wrote. ValueError where it cannot be."""
+def read_manifest(text: bytes) -> FolderManifest:
+    """The manifest that `FolderManifest.text` wrote. ValueError where it cannot be."""
     files: list[File] = []
     for row in text.split(b"\0")[:-1]:
         mode, sha256, size, path = row.decode().split(" ", 3)
         files.append(File(path, sha256, int(size), Mode(mode)))
-    return Manifest(tuple(files))
+    return FolderManifest(tuple(files))
 
 
 def is_hash(text: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from trainshed.core.code import Manifest, Piece
+from trainshed.core.code import FolderManifest, Piece
 
 
 class CodeStore(Protocol):
@@ -22,7 +22,7 @@ class CodeStore(Protocol):
 
     async def close(self) -> None: ...
 
-    async def missing(self, manifest: Manifest) -> tuple[str, ...]:
+    async def missing(self, manifest: FolderManifest) -> tuple[str, ...]:
         """The contents still to be sent, each once. With none of them missing the folder is kept."""
         ...
 
@@ -30,7 +30,7 @@ class CodeStore(Protocol):
         """Keep blobs as they come: of each its header, then its bytes. How many were kept for good."""
         ...
 
-    async def manifest(self, code: str) -> Manifest:
+    async def manifest(self, code: str) -> FolderManifest:
         """The folder of that id; NotFound where there is none."""
         ...
 

@@ -16,7 +16,7 @@ from trainshed.core import hold
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
 from trainshed.core.names import RunKey, task_name
-from trainshed.core.readiness import READY, Readiness, Standing
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 from trainshed.core.restart import Meaning, backoff, meaning
 
@@ -70,7 +70,7 @@ def _prepared(
     """The plan where what its starts need is there; else it waits, or ends where that cannot be had."""
     if readiness.is_ready or not any(isinstance(action, Start) for action in plan.actions):
         return plan
-    if readiness.standing is Standing.FAILED:
+    if readiness.standing is ReadinessState.FAILED:
         return _close(job, plan.status, wind.unprepared(readiness, now), runs, now, plan.events)
     before = job.status.waiting
     waiting = before if before and before.reason is Reason.PREPARING else readiness.waiting
@@ -78,7 +78,7 @@ def _prepared(
 
 
 def _wait(job: Job, now: datetime, readiness: Readiness) -> Plan:
-    if readiness.standing is Standing.FAILED:
+    if readiness.standing is ReadinessState.FAILED:
         return _end(job, job.status, wind.unprepared(readiness, now), now)
     limit = job.spec.scheduling.max_wait
     if limit is None:

@@ -44,7 +44,7 @@ class Ground:
     grounds: tuple["Ground", ...] = ()
 
 
-class Toll(StrEnum):
+class ChangeCost(StrEnum):
     """Whom a change costs something, the cheapest first."""
 
     NOBODY = "NOBODY"
@@ -64,7 +64,7 @@ class Change:
     before: str
     after: str
     sentence: str
-    toll: Toll
+    toll: ChangeCost
     loss: float = 0  # how much of it goes, from 0 to 1: what makes one change smaller than another
     job: str = ""  # the other job, where it is about one
 

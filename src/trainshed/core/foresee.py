@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from trainshed.core.admit import Held, admit, order
+from trainshed.core.admit import Reservation, admit, order
 from trainshed.core.explanation import Eta, World
-from trainshed.core.history import Rest, rest
+from trainshed.core.history import RemainingTime, rest
 from trainshed.core.job import Job
 
 MOST_WORK = 30_000  # of one play, in questions times those that hold something: bounds the cost
@@ -50,12 +50,12 @@ def foresee(world: World, job: Job) -> Eta | None:
     )
 
 
-def _guesses(world: World) -> dict[str, Rest]:
+def _guesses(world: World) -> dict[str, RemainingTime]:
     """How long each job, once it holds something, goes on from now or from then."""
     found = {job.id: rest(world.history, job, world.now) for job in (*world.running, *world.waiting)}
     for held in world.snapshot.held:
         most = max(held.until - world.now, timedelta())
-        found.setdefault(held.job, Rest(timedelta(), None, most))
+        found.setdefault(held.job, RemainingTime(timedelta(), None, most))
     return found
 
 
@@ -77,7 +77,9 @@ def _play(world: World, job: Job, length: Callable[[str], timedelta]) -> _Play:
                 return _Play(now, ended=tuple(ended))
             until = now + one.spec.scheduling.timeout
             places = verdict.admission.placements
-            held[one.id] = Held(job=one.id, display_name=one.display_name, placements=places, until=until)
+            held[one.id] = Reservation(
+                job=one.id, display_name=one.display_name, placements=places, until=until
+            )
             ends[one.id] = now + length(one.id)
         waiting = [one for one in waiting if one.id not in held]
         if not held:

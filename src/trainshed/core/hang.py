@@ -69,7 +69,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
+class RunActivity:
     """One run at one look. What cannot be told is None."""
 
     printed: int = 0  # bytes of output so far
@@ -83,14 +83,14 @@ class Sign:
 class Pulse:
     """What is remembered of a run between looks."""
 
-    sign: Sign
+    sign: RunActivity
     begun_at: datetime
     seen_at: datetime
     spoke_at: datetime
     worked_at: datetime
 
 
-def felt(before: Pulse | None, sign: Sign, now: datetime, pace: timedelta) -> Pulse:
+def felt(before: Pulse | None, sign: RunActivity, now: datetime, pace: timedelta) -> Pulse:
     """The pulse after one more look."""
     if before is None or now < before.seen_at or now - before.seen_at > max(GAP * pace, LEAST_GAP):
         return Pulse(sign=sign, begun_at=now, seen_at=now, spoke_at=now, worked_at=now)
@@ -117,7 +117,7 @@ def _grown(old: float | None, new: float | None) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class ReplicaLife:
     """One replica to the judge: alive with a pulse, or done since."""
 
     task: str
@@ -133,7 +133,7 @@ class Stall:
     done: tuple[str, ...] = ()  # those that have ended well, the first first
 
 
-def judge(rule: HangRule, lives: Sequence[Life], now: datetime) -> Stall | None:
+def judge(rule: HangRule, lives: Sequence[ReplicaLife], now: datetime) -> Stall | None:
     """Whether the job as a whole stands still, since when, and in which way. One that moves moves the job."""
     pulses = [life.pulse for life in lives if life.pulse is not None]
     if not pulses:
@@ -154,7 +154,7 @@ def judge(rule: HangRule, lives: Sequence[Life], now: datetime) -> Stall | None:
     return None
 
 
-def is_over(suspicion: Suspicion, lives: Sequence[Life]) -> bool:
+def is_over(suspicion: Suspicion, lives: Sequence[ReplicaLife]) -> bool:
     """Whether it was seen to move since. That nothing is known of it (a new server) is no movement."""
     for life in lives:
         if (pulse := life.pulse) is None:

@@ -29,7 +29,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class RemainingTime:
     """How much longer a job may hold what it holds. `likely` is None where nothing like it has ended."""
 
     least: timedelta
@@ -64,21 +64,21 @@ def program(job: Job) -> Kin:
     return job.project, parts
 
 
-def rest(history: History, job: Job, now: datetime) -> Rest:
+def rest(history: History, job: Job, now: datetime) -> RemainingTime:
     """What is left to a job that holds its place; and to one that would get it now, all there is."""
     scheduling, status = job.spec.scheduling, job.status
     zero = timedelta()
     ends = status.closing is not None and status.closing.outcome is not Outcome.RETRY
     if ends or status.cancel_asked_at is not None:
         asked = status.closing.since if status.closing else status.cancel_asked_at or now
-        return Rest(zero, zero, max(asked + scheduling.grace - now, zero))
+        return RemainingTime(zero, zero, max(asked + scheduling.grace - now, zero))
     since = status.started_at or status.admitted_at or now
     elapsed = max(now - since, zero)
     most = max(scheduling.timeout - elapsed, zero) + scheduling.grace
     longer = [length - elapsed for length in history.of(job) if length > elapsed]
     if not longer:
-        return Rest(zero, None, most)
-    return Rest(min(quantile(longer, SOON), most), min(quantile(longer, MIDDLE), most), most)
+        return RemainingTime(zero, None, most)
+    return RemainingTime(min(quantile(longer, SOON), most), min(quantile(longer, MIDDLE), most), most)
 
 
 def quantile(lengths: list[timedelta], share: float) -> timedelta:

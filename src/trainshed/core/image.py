@@ -149,7 +149,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ImageStep:
     """One word on how far a pull, push, build or load is; the last one is the outcome."""
 
     text: str
@@ -158,7 +158,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class BuildRecipe:
     """How an image is to be built from a context of files."""
 
     tags: tuple[str, ...]

@@ -107,7 +107,7 @@ def holding(caches: Iterable[ImageCache], images: Iterable[str]) -> ImageCache |
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class PulledImage:
     """An image that came here through this server."""
 
     id: str
@@ -117,13 +117,17 @@ class Kept:
 
 
 def to_collect(
-    images: Iterable[Kept], wanted: frozenset[str], now: datetime, retention: timedelta | None, lacking: int
-) -> tuple[Kept, ...]:
+    images: Iterable[PulledImage],
+    wanted: frozenset[str],
+    now: datetime,
+    retention: timedelta | None,
+    lacking: int,
+) -> tuple[PulledImage, ...]:
     """Which are to go: all not used for longer than the retention, then the least used until enough is free.
 
     `wanted` are the names that jobs and caches hold; `lacking` bytes are missing from what is to stay free.
     """
-    going: list[Kept] = []
+    going: list[PulledImage] = []
     for one in sorted(images, key=lambda image: (image.used_at, image.id)):
         if wanted & set(one.names):
             continue

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from trainshed.core.image import Image, ImageConfig, Recipe, Step
-from trainshed.core.image_cache import Kept
+from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep
+from trainshed.core.image_cache import PulledImage
 from trainshed.core.readiness import Readiness
 
 
@@ -52,10 +52,10 @@ class Images(Protocol):
         ...
 
 
-class ImageStock(Protocol):
+class ImageInventory(Protocol):
     """The images as the one sees them who makes room. Only those that could be had again are shown."""
 
-    async def kept(self) -> tuple[Kept, ...]:
+    async def kept(self) -> tuple[PulledImage, ...]:
         """Those that were pulled here, under no name that somebody else gave them."""
         ...
 
@@ -66,7 +66,7 @@ class ImageStock(Protocol):
     async def remove(self, name: str, *, force: bool = False) -> tuple[str, ...]: ...
 
 
-class ImageShelf(Protocol):
+class ImageStore(Protocol):
     """The images as people see them. What a stream of steps cannot do it raises, in the registry's words."""
 
     async def all(self) -> tuple[Image, ...]: ...
@@ -77,17 +77,17 @@ class ImageShelf(Protocol):
         """What it says of itself, asked of the engine. NotFound where it is not here."""
         ...
 
-    def pull(self, name: str) -> AsyncIterator[Step]:
+    def pull(self, name: str) -> AsyncIterator[ImageStep]:
         """Have it here, as it is in its registry now. Who comes while it is pulled joins in."""
         ...
 
-    def push(self, name: str) -> AsyncIterator[Step]: ...
+    def push(self, name: str) -> AsyncIterator[ImageStep]: ...
 
-    def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+    def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         """From a context in tar's form, compressed or not."""
         ...
 
-    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         """From what `save` wrote."""
         ...
 

@@ -9,7 +9,7 @@ from trainshed.core.readiness import Readiness
 from trainshed.core.verdict import Verdict
 
 
-class Unfit(Exception):
+class NotInstallable(Exception):
     """What a job asked for cannot be had, or must not be unpacked: never, however often it is tried."""
 
     def __init__(self, verdict: Verdict) -> None:
@@ -18,7 +18,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
+class InstallKit:
     """What one installation finds, laid out on this machine: nothing of it stays in an image."""
 
     plan: dict[str, object]  # for the program that installs; it may hold credentials
@@ -26,7 +26,7 @@ class Kit:
     addresses: tuple[str, ...] = ()  # where pip looks
 
 
-class Hearing(Protocol):
+class PipListener(Protocol):
     """Listens to pip."""
 
     def hear(self, line: str) -> None: ...
@@ -59,10 +59,10 @@ class Supplies(Protocol):
 
     async def lay_out(
         self, packages: tuple[Package, ...], requirements: tuple[str, ...], jobs: Iterable[str], inside: str
-    ) -> Kit:
+    ) -> InstallKit:
         """`inside` is the folder below which things are shown in the container."""
         ...
 
-    def listen(self) -> Hearing: ...
+    def listen(self) -> PipListener: ...
 
     def judge(self, code: int, lines: tuple[str, ...]) -> Verdict: ...

@@ -9,7 +9,7 @@ from trainshed.core.names import task_name
 INSERT_ID_LENGTH = 48
 
 
-class Stream(StrEnum):
+class OutputStream(StrEnum):
     STDOUT = "stdout"
     STDERR = "stderr"
 
@@ -22,7 +22,7 @@ class Line:
     attempt: int
     pool: int
     index: int
-    stream: Stream
+    stream: OutputStream
     at_ns: int  # nanoseconds since the epoch, fixed once seen
     sequence: int  # increases within (attempt, pool, index, stream): the byte offset of the line
     text: str
@@ -30,7 +30,7 @@ class Line:
     @property
     def insert_id(self) -> str:
         """Fixed width, so that it sorts as text in the order the lines are given."""
-        stream = 0 if self.stream is Stream.STDOUT else 1
+        stream = 0 if self.stream is OutputStream.STDOUT else 1
         return (
             f"l{self.at_ns:020d}{self.attempt:04d}{self.pool:02d}{self.index:04d}{stream}{self.sequence:016d}"
         )
@@ -62,7 +62,7 @@ class LogQuery:
     until_ns: int | None = None  # exclusive
     attempt: int | None = None
     task: str | None = None
-    stream: Stream | None = None
+    stream: OutputStream | None = None
     newest_first: bool = False
     limit: int = 1000
 

@@ -17,7 +17,7 @@ _KEY = "manifests\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class KubernetesManifest:
     kind: str  # Pod, Job
     name: str
     digest: str
@@ -33,13 +33,13 @@ class Manifest:
         return f"{_KEY}{location}\n{self.kind}\n{self.name}\n{before}"
 
 
-def manifest_of(job: Job) -> Manifest | None:
+def manifest_of(job: Job) -> KubernetesManifest | None:
     """What was applied; None where the job came by another way."""
     kept = job.extras.get(MANIFEST)
     if not isinstance(kept, Mapping):
         return None
     said = cast("Mapping[str, object]", kept)
-    return Manifest(
+    return KubernetesManifest(
         kind=str(said["kind"]),
         name=str(said["name"]),
         digest=str(said["digest"]),

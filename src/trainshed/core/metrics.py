@@ -214,7 +214,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class RunReading:
     """One run at one look of the collector."""
 
     key: RunKey

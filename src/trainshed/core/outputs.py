@@ -28,7 +28,7 @@ Key = tuple[str, str]  # bucket and name
 _UNFINISHED = re.compile(r"^\.|(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|$)", re.IGNORECASE)
 
 
-class Kind(StrEnum):
+class UnitKind(StrEnum):
     FREE = "FREE"  # a file for itself
     MODEL = "MODEL"
     CHECKPOINT = "CHECKPOINT"  # a folder below AIP_CHECKPOINT_DIR
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    kind: Kind
+    kind: UnitKind
     bucket: str
     prefix: str  # of the names of all of its files; with the manifest's it is the manifest's name
 
@@ -49,11 +49,11 @@ class Unit:
     def unfinished(self) -> bool:
         """Whether its name says that it will get another one."""
         step = self.prefix.rstrip("/").rpartition("/")[2]
-        return self.kind is Kind.CHECKPOINT and _UNFINISHED.search(step) is not None
+        return self.kind is UnitKind.CHECKPOINT and _UNFINISHED.search(step) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class WritersEnd:
     """How the programs that wrote have ended; without one they may still write."""
 
     clean: bool  # on their own, with code 0
@@ -62,7 +62,7 @@ class End:
 
 
 @dataclass(slots=True)
-class Batch:
+class StoreBatch:
     """Files to store together."""
 
     unit: Unit
@@ -71,7 +71,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Patience:
+class SettlingFiles:
     """Since when each file is as it is, by our own clock: that of the files may jump."""
 
     since: dict[Key, tuple[str, datetime]] = field(default_factory=dict[Key, tuple[str, datetime]])
@@ -99,51 +99,55 @@ def unit_of(bucket: str, name: str, output: str) -> Unit:
     if base is not None and base[0] == bucket and name.startswith(base[1]):
         folder, slash, rest = name[len(base[1]) :].partition("/")
         if folder == "model" and slash:
-            return Unit(Kind.MODEL, bucket, f"{base[1]}model/")
+            return Unit(UnitKind.MODEL, bucket, f"{base[1]}model/")
         if folder == "checkpoints" and slash:
             step, deeper, _ = rest.partition("/")
             if deeper:
-                return Unit(Kind.CHECKPOINT, bucket, f"{base[1]}checkpoints/{step}/")
-            return Unit(Kind.CHECKPOINTS, bucket, f"{base[1]}checkpoints/")
-    return Unit(Kind.FREE, bucket, "")
+                return Unit(UnitKind.CHECKPOINT, bucket, f"{base[1]}checkpoints/{step}/")
+            return Unit(UnitKind.CHECKPOINTS, bucket, f"{base[1]}checkpoints/")
+    return Unit(UnitKind.FREE, bucket, "")
 
 
 def batches(
-    files: Sequence[Written], output: str, patience: Patience, now: datetime, end: End | None
-) -> list[Batch]:
+    files: Sequence[Written], output: str, patience: SettlingFiles, now: datetime, end: WritersEnd | None
+) -> list[StoreBatch]:
     """What may be stored now. Every unit that is complete has all of its files; others may have some."""
     units: dict[Unit, list[Written]] = {}
     for one in files:
         if one.name.rpartition("/")[2] != MANIFEST:  # ours to write, whatever a program copies
             units.setdefault(unit_of(one.bucket, one.name, output), []).append(one)
     newest = max(
-        (one.changed_at for unit, some in units.items() if unit.kind is Kind.CHECKPOINT for one in some),
+        (one.changed_at for unit, some in units.items() if unit.kind is UnitKind.CHECKPOINT for one in some),
         default=None,
     )
-    found: list[Batch] = []
+    found: list[StoreBatch] = []
     for unit, some in units.items():
-        if unit.kind is Kind.CHECKPOINT:
+        if unit.kind is UnitKind.CHECKPOINT:
             if unit.unfinished and not (end and end.clean):
                 continue
             passed = newest is not None and max(one.changed_at for one in some) < newest
             if _is_whole(some, patience, now, end, SETTLE if passed else QUIET, passed):
-                found.append(Batch(unit, some, complete=True))
+                found.append(StoreBatch(unit, some, complete=True))
             continue
-        long = QUIET if unit.kind is Kind.CHECKPOINTS else SETTLE
-        still = [one for one in some if _may_go(one, patience, now, end, long, unit.kind is Kind.CHECKPOINTS)]
+        long = QUIET if unit.kind is UnitKind.CHECKPOINTS else SETTLE
+        still = [
+            one for one in some if _may_go(one, patience, now, end, long, unit.kind is UnitKind.CHECKPOINTS)
+        ]
         succeeded = end is not None and end.succeeded
-        complete = succeeded if unit.kind is Kind.MODEL else unit.kind is Kind.CHECKPOINTS and bool(still)
+        complete = (
+            succeeded if unit.kind is UnitKind.MODEL else unit.kind is UnitKind.CHECKPOINTS and bool(still)
+        )
         if still:
-            found.append(Batch(unit, still, complete))
+            found.append(StoreBatch(unit, still, complete))
     # In the order they were written: of several checkpoints the last one written is stored last.
     return sorted(found, key=lambda batch: max(one.changed_at for one in batch.files))
 
 
 def _is_whole(
     files: Sequence[Written],
-    patience: Patience,
+    patience: SettlingFiles,
     now: datetime,
-    end: End | None,
+    end: WritersEnd | None,
     long: timedelta,
     passed: bool,
 ) -> bool:
@@ -153,7 +157,12 @@ def _is_whole(
 
 
 def _may_go(
-    one: Written, patience: Patience, now: datetime, end: End | None, long: timedelta, careful: bool
+    one: Written,
+    patience: SettlingFiles,
+    now: datetime,
+    end: WritersEnd | None,
+    long: timedelta,
+    careful: bool,
 ) -> bool:
     if end is None:
         return patience.is_still(one, now, long)
@@ -177,9 +186,9 @@ def manifest_of(unit: Unit, stored: Mapping[Key, Stored], job: str, attempt: int
 
 
 def belongs(unit: Unit, one: Stored) -> bool:
-    if unit.kind is Kind.FREE or one.bucket != unit.bucket or not one.name.startswith(unit.prefix):
+    if unit.kind is UnitKind.FREE or one.bucket != unit.bucket or not one.name.startswith(unit.prefix):
         return False
-    return unit.kind is not Kind.CHECKPOINTS or "/" not in one.name[len(unit.prefix) :]
+    return unit.kind is not UnitKind.CHECKPOINTS or "/" not in one.name[len(unit.prefix) :]
 
 
 def named_in(manifest: bytes) -> dict[str, tuple[int, str]]:

@@ -10,7 +10,7 @@ from trainshed.core.machine import GIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class ReplicaNeed:
     """What one replica asks for."""
 
     pool: int
@@ -36,15 +36,15 @@ class Amount:
         return f"{self.cpus:g} CPU{'s' if self.cpus != 1 else ''}, {self.memory / GIB:.1f} GiB{gpus}"
 
 
-def needs(spec: JobSpec) -> tuple[Need, ...]:
+def needs(spec: JobSpec) -> tuple[ReplicaNeed, ...]:
     return tuple(
-        Need(pool=number, index=index, cpus=pool.cpus, memory=pool.memory, gpus=pool.accelerators)
+        ReplicaNeed(pool=number, index=index, cpus=pool.cpus, memory=pool.memory, gpus=pool.accelerators)
         for number, pool in enumerate(spec.pools)
         for index in range(pool.replicas)
     )
 
 
-def total(parts: Iterable[Need]) -> Amount:
+def total(parts: Iterable[ReplicaNeed]) -> Amount:
     cpus, memory, gpus = 0.0, 0, 0
     for part in parts:
         cpus, memory, gpus = cpus + part.cpus, memory + part.memory, gpus + part.gpus
@@ -101,7 +101,7 @@ class Room:
                 back = {*self.gpus[p.node], *p.gpus}
                 self.gpus[p.node] = [g for g in self.nodes[p.node].gpus if g in back]
 
-    def place(self, wanted: Sequence[Need]) -> tuple[Placement, ...] | None:
+    def place(self, wanted: Sequence[ReplicaNeed]) -> tuple[Placement, ...] | None:
         """A place for each, all or nothing, taken from this room; the order of nodes is kept."""
         sum_wanted, sum_free = total(wanted), self.free()
         if sum_wanted.cpus > sum_free.cpus + EPSILON or sum_wanted.memory > sum_free.memory:
@@ -116,7 +116,7 @@ class Room:
             placements.append(place)
         return tuple(placements)
 
-    def _place_one(self, need: Need) -> Placement | None:
+    def _place_one(self, need: ReplicaNeed) -> Placement | None:
         for name, node in self.nodes.items():
             if (
                 need.node in ("", name)
@@ -136,7 +136,7 @@ class Room:
         return None
 
 
-Fitted: TypeAlias = tuple[tuple[Need, ...], tuple[str, ...]] | None
+Fitted: TypeAlias = tuple[tuple[ReplicaNeed, ...], tuple[str, ...]] | None
 
 
 def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> Fitted:
@@ -150,11 +150,11 @@ def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> Fitted:
 
 
 def _shrink(
-    spec: JobSpec, wanted: tuple[Need, ...], nodes: Sequence[Node]
-) -> tuple[tuple[Need, ...], tuple[str, ...]]:
+    spec: JobSpec, wanted: tuple[ReplicaNeed, ...], nodes: Sequence[Node]
+) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
     """Deal the replicas over the nodes and give each its share of what is there, per kind of resource."""
-    dealt: list[list[Need]] = [list(wanted[i :: len(nodes)]) for i in range(len(nodes))]
-    given: dict[tuple[int, int], Need] = {}
+    dealt: list[list[ReplicaNeed]] = [list(wanted[i :: len(nodes)]) for i in range(len(nodes))]
+    given: dict[tuple[int, int], ReplicaNeed] = {}
     for node, group in zip(nodes, dealt, strict=True):
         asked = total(group)
         cpu_share = min(1.0, node.cpus / asked.cpus) if asked.cpus else 1.0

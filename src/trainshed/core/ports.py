@@ -19,7 +19,7 @@ from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.query import JobQuery
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Handle, Observation
-from trainshed.core.stacks import Dump
+from trainshed.core.stacks import StackDump
 
 
 class Clock(Protocol):
@@ -135,11 +135,11 @@ class Stacks(Protocol):
     4. nothing blocks the event loop; asked by many at once, it is done one after the other.
     """
 
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]: ...
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class JobPage:
     jobs: tuple[Job, ...]
     next_cursor: tuple[str, str] | None = None  # (created_at, id) after which the next page begins
 
@@ -184,7 +184,7 @@ class Store(Protocol):
         """The job inserted with that key; None where there is none."""
         ...
 
-    async def find(self, query: JobQuery) -> Page: ...
+    async def find(self, query: JobQuery) -> JobPage: ...
 
     async def active(self) -> tuple[Job, ...]: ...
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 
-class Field(StrEnum):
+class QueryField(StrEnum):
     DISPLAY_NAME = "display_name"
     STATE = "state"
     CREATED = "created_at"
@@ -17,7 +17,7 @@ class Field(StrEnum):
     ID = "id"
 
 
-class Op(StrEnum):
+class Operator(StrEnum):
     EQ = "="
     NE = "!="
     LT = "<"
@@ -29,28 +29,28 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    field: Field
-    op: Op
+    field: QueryField
+    op: Operator
     value: str | datetime
     label: str = ""  # which label, where field is LABEL
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     parts: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class AnyOf:
     parts: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class NotOf:
     part: "Condition"
 
 
-Condition: TypeAlias = Compare | All | Any | Not
+Condition: TypeAlias = Compare | AllOf | AnyOf | NotOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from trainshed.core.event import Reason, Waiting
 from trainshed.core.verdict import Verdict
 
 
-class Standing(StrEnum):
+class ReadinessState(StrEnum):
     READY = "READY"
     PREPARING = "PREPARING"
     FAILED = "FAILED"
@@ -20,7 +20,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    standing: Standing = Standing.READY
+    standing: ReadinessState = ReadinessState.READY
     message: str = ""  # how far it is, or what went wrong
     remedy: str = ""
     verdict: Verdict | None = None  # of a preparation that failed
@@ -30,7 +30,7 @@ class Readiness:
 
     @property
     def is_ready(self) -> bool:
-        return self.standing is Standing.READY
+        return self.standing is ReadinessState.READY
 
     @property
     def waiting(self) -> Waiting:
@@ -39,7 +39,7 @@ class Readiness:
 
 READY = Readiness()
 
-_ORDER = (Standing.FAILED, Standing.PREPARING, Standing.READY)
+_ORDER = (ReadinessState.FAILED, ReadinessState.PREPARING, ReadinessState.READY)
 
 
 def together(parts: Iterable[Readiness]) -> Readiness:

@@ -12,14 +12,14 @@ GIB = 1 << 30
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class Phase(StrEnum):
+class RuntimePhase(StrEnum):
     READY = "READY"
     BUILDING = "BUILDING"
     FAILED = "FAILED"  # the last try; the next job tries again
     ABSENT = "ABSENT"  # nobody has asked for it yet
 
 
-class KilnState(StrEnum):
+class WarmState(StrEnum):
     HEATING = "HEATING"  # it imports
     WARM = "WARM"
     UNSAFE = "UNSAFE"  # it cannot be forked, and said why
@@ -27,19 +27,19 @@ class KilnState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warmth:
+class WarmInterpreter:
     """A kiln: an interpreter kept with its imports done, from which programs are forked."""
 
     python: str  # its path
     imports: tuple[str, ...]
-    state: KilnState
+    state: WarmState
     reason: str = ""  # why it cannot be used now
     uses: int = 0
     memory: int = 0  # bytes
     pid: int = 0
 
 
-class Need(NamedTuple):
+class RuntimeNeed(NamedTuple):
     """What a program is to find before it starts. A tuple, as it is a key at every look at every job."""
 
     image: str
@@ -53,7 +53,7 @@ class Runtime:
 
     id: str  # "" where none is built: the server's own interpreter
     name: str
-    phase: Phase
+    phase: RuntimePhase
     python: str = ""
     requirements: tuple[str, ...] = ()
     packages: tuple[Package, ...] = ()
@@ -63,7 +63,7 @@ class Runtime:
     used_at: datetime | None = None
     message: str = ""  # how far its build is, or why it failed
     lines: tuple[str, ...] = ()  # the last words of a build that failed
-    warm: Warmth | None = None
+    warm: WarmInterpreter | None = None
 
 
 def room_to_keep(disk: int, asked: int | None) -> int:

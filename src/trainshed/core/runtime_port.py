@@ -5,7 +5,7 @@ from typing import Protocol
 
 from trainshed.core.job import Job
 from trainshed.core.readiness import Readiness
-from trainshed.core.runtime import Need, Runtime
+from trainshed.core.runtime import Runtime, RuntimeNeed
 
 
 class Runtimes(Protocol):
@@ -22,11 +22,11 @@ class Runtimes(Protocol):
         """A sentence naming the image and what would run it, or None where there is a runtime for it."""
         ...
 
-    def readiness(self, need: Need, job: str = "") -> Readiness:
+    def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         """As Backend.prepare, for one image and what is on top of it."""
         ...
 
-    def python(self, need: Need, job: str = "") -> str: ...
+    def python(self, need: RuntimeNeed, job: str = "") -> str: ...
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
         """The modules that take long to import, worth having imported before a program starts."""
@@ -37,7 +37,7 @@ class Runtimes(Protocol):
         ...
 
 
-class RuntimeShelf(Protocol):
+class RuntimeStore(Protocol):
     """The runtimes as people see them: what is built, and how to have one built or removed."""
 
     def all(self) -> tuple[Runtime, ...]:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SourceFacts:
     """What is known of an object without reading it."""
 
     size: int
@@ -19,7 +19,7 @@ class Fetched:
     mark: str
 
 
-class Source(Protocol):
+class PackageSource(Protocol):
     """Gives the bytes behind an address, to whom they may be given.
 
     1. what a project may not read is Forbidden, what is not there NotFound, a scheme that is not served
@@ -29,7 +29,7 @@ class Source(Protocol):
     4. memory does not grow with the size, and nothing blocks the event loop.
     """
 
-    async def look(self, uri: str, project: str) -> Found: ...
+    async def look(self, uri: str, project: str) -> SourceFacts: ...
 
     async def fetch(self, uri: str, project: str, into: str, most: int) -> Fetched:
         """Write the bytes to the file `into`, which is made."""

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class StackFrame:
     name: str
     file: str
     line: int
@@ -41,30 +41,30 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
+class ThreadStack:
     name: str
-    frames: tuple[Frame, ...]  # innermost first
+    frames: tuple[StackFrame, ...]  # innermost first
     waits: bool = False  # it does not run at the moment
     is_main: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProcessStack:
     pid: int
     command: str
     state: str  # by the kernel's account: "sleeps in futex_wait_queue"
-    threads: tuple[Thread, ...] = ()  # Python's; none of any other program
+    threads: tuple[ThreadStack, ...] = ()  # Python's; none of any other program
 
     @property
-    def main(self) -> Thread | None:
+    def main(self) -> ThreadStack | None:
         return next((thread for thread in self.threads if thread.is_main), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dump:
+class StackDump:
     """One replica's processes, parents first."""
 
-    processes: tuple[Process, ...] = ()
+    processes: tuple[ProcessStack, ...] = ()
     fault: str = ""  # why there is less than there should be
 
     @property
@@ -74,13 +74,13 @@ class Dump:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class StackGroup:
     """Replicas that are all in the same place."""
 
     tasks: tuple[str, ...]
     place: str  # "all_reduce (train.py:41)"
     waits: bool
-    dump: Dump  # of the first of them
+    dump: StackDump  # of the first of them
 
     @property
     def sentence(self) -> str:
@@ -103,18 +103,18 @@ def spread(items: Sequence[T], most: int) -> list[T]:
     return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]
 
 
-def print_of(dump: Dump) -> Hashable:
+def print_of(dump: StackDump) -> Hashable:
     """What two dumps have in common when they are of the same place."""
     mains = frozenset(_print(process) for process in dump.processes if process.main is not None)
     return mains or frozenset(_print(process) for process in dump.processes) or dump.fault
 
 
-def _print(process: Process) -> Hashable:
+def _print(process: ProcessStack) -> Hashable:
     main = process.main
     return main.frames if main is not None else (process.command.partition(" ")[0], process.state)
 
 
-def grouped(dumps: Mapping[str, Dump]) -> tuple[Group, ...]:
+def grouped(dumps: Mapping[str, StackDump]) -> tuple[StackGroup, ...]:
     """The replicas by where they are, most of them first. The dumps are by task."""
     found: dict[Hashable, list[str]] = {}
     for task in sorted(dumps, key=_natural):
@@ -129,7 +129,7 @@ def _natural(task: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", task)]
 
 
-def _shared(dumps: Sequence[Dump]) -> frozenset[Hashable]:
+def _shared(dumps: Sequence[StackDump]) -> frozenset[Hashable]:
     """The processes that stand in the same place in every group: they tell no group from another."""
     if len(dumps) < 2:
         return frozenset()
@@ -137,7 +137,7 @@ def _shared(dumps: Sequence[Dump]) -> frozenset[Hashable]:
     return first.intersection(*others)
 
 
-def _group(tasks: tuple[str, ...], dump: Dump, shared: frozenset[Hashable]) -> Group:
+def _group(tasks: tuple[str, ...], dump: StackDump, shared: frozenset[Hashable]) -> StackGroup:
     telling = [process for process in dump.processes if _print(process) not in shared] or dump.processes
     spoken = [process.main for process in telling if process.main is not None]
     # A launcher is all library; the program it launched has frames of its own.
@@ -147,27 +147,27 @@ def _group(tasks: tuple[str, ...], dump: Dump, shared: frozenset[Hashable]) -> G
     if mains:
         places = list(dict.fromkeys(place_of(one.frames) for one in mains))[:NAMED]
         place = " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
-        return Group(tasks=tasks, place=place, waits=all(one.waits for one in mains), dump=dump)
+        return StackGroup(tasks=tasks, place=place, waits=all(one.waits for one in mains), dump=dump)
     first = next(iter(telling), None)
     if first is None:
-        return Group(
+        return StackGroup(
             tasks=tasks, place=f"an unknown place: {dump.fault or 'no process'}", waits=False, dump=dump
         )
-    return Group(
+    return StackGroup(
         tasks=tasks, place=f"{first.command.partition(' ')[0]}, which {first.state}", waits=False, dump=dump
     )
 
 
-def _own(frames: Sequence[Frame]) -> int | None:
+def _own(frames: Sequence[StackFrame]) -> int | None:
     """The innermost frame of the program's own files."""
     return next((at for at, frame in enumerate(frames) if not _LIBRARY.search(frame.file)), None)
 
 
-def _wraps(frame: Frame) -> bool:
+def _wraps(frame: StackFrame) -> bool:
     return frame.name.rpartition(".")[2] in _WRAPPERS  # py-spy tells the whole of `logged.<locals>.wrapper`
 
 
-def place_of(frames: Sequence[Frame]) -> str:
+def place_of(frames: Sequence[StackFrame]) -> str:
     """The function it is in, as its own program called it: `all_reduce (train.py:41)`."""
     at = _own(frames)
     if at is None or at == 0:
@@ -176,7 +176,7 @@ def place_of(frames: Sequence[Frame]) -> str:
     return f"{called.name} ({frames[at].place})"
 
 
-def told(groups: Sequence[Group], most: int = MOST_GROUPS) -> str:
+def told(groups: Sequence[StackGroup], most: int = MOST_GROUPS) -> str:
     """Who is where, on one line."""
     parts = [group.sentence for group in groups[:most]]
     if len(groups) > most:
@@ -184,7 +184,7 @@ def told(groups: Sequence[Group], most: int = MOST_GROUPS) -> str:
     return "; ".join(parts)
 
 
-def drawn(group: Group) -> str:
+def drawn(group: StackGroup) -> str:
     """The group's sentence, who is in it, and the stacks of its first member, for people."""
     lines = [f"{group.sentence}."]
     if len(group.tasks) > 1:

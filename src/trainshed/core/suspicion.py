@@ -12,11 +12,11 @@ from typing import assert_never
 
 from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.explanation import clock, lasting
-from trainshed.core.hang import HangPolicy, Life, Pulse, Stall, StallKind, Suspicion
+from trainshed.core.hang import HangPolicy, Pulse, ReplicaLife, Stall, StallKind, Suspicion
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
 from trainshed.core.names import RunKey, task_name
 from trainshed.core.replica import Phase, Replica
-from trainshed.core.stacks import MOST_GROUPS, Group, drawn, told
+from trainshed.core.stacks import MOST_GROUPS, StackGroup, drawn, told
 
 SERVERS, EVALUATOR = 2, 3  # pools whose end says nothing about the others'
 SEEMS = "It seems to hang"
@@ -38,23 +38,23 @@ def may_hang(job: Job) -> bool:
     return status.state is JobState.RUNNING and not ending and not done
 
 
-def lives(job: Job, pulses: Mapping[RunKey, Pulse]) -> tuple[Life, ...] | None:
+def lives(job: Job, pulses: Mapping[RunKey, Pulse]) -> tuple[ReplicaLife, ...] | None:
     """The replicas as the judge takes them; None while some are between two runs, which is movement."""
-    found: list[Life] = []
+    found: list[ReplicaLife] = []
     for replica in job.status.replicas:
         pulse = pulses.get(job.key(replica))
         if replica.phase is Phase.RUNNING and pulse is not None:
-            found.append(Life(task=_name(replica), pulse=pulse, waited_for=replica.pool != SERVERS))
+            found.append(ReplicaLife(task=_name(replica), pulse=pulse, waited_for=replica.pool != SERVERS))
         elif replica.phase is Phase.ENDED and replica.exit is not None and replica.exit.ok:
             done_at = replica.noticed_at if replica.pool not in (SERVERS, EVALUATOR) else None
-            found.append(Life(task=_name(replica), done_at=done_at))
+            found.append(ReplicaLife(task=_name(replica), done_at=done_at))
         else:
             return None
     return tuple(found)
 
 
 def suspected(
-    job: Job, stall: Stall, groups: Sequence[Group], now: datetime, *, of: int
+    job: Job, stall: Stall, groups: Sequence[StackGroup], now: datetime, *, of: int
 ) -> tuple[Status, tuple[Event, ...]]:
     """The status and history once the hang is known. `of` so many living replicas the groups show some."""
     where = told(groups)
@@ -113,7 +113,7 @@ def _then(job: Job) -> str:
             assert_never(job.spec.scheduling.hang.policy)
 
 
-def _hung(stall: Stall, groups: Sequence[Group], now: datetime) -> str:
+def _hung(stall: Stall, groups: Sequence[StackGroup], now: datetime) -> str:
     """The same, short: the first line of a failed job's error."""
     end = f" after {stall.done[0]} had ended well" if stall.done else ""
     where = told(groups, FIRST_GROUPS) or "nothing moved"
@@ -137,7 +137,7 @@ def _has_retries(job: Job) -> bool:
     return not rule.disabled and job.status.attempt < rule.job_retries
 
 
-def _only(group: Group) -> str:
+def _only(group: StackGroup) -> str:
     return group.tasks[0] if len(group.tasks) == 1 else ""
 
 

@@ -45,7 +45,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laid:
+class LaidOutView:
     """What was laid out."""
 
     buckets: tuple[str, ...]
@@ -55,7 +55,7 @@ class Laid:
     unpathable: int = 0  # objects whose names cannot be paths
 
 
-class Shelf(Protocol):
+class ViewSource(Protocol):
     """Lays the objects of buckets out as folders.
 
     1. below `folder` there is one folder per bucket, each object a file at its name's path, whole.
@@ -64,7 +64,7 @@ class Shelf(Protocol):
     4. nothing blocks the event loop.
     """
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> Laid: ...
+    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class ViewScan:
     """What programs of a job have written and what of that they have removed."""
 
     files: tuple[Written, ...] = ()
@@ -117,7 +117,7 @@ class Views(Protocol):
         """The label of the job's view; None where it has none."""
         ...
 
-    async def scan(self, job: str) -> Scan: ...
+    async def scan(self, job: str) -> ViewScan: ...
 
     def read(self, file: Written) -> AsyncIterator[bytes]: ...
 

@@ -7,14 +7,14 @@ needs, what is free, who holds the rest and until when, who is before it. Nothin
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainshed.core.admit import Verdict, admit, order
+from trainshed.core.admit import AdmissionResult, admit, order
 from trainshed.core.change import changes
 from trainshed.core.event import Reason
 from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting
 from trainshed.core.foresee import foresee
 from trainshed.core.history import MIDDLE, quantile
 from trainshed.core.job import Job, JobState
-from trainshed.core.place import Amount, Need, Room, capacity, fitted, needs, total
+from trainshed.core.place import Amount, ReplicaNeed, Room, capacity, fitted, needs, total
 from trainshed.core.standing import standing
 
 TOLD = 8  # of a kind; the rest is counted
@@ -52,7 +52,7 @@ def _prepares(world: World, job: Job) -> Ground:
     )
 
 
-def _waits(world: World, verdicts: Sequence[Verdict], at: int) -> Ground:
+def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground:
     verdict = verdicts[at]
     ahead = [v for v in verdicts[:at] if v.admission is None and not _too_large(v)]
     room = Room(world.snapshot.nodes)
@@ -80,11 +80,11 @@ def _waits(world: World, verdicts: Sequence[Verdict], at: int) -> Ground:
     return Ground(reason=reason, message=message, remedy=remedy, grounds=(*grounds, *deadline))
 
 
-def _too_large(verdict: Verdict) -> bool:
+def _too_large(verdict: AdmissionResult) -> bool:
     return verdict.waiting is not None and verdict.waiting.reason in (Reason.TOO_LARGE, Reason.NO_NODES)
 
 
-def _wanted(world: World, job: Job) -> tuple[tuple[Need, ...], tuple[str, ...]]:
+def _wanted(world: World, job: Job) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
     """What it would be given at the most, and what is cut from what it asked for."""
     return fitted(job.spec, world.snapshot.nodes, world.snapshot.fit) or (needs(job.spec), ())
 
@@ -160,7 +160,7 @@ def _usual(world: World, job: Job | None) -> str:
     return f"; {many} took {lasting(quantile(lengths, MIDDLE))}"
 
 
-def _before(world: World, ahead: Sequence[Verdict]) -> tuple[Ground, ...]:
+def _before(world: World, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
     """Those before it in the queue; under the first, who holds what that one waits for."""
     found: list[Ground] = []
     for number, verdict in enumerate(ahead):
@@ -178,7 +178,7 @@ def _before(world: World, ahead: Sequence[Verdict]) -> tuple[Ground, ...]:
     return _told(found)
 
 
-def _delays(job: Job, world: World, room: Room, ahead: Sequence[Verdict]) -> tuple[Ground, ...]:
+def _delays(job: Job, world: World, room: Room, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
     """Said of a job that would fit, but might hold its place longer than the first can wait for it."""
     fit = fitted(job.spec, world.snapshot.nodes, world.snapshot.fit)
     if fit is None or not ahead or room.copy().place(fit[0]) is None:

@@ -4,7 +4,7 @@ Where a request comes from is checked all the same, by `origin.py`.
 """
 
 
-class OpenDoor:
+class NoAuthentication:
     """Implements `core.ports.Authenticator`."""
 
     def check(self, authorization: str | None) -> None:

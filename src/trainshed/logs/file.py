@@ -11,14 +11,14 @@ gone.
 import os
 from dataclasses import dataclass
 
-from trainshed.core.logs import Stream
+from trainshed.core.logs import OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.logs import drop as drops
 from trainshed.logs.drop import Drop
 from trainshed.logs.index import Index
 
 _SALVAGE = 1024 * 1024  # bytes at most that are saved from an emptied file
-_SUFFIX = {Stream.STDOUT: "out", Stream.STDERR: "err"}
+_SUFFIX = {OutputStream.STDOUT: "out", OutputStream.STDERR: "err"}
 
 
 def make(path: str) -> bool:
@@ -30,12 +30,12 @@ def make(path: str) -> bool:
     return True
 
 
-def path_of(folder: str, name: ReplicaName, stream: Stream) -> str:
+def path_of(folder: str, name: ReplicaName, stream: OutputStream) -> str:
     return f"{folder}/{name.attempt}.{name.pool}-{name.index}.{_SUFFIX[stream]}"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ReadableRange:
     """What of a file may be read: a promise that holds while the file grows on."""
 
     file: "LogFile"
@@ -46,7 +46,7 @@ class View:
 
 
 class LogFile:
-    def __init__(self, path: str, name: ReplicaName, stream: Stream, is_new: bool = False) -> None:
+    def __init__(self, path: str, name: ReplicaName, stream: OutputStream, is_new: bool = False) -> None:
         self.path = path
         self.name = name
         self.stream = stream
@@ -58,9 +58,9 @@ class LogFile:
         """Bytes dated and not dropped."""
         return self.index.last.end - (self.drop.size if self.drop else 0)
 
-    def view(self) -> View:
+    def view(self) -> ReadableRange:
         index = self.index
-        return View(self, index.count, index.last.end, index.bound, index.is_closed)
+        return ReadableRange(self, index.count, index.last.end, index.bound, index.is_closed)
 
     def grown(self) -> tuple[int, int] | None:
         """(modification time, size) where there are bytes not dated yet."""

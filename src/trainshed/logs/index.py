@@ -18,7 +18,7 @@ _RECORD = struct.Struct("<qq")
 _BLOCK = 256  # records read at once: one page
 
 
-class Batch(NamedTuple):
+class IndexBatch(NamedTuple):
     stamp: int
     start: int
     end: int
@@ -37,7 +37,7 @@ class Index:
     def __init__(self, path: str, is_new: bool = False) -> None:
         self.path = path
         self.count = 0
-        self.last = Batch(0, 0, 0)
+        self.last = IndexBatch(0, 0, 0)
         if is_new:
             return
         try:
@@ -68,7 +68,7 @@ class Index:
                 raise OSError(28, os.strerror(28), self.path)
         finally:
             os.close(descriptor)
-        self.last = Batch(stamp, self.last.end, end)
+        self.last = IndexBatch(stamp, self.last.end, end)
         self.count += 1
 
 
@@ -81,26 +81,26 @@ class Records:
         self._block = -1
         self._data = b""
 
-    def covering(self, offset: int) -> Batch:
+    def covering(self, offset: int) -> IndexBatch:
         """The batch that byte lies in. The byte must be within the recorded ones."""
         number = self._first(lambda batch: batch.end > offset)
         return self.batch(min(number, self._count - 1))
 
-    def not_before(self, at_ns: int) -> Batch | None:
+    def not_before(self, at_ns: int) -> IndexBatch | None:
         """The first batch that can hold a line of that time or later."""
         number = self._first(lambda batch: batch.latest >= at_ns)
         return self.batch(number) if number < self._count else None
 
-    def not_after(self, at_ns: int) -> Batch | None:
+    def not_after(self, at_ns: int) -> IndexBatch | None:
         """The last batch that can hold a line of that time or earlier."""
         number = self._first(lambda batch: batch.stamp > at_ns)
         return self.batch(number - 1) if number else None
 
-    def batch(self, number: int) -> Batch:
+    def batch(self, number: int) -> IndexBatch:
         stamp, end = self._get(number)
-        return Batch(stamp, self._get(number - 1)[1] if number else 0, end)
+        return IndexBatch(stamp, self._get(number - 1)[1] if number else 0, end)
 
-    def _first(self, holds: Callable[[Batch], bool]) -> int:
+    def _first(self, holds: Callable[[IndexBatch], bool]) -> int:
         """The number of the first batch that holds, as all later ones do; the count where none does."""
         low, high = 0, self._count
         # Most questions are about the newest lines: look into the newest block first.

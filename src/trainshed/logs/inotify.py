@@ -17,7 +17,7 @@ _EVENT = struct.Struct("iIII")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Watcher:
+class InotifyWatcher:
     """Watches by path, names by any key of the caller's. Not for two threads."""
 
     def __init__(self) -> None:

@@ -15,9 +15,9 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from trainshed.core.logs import Stream
+from trainshed.core.logs import OutputStream
 from trainshed.core.names import ReplicaName
-from trainshed.logs.file import LogFile, View, make, path_of
+from trainshed.logs.file import LogFile, ReadableRange, make, path_of
 
 LIVE, FINISHED = 0o755 | stat.S_ISVTX, 0o755
 
@@ -64,13 +64,13 @@ class JobLog:
             if match := _NAME.fullmatch(path.name):
                 *numbers, suffix = match.groups()
                 attempt, pool, index = map(int, numbers)
-                stream = Stream.STDOUT if suffix == "out" else Stream.STDERR
+                stream = OutputStream.STDOUT if suffix == "out" else OutputStream.STDERR
                 self._add(str(path), ReplicaName(self.job, attempt, pool, index), stream)
 
     def open(self, name: ReplicaName) -> tuple[LogFile, LogFile]:
         """The two files of that replica, made where missing. OSError where the disk is full."""
         found: list[LogFile] = []
-        for stream in (Stream.STDOUT, Stream.STDERR):
+        for stream in (OutputStream.STDOUT, OutputStream.STDERR):
             path = path_of(str(self.folder), name, stream)
             file = self.files.get(path)
             if file is None:
@@ -78,7 +78,7 @@ class JobLog:
             found.append(file)
         return found[0], found[1]
 
-    def _add(self, path: str, name: ReplicaName, stream: Stream, is_new: bool = False) -> LogFile:
+    def _add(self, path: str, name: ReplicaName, stream: OutputStream, is_new: bool = False) -> LogFile:
         file = self.files[path] = LogFile(path, name, stream, is_new)
         self._floor = max(self._floor, file.index.bound)
         return file
@@ -91,7 +91,7 @@ class JobLog:
     def kept(self) -> int:
         return sum(file.kept for file in self.files.values())
 
-    def views(self) -> list[View]:
+    def views(self) -> list[ReadableRange]:
         return [file.view() for file in self.files.values()]
 
     def stamp(self, files: Iterable[LogFile], now_ns: int) -> set[str]:

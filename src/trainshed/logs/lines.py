@@ -20,14 +20,14 @@ UNENDED = -1  # in place of the deciding byte: the file ends here, and will not 
 Read = Callable[[int, int], bytes]  # (offset, length): the bytes there, fewer only at the end of the file
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     start: int
     stop: int  # the start of the next one
     decided: int  # offset of the byte that decided it, or UNENDED
     data: bytes  # without the newline
 
 
-def pieces(data: bytes, base: int, start: int, closed: bool) -> Iterator[Piece]:
+def pieces(data: bytes, base: int, start: int, closed: bool) -> Iterator[LinePiece]:
     """The decided pieces from the boundary `start` on, given the file's bytes from `base` on.
 
     `data` must begin before `start` unless start is 0. `closed` says that no byte follows the data, ever:
@@ -40,7 +40,7 @@ def pieces(data: bytes, base: int, start: int, closed: bool) -> Iterator[Piece]:
         limit = first * BLOCK
         newline = data.find(b"\n", start - base, limit - base)
         if newline >= 0:
-            yield Piece(start, base + newline + 1, base + newline, data[start - base : newline])
+            yield LinePiece(start, base + newline + 1, base + newline, data[start - base : newline])
             start = base + newline + 1
             after_newline = True
             continue
@@ -48,11 +48,11 @@ def pieces(data: bytes, base: int, start: int, closed: bool) -> Iterator[Piece]:
         decided = stop if stop < limit + 3 else stop - 1
         if decided >= stop_of_data:
             break
-        yield Piece(start, stop, decided, data[start - base : stop - base])
+        yield LinePiece(start, stop, decided, data[start - base : stop - base])
         start = stop
         after_newline = False
     if closed and start < stop_of_data:
-        yield Piece(start, stop_of_data, UNENDED, data[start - base :])
+        yield LinePiece(start, stop_of_data, UNENDED, data[start - base :])
 
 
 def boundary(read: Read, offset: int) -> int:

@@ -7,9 +7,9 @@ import heapq
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from trainshed.core.logs import Line, LogQuery, Stream
-from trainshed.logs.file import View
-from trainshed.logs.scan import Scan
+from trainshed.core.logs import Line, LogQuery, OutputStream
+from trainshed.logs.file import ReadableRange
+from trainshed.logs.scan import FileScan
 
 _FORWARD = 256 * 1024  # bytes read at once, over one file
 _BACKWARD = 32 * 1024  # less: a window is cut into lines as a whole before the last is given
@@ -17,13 +17,13 @@ _TOGETHER = 8 * 1024 * 1024  # bytes held at once, over all files
 _FOREVER = 2**63 - 1
 
 
-def read(views: Sequence[View], query: LogQuery, most: int = _FOREVER) -> tuple[Line, ...]:
+def read(views: Sequence[ReadableRange], query: LogQuery, most: int = _FOREVER) -> tuple[Line, ...]:
     """At most query.limit lines, in order; fewer where their texts have `most` characters together."""
     chosen = candidates(views, query)
     if not chosen:
         return ()
     chunk = max(4096, min(_BACKWARD if query.newest_first else _FORWARD, _TOGETHER // len(chosen)))
-    scans = [_within(Scan(view, chunk), query) for view in chosen]
+    scans = [_within(FileScan(view, chunk), query) for view in chosen]
     merged = scans[0] if len(scans) == 1 else heapq.merge(*scans, key=_place, reverse=query.newest_first)
     lines: list[Line] = []
     size = 0
@@ -35,7 +35,7 @@ def read(views: Sequence[View], query: LogQuery, most: int = _FOREVER) -> tuple[
     return tuple(lines)
 
 
-def candidates(views: Sequence[View], query: LogQuery) -> list[View]:
+def candidates(views: Sequence[ReadableRange], query: LogQuery) -> list[ReadableRange]:
     """The views that can hold an answer, as far as can be said without reading."""
     first = earliest(query)
     return [view for view in views if view.end and view.latest >= first and _asked(view, query)]
@@ -45,7 +45,7 @@ def earliest(query: LogQuery) -> int:
     return max(query.since_ns or 0, query.after[0] if query.after else 0)
 
 
-def _asked(view: View, query: LogQuery) -> bool:
+def _asked(view: ReadableRange, query: LogQuery) -> bool:
     name = view.file.name
     return (
         (query.attempt is None or query.attempt == name.attempt)
@@ -54,7 +54,7 @@ def _asked(view: View, query: LogQuery) -> bool:
     )
 
 
-def _within(scan: Scan, query: LogQuery) -> Iterator[Line]:
+def _within(scan: FileScan, query: LogQuery) -> Iterator[Line]:
     first = earliest(query)
     last = min(
         _FOREVER if query.until_ns is None else query.until_ns - 1,
@@ -77,4 +77,4 @@ def _within(scan: Scan, query: LogQuery) -> Iterator[Line]:
 
 def _place(line: Line) -> tuple[int, int, int, int, bool, int]:
     """Sorts as (at_ns, insert_id) does, without making the text."""
-    return line.at_ns, line.attempt, line.pool, line.index, line.stream is Stream.STDERR, line.sequence
+    return line.at_ns, line.attempt, line.pool, line.index, line.stream is OutputStream.STDERR, line.sequence

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 
 from trainshed.core.logs import Line
 from trainshed.logs.drop import Drop
-from trainshed.logs.file import LogFile, View
-from trainshed.logs.index import Batch, Records
-from trainshed.logs.lines import LONGEST, UNENDED, Piece, boundary, pieces
+from trainshed.logs.file import LogFile, ReadableRange
+from trainshed.logs.index import IndexBatch, Records
+from trainshed.logs.lines import LONGEST, UNENDED, LinePiece, boundary, pieces
 
 
-class Scan:
+class FileScan:
     """One pass over one file. `chunk` bytes are read at once, more only for a longer line."""
 
-    def __init__(self, view: View, chunk: int) -> None:
+    def __init__(self, view: ReadableRange, chunk: int) -> None:
         self._view = view
         self._file: LogFile = view.file
         self._records = Records(view.file.index.path, view.count)
         self._chunk = chunk
-        self._batch = Batch(0, 0, 0)
+        self._batch = IndexBatch(0, 0, 0)
         name = view.file.name
         self._who = (name.job, name.attempt, name.pool, name.index, view.file.stream)
 
@@ -88,7 +88,7 @@ class Scan:
     def _is_closed(self, limit: int) -> bool:
         return self._view.is_closed or limit < self._view.end
 
-    def _line(self, piece: Piece, limit: int) -> Line:
+    def _line(self, piece: LinePiece, limit: int) -> Line:
         decided = piece.decided
         if decided == UNENDED and limit == self._view.end:
             batch = self._records.batch(self._view.count - 1)
@@ -100,7 +100,7 @@ class Scan:
     def _marker(self, drop: Drop) -> Line:
         return Line(*self._who, self._batch_of(drop.head).time(drop.head), drop.head, drop.marker)
 
-    def _batch_of(self, offset: int) -> Batch:
+    def _batch_of(self, offset: int) -> IndexBatch:
         if not self._batch.start <= offset < self._batch.end:
             self._batch = self._records.covering(offset)
         return self._batch

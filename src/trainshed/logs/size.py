@@ -6,14 +6,14 @@ It reads nothing and keeps nothing; what is not there has printed nothing.
 import os
 from pathlib import Path
 
-from trainshed.core.logs import Stream
+from trainshed.core.logs import OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.logs.file import path_of
 
 
 def printed(home: Path, name: ReplicaName) -> int:
     """The bytes of both streams of all runs of this name."""
-    return sum(_size(path_of(f"{home}/{name.job}", name, stream)) for stream in Stream)
+    return sum(_size(path_of(f"{home}/{name.job}", name, stream)) for stream in OutputStream)
 
 
 def _size(path: str) -> int:

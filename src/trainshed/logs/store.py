@@ -27,7 +27,7 @@ from trainshed.logs import merge
 from trainshed.logs.file import LogFile
 from trainshed.logs.job import JobLog
 from trainshed.logs.quota import Quota
-from trainshed.logs.watch import Watch
+from trainshed.logs.watch import LogFileWatch
 
 _log = logging.getLogger(__name__)
 _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
@@ -52,13 +52,13 @@ class FileLogStore:
         self._wall = wall
         self._on_drop = on_drop
         self._live: dict[str, JobLog] = {}
-        self._watch: Watch | None = None
+        self._watch: LogFileWatch | None = None
         self._opening = asyncio.Lock()
         self._dropping: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
         self._home.mkdir(parents=True, exist_ok=True)
-        self._watch = Watch(self._look)
+        self._watch = LogFileWatch(self._look)
         for log in self._live.values():
             for file in log.files.values():
                 self._watch.add(log, file)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from trainshed.logs.file import LogFile
-from trainshed.logs.inotify import Watcher
+from trainshed.logs.inotify import InotifyWatcher
 from trainshed.logs.job import JobLog
 
 HURRY = 0.002
@@ -20,12 +20,12 @@ UNTOLD = 0.05  # where the kernel tells nothing
 STALLED = 1.0  # where the disk is full
 
 
-class Watch:
+class LogFileWatch:
     """Calls `look(job, files)`, which gives the paths of those that had grown."""
 
     def __init__(self, look: Callable[[JobLog, Iterable[LogFile]], set[str]]) -> None:
         self._look = look
-        self._watcher = Watcher()
+        self._watcher = InotifyWatcher()
         self._known: dict[str, tuple[JobLog, LogFile]] = {}
         self._active: set[str] = set()
         self._loop = asyncio.get_running_loop()

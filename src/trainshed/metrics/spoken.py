@@ -22,7 +22,7 @@ MOST_VALUES = 64
 
 
 @dataclass(slots=True)
-class Spoken:
+class ReportedLines:
     """One replica's words so far."""
 
     file: Path

@@ -19,7 +19,7 @@ from trainshed.core.metrics import MetricQuery, Report, Sample, Series
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import ReportSource
 from trainshed.metrics.job import JobMetrics, read_job
-from trainshed.metrics.spoken import Spoken
+from trainshed.metrics.spoken import ReportedLines
 
 _log = logging.getLogger(__name__)
 MOST_LIVE = 64  # jobs kept open; one that is written to again after that is opened again
@@ -31,7 +31,7 @@ class FileMetricStore:
         self._home = home
         self._reports_home = home / ".reports"
         self._live: dict[str, JobMetrics] = {}
-        self._spoken: dict[ReplicaName, Spoken] = {}
+        self._spoken: dict[ReplicaName, ReportedLines] = {}
         self._writing = threading.Lock()
         self._complained = False
 
@@ -74,12 +74,12 @@ class FileMetricStore:
         return f"{self._reports_home}/{name.job}.{name.attempt}.{name.pool}.{name.index}"
 
     def _reports(self, sources: Sequence[ReportSource], now: datetime) -> dict[ReplicaName, Report]:
-        spoken: dict[ReplicaName, Spoken] = {}
+        spoken: dict[ReplicaName, ReportedLines] = {}
         found: dict[ReplicaName, Report] = {}
         with self._writing:
             for source in sources:
                 known = self._spoken.get(source.name)
-                one = known or Spoken(Path(self._report_file(source.name)), source.stdout)
+                one = known or ReportedLines(Path(self._report_file(source.name)), source.stdout)
                 spoken[source.name] = one
                 if (report := one.look(now)) is not None:
                     found[source.name] = report

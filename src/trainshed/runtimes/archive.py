@@ -32,12 +32,12 @@ _NOT_WHOLE = (
 _NAMED = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
-class Refused(Exception):
+class ArchiveRefused(Exception):
     """The package is not to be unpacked; the sentence says why."""
 
 
 @dataclass(slots=True)
-class Limits:
+class ArchiveLimits:
     unpacked: int
     files: int
     free: int
@@ -45,10 +45,10 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Tally:
+class ArchiveCount:
     """What comes out of an archive, counted as it is told and stopped where it is too much."""
 
-    limits: Limits
+    limits: ArchiveLimits
     packed: int
     size: int = 0
     files: int = 0
@@ -60,11 +60,11 @@ class Tally:
         self.files += 1
         self.size += size
         if self.files > self.limits.files:
-            raise Refused(f"holds more than {self.limits.files} files")
+            raise ArchiveRefused(f"holds more than {self.limits.files} files")
         if self.size > self.limits.unpacked:
-            raise Refused(f"would unpack to more than {self.limits.unpacked} bytes")
+            raise ArchiveRefused(f"would unpack to more than {self.limits.unpacked} bytes")
         if self.size > self.limits.free and self.size > self.packed * self.limits.ratio:
-            raise Refused(
+            raise ArchiveRefused(
                 f"would unpack to more than {self.limits.ratio} times its size, as archives do that are made "
                 "to fill a disk"
             )
@@ -84,18 +84,18 @@ def check_name(name: str) -> None:
     shown = ascii(name[:200])
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name):
-        raise Refused(f"holds {shown}, an absolute name, which would be written outside of it")
+        raise ArchiveRefused(f"holds {shown}, an absolute name, which would be written outside of it")
     if ".." in parts:
-        raise Refused(f"holds {shown}, which leads outside of it")
+        raise ArchiveRefused(f"holds {shown}, which leads outside of it")
     if "\0" in name or "\n" in name or "\r" in name:
-        raise Refused(f"holds {shown}, which cannot be the name of a file")
+        raise ArchiveRefused(f"holds {shown}, which cannot be the name of a file")
     if len(name.encode(errors="surrogateescape")) > _LONGEST:
-        raise Refused(f"holds a name of more than {_LONGEST} bytes: {shown}...")
+        raise ArchiveRefused(f"holds a name of more than {_LONGEST} bytes: {shown}...")
 
 
-def look_into(path: str, limits: Limits) -> list[str] | None:
+def look_into(path: str, limits: ArchiveLimits) -> list[str] | None:
     """What has to be there for it to be built; None where nothing has to be: it is a wheel."""
-    tally = Tally(limits, Path(path).stat().st_size)
+    tally = ArchiveCount(limits, Path(path).stat().st_size)
     try:
         if path.endswith(".tar.gz"):
             _count_tar(path, tally)
@@ -103,56 +103,56 @@ def look_into(path: str, limits: Limits) -> list[str] | None:
             _count_zip(path, tally)
     except _NOT_WHOLE as error:
         kind = "gzipped tar" if path.endswith(".tar.gz") else "zip"
-        raise Refused(f"is no whole {kind} archive ({error})") from error
+        raise ArchiveRefused(f"is no whole {kind} archive ({error})") from error
     if path.endswith(".whl"):
         return _wheel(tally)
     if not tally.names:
-        raise Refused("holds neither setup.py nor pyproject.toml, so it is no Python package")
+        raise ArchiveRefused("holds neither setup.py nor pyproject.toml, so it is no Python package")
     return _build_needs(tally.texts.get("pyproject.toml"))
 
 
-def _count_tar(path: str, tally: Tally) -> None:
+def _count_tar(path: str, tally: ArchiveCount) -> None:
     with gzip.open(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as tar:
         for member in tar:
             shown = ascii(member.name[:200])
             tally.count(member.name, member.size)
             if member.issym() or member.islnk():
-                raise Refused(f"holds a link, {shown}, which could lead anywhere")
+                raise ArchiveRefused(f"holds a link, {shown}, which could lead anywhere")
             if not (member.isreg() or member.isdir()) or member.issparse():
-                raise Refused(f"holds {shown}, which is neither a file nor a folder")
+                raise ArchiveRefused(f"holds {shown}, which is neither a file nor a folder")
             if member.isreg() and tally.wants(member.name, member.size):
                 source = tar.extractfile(member)
                 tally.texts[member.name.rpartition("/")[2]] = source.read() if source else b""
         # To its very end, where gzip has its checksum: half a file may look like a shorter archive.
         if len(unpacked.read(_SMALL)) == _SMALL:
-            raise Refused("goes on behind its end")
+            raise ArchiveRefused("goes on behind its end")
         if not tally.files:
-            raise Refused("is empty")
+            raise ArchiveRefused("is empty")
 
 
-def _count_zip(path: str, tally: Tally) -> None:
+def _count_zip(path: str, tally: ArchiveCount) -> None:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             shown, mode = ascii(info.orig_filename[:200]), info.external_attr >> 16
             check_name(info.orig_filename)
             tally.count(info.filename, info.file_size)
             if stat.S_ISLNK(mode):
-                raise Refused(f"holds a link, {shown}, which could lead anywhere")
+                raise ArchiveRefused(f"holds a link, {shown}, which could lead anywhere")
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise Refused(f"holds {shown}, which is neither a file nor a folder")
+                raise ArchiveRefused(f"holds {shown}, which is neither a file nor a folder")
             if info.flag_bits & 1:
-                raise Refused(f"holds {shown}, which is encrypted")
+                raise ArchiveRefused(f"holds {shown}, which is encrypted")
             if not info.is_dir() and tally.wants(info.filename, info.file_size):
                 tally.texts[info.filename.rpartition("/")[2]] = archive.read(info)
 
 
-def _wheel(tally: Tally) -> None:
+def _wheel(tally: ArchiveCount) -> None:
     if not {"METADATA", "WHEEL"} <= set(tally.names):
-        raise Refused("holds no .dist-info folder with METADATA and WHEEL, so it is no wheel")
+        raise ArchiveRefused("holds no .dist-info folder with METADATA and WHEEL, so it is no wheel")
     for line in tally.texts.get("entry_points.txt", b"").decode(errors="replace").splitlines():
         command = line.partition("=")[0].strip()
         if not line.lstrip().startswith(("#", ";", "[")) and re.search(r"[/\\\0]|^\.\.?$", command):
-            raise Refused(f"has a command named {command[:200]!a}, which leads outside of it")
+            raise ArchiveRefused(f"has a command named {command[:200]!a}, which leads outside of it")
 
 
 def _build_needs(pyproject: bytes | None) -> list[str]:
@@ -181,8 +181,8 @@ def main(argv: list[str]) -> int:
         digest.update(block)
     told: dict[str, object] = {"sha256": digest.hexdigest(), "refused": "", "needs": None}
     try:
-        told["needs"] = look_into(path, Limits(*map(int, numbers)))
-    except Refused as refused:
+        told["needs"] = look_into(path, ArchiveLimits(*map(int, numbers)))
+    except ArchiveRefused as refused:
         told["refused"] = str(refused)
     except (MemoryError, RecursionError):
         told["refused"] = "takes more memory to look into than any package needs"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from trainshed.core.package import Package
 from trainshed.runtimes import install
-from trainshed.runtimes.progress import Progress
-from trainshed.runtimes.recipe import Recipe
-from trainshed.runtimes.shelf import Shelf
+from trainshed.runtimes.folders import RuntimeFolders
+from trainshed.runtimes.progress import PipProgress
+from trainshed.runtimes.recipe import EnvironmentRecipe
 
 LONGEST = 7200.0  # seconds one step may take: what hangs must not keep others from being built for ever
 
@@ -35,7 +35,7 @@ _HARMFUL = (
 )
 
 
-class Broken(Exception):
+class BuildFailed(Exception):
     """A step of the build failed; with its exit code, and the last it said."""
 
     def __init__(self, code: int, lines: tuple[str, ...]) -> None:
@@ -45,13 +45,13 @@ class Broken(Exception):
 
 @dataclass(slots=True)
 class Build:
-    recipe: Recipe
-    shelf: Shelf
+    recipe: EnvironmentRecipe
+    shelf: RuntimeFolders
     sites: tuple[str, ...]  # folders of packages it shall see besides its own
     environ: Mapping[str, str] = field(repr=False)
     files: tuple[tuple[Package, Path], ...] = ()  # those of the recipe's packages
     tools: Path | None = None  # what builds source distributions, to be put on PYTHONPATH
-    progress: Progress = field(default_factory=Progress)
+    progress: PipProgress = field(default_factory=PipProgress)
 
     async def run(self) -> None:
         await asyncio.to_thread(self._clear)
@@ -89,7 +89,7 @@ class Build:
     def _connect(self) -> None:
         packages = self.shelf.packages(self.recipe.digest)
         if packages is None:
-            raise Broken(1, ("ERROR: the new environment has no folder for packages.",))
+            raise BuildFailed(1, ("ERROR: the new environment has no folder for packages.",))
         paths = [*self.sites, str(self.shelf.library)]
         (packages / "trainshed.pth").write_text("\n".join(paths) + "\n", encoding="utf-8")
 
@@ -115,16 +115,16 @@ class Build:
                 target.write_bytes(content.replace(begins, f"#!{mine}/".encode(), 1))
                 target.chmod(0o755)
 
-    async def _plans(self) -> list[install.Plan]:
+    async def _plans(self) -> list[install.InstallPlan]:
         """Every package is looked into before pip sees any."""
-        found: list[install.Plan] = []
+        found: list[install.InstallPlan] = []
         for package, path in self.files:
             self.progress.doing = f"looking into {package.uri}"
             version = self.recipe.interpreter.version
             found.append(await install.plan(package, path, version, has_tools=self.tools is not None))
         return found
 
-    async def _install(self, plans: list[install.Plan]) -> tuple[str, ...]:
+    async def _install(self, plans: list[install.InstallPlan]) -> tuple[str, ...]:
         """The packages themselves; the lines of what they need besides."""
         packages = self.shelf.packages(self.recipe.digest)
         if not plans or packages is None:
@@ -167,13 +167,13 @@ class Build:
                 code = await child.wait()
         except TimeoutError as error:
             words = f"ERROR: it was ended because it took longer than {LONGEST / 60:.0f} minutes."
-            raise Broken(124, (*self.progress.last_words(), words)) from error
+            raise BuildFailed(124, (*self.progress.last_words(), words)) from error
         finally:
             child.stdin.close()
             if child.returncode is None:
                 await asyncio.shield(child.wait())
         if code:
-            raise Broken(code, self.progress.last_words())
+            raise BuildFailed(code, self.progress.last_words())
 
     async def _listen(self, output: asyncio.StreamReader, argv: tuple[str, ...]) -> None:
         rest = b""

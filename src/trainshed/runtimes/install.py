@@ -36,7 +36,7 @@ _LENT_PREFIXES = ("LC_", "PIP_")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstallPlan:
     """A package that may be unpacked, and whether pip has to find what builds it."""
 
     package: Package
@@ -51,7 +51,7 @@ def lent(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-async def plan(package: Package, path: Path, python: str, *, has_tools: bool) -> Plan:
+async def plan(package: Package, path: Path, python: str, *, has_tools: bool) -> InstallPlan:
     """Look into the file, in a process that may die of it. Refused where it is not to be unpacked."""
     told = await _looked_into(path)
     if told is None:
@@ -63,7 +63,9 @@ async def plan(package: Package, path: Path, python: str, *, has_tools: bool) ->
     if told["refused"]:
         raise hostile(package, str(told["refused"]))
     needs = cast("list[str] | None", told["needs"])
-    return Plan(package, path, needs is not None and not (has_tools and tools.can_build(needs, python)))
+    return InstallPlan(
+        package, path, needs is not None and not (has_tools and tools.can_build(needs, python))
+    )
 
 
 async def _looked_into(path: Path) -> dict[str, object] | None:
@@ -85,7 +87,7 @@ async def _looked_into(path: Path) -> dict[str, object] | None:
         return None
 
 
-def steps(plans: Iterable[Plan], indexes: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def steps(plans: Iterable[InstallPlan], indexes: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """What pip is told, one time after the other: the packages themselves, in order, without what they need.
 
     By address, because pip takes brackets in a path for extras.

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from trainshed.core.errors import NotFound, TrainshedError, Unavailable
 from trainshed.core.package import LARGEST, Package
-from trainshed.core.readiness import Readiness, Standing
-from trainshed.core.source_port import Source
+from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.source_port import PackageSource
 from trainshed.core.verdict import Verdict
 from trainshed.runtimes import tools
 from trainshed.runtimes.pins import COMING, KEPT, Pinned, Pins
-from trainshed.runtimes.refusal import Refused, replaced, too_large, unfetched
+from trainshed.runtimes.refusal import PackageRefused, replaced, too_large, unfetched
 
 Judge = Callable[[int, tuple[str, ...]], Verdict]  # exit code and last words of a build to why it failed
 ProjectOf = Callable[[str], Awaitable[str]]  # that of a job
@@ -35,10 +35,10 @@ async def _nobody(_job: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bringer:
+class PackageFetcher:
     """Where packages come from, and for whom."""
 
-    source: Source | None = None
+    source: PackageSource | None = None
     project_of: ProjectOf = _nobody
 
 
@@ -70,7 +70,7 @@ class Fetching:
 @dataclass(slots=True)
 class Packages:
     folder: Path
-    bringer: Bringer
+    package_fetcher: PackageFetcher
     judge: Judge
     hint: Callable[[str], None]
     pins: Pins = field(init=False)
@@ -113,7 +113,7 @@ class Packages:
             if fetching.task is None:
                 self._fetching[job] = fetching
                 fetching.task = asyncio.create_task(self._fetch(job, fetching))
-        return Readiness(standing=Standing.PREPARING, message=fetching.message, remedy=_ONCE)
+        return Readiness(standing=ReadinessState.PREPARING, message=fetching.message, remedy=_ONCE)
 
     async def at_hand(
         self, packages: Iterable[Package], jobs: Iterable[str]
@@ -158,7 +158,7 @@ class Packages:
                 pinned[missing[0]] = await self._brought(missing[0], project, fetching)
             await asyncio.to_thread(self.pins.pin, job, pinned)
             self._pinned[job] = pinned
-        except Refused as refused:
+        except PackageRefused as refused:
             self._fail(job, refused.verdict)
         except OSError as error:
             self._fail(job, self.judge(1, (f"ERROR: {fetching.at}: {error}",)))
@@ -174,7 +174,7 @@ class Packages:
 
     def _fail(self, job: str, verdict: Verdict) -> None:
         self._failed[job] = Readiness(
-            standing=Standing.FAILED,
+            standing=ReadinessState.FAILED,
             message="The packages of the job could not be fetched.",
             remedy=verdict.advice,
             verdict=verdict,
@@ -182,7 +182,7 @@ class Packages:
 
     async def _project(self, job: str) -> str:
         try:
-            return await self.bringer.project_of(job)
+            return await self.package_fetcher.project_of(job)
         except TrainshedError as error:
             raise unfetched("", error) from error
 
@@ -202,7 +202,7 @@ class Packages:
         raise AssertionError("unreachable")
 
     async def _take(self, uri: str, project: str, fetching: Fetching) -> Package:
-        source = self.bringer.source
+        source = self.package_fetcher.source
         if source is None:
             raise NotFound("This server fetches no packages.")
         found = await source.look(uri, project)

@@ -29,7 +29,7 @@ def key(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Progress:
+class PipProgress:
     doing: str = "making the environment"
     packages: tuple[str, ...] = ()  # in the order in which they are installed
     lines: list[str] = field(default_factory=list[str])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from trainshed.core.package import Package
 from trainshed.core.readiness import READY, Readiness
-from trainshed.runtimes.rows import Row
+from trainshed.runtimes.rows import RuntimeRow
 
 PLAIN = "trainshed/python"  # the server's own interpreter, as it is
 
@@ -33,7 +33,7 @@ class Interpreter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class EnvironmentRecipe:
     """Everything that decides what an environment holds, and so what it is called on disk."""
 
     name: str  # for people: trainshed/pytorch:2.13.0
@@ -42,7 +42,7 @@ class Recipe:
     packages: tuple[Package, ...] = ()  # installed first, in this order
     index: str = ""
     extra_indexes: tuple[str, ...] = ()
-    below: "Recipe | None" = None  # what it is laid on; its packages are seen, not installed again
+    below: "EnvironmentRecipe | None" = None  # what it is laid on; its packages are seen, not installed again
     imports: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     lacks: str = ""  # a Python version that would be taken instead, were it here
@@ -55,8 +55,8 @@ class Recipe:
 
 
 def recipe_of(
-    image: str, rows: Iterable[Row], own: Interpreter, others: Mapping[str, Interpreter]
-) -> Recipe | None:
+    image: str, rows: Iterable[RuntimeRow], own: Interpreter, others: Mapping[str, Interpreter]
+) -> EnvironmentRecipe | None:
     """The recipe for an image; None where none stands in for it."""
     name, wanted, python = _asked(image)
     if name == PLAIN:
@@ -81,7 +81,7 @@ def recipe_of(
             *notes,
         )
     return named(
-        Recipe(
+        EnvironmentRecipe(
             name=f"{row.name}:{row.version}" if row.version else row.name,
             interpreter=interpreter,
             requirements=row.requirements,
@@ -94,14 +94,16 @@ def recipe_of(
     )
 
 
-def layered(recipe: Recipe, requirements: tuple[str, ...], packages: tuple[Package, ...] = ()) -> Recipe:
+def layered(
+    recipe: EnvironmentRecipe, requirements: tuple[str, ...], packages: tuple[Package, ...] = ()
+) -> EnvironmentRecipe:
     """The same with more on top: an environment of its own that sees the packages of the one below."""
     if not requirements and not packages:
         return recipe
     return named(replace(recipe, requirements=requirements, packages=packages, below=recipe))
 
 
-def named(recipe: Recipe) -> Recipe:
+def named(recipe: EnvironmentRecipe) -> EnvironmentRecipe:
     content = [
         recipe.interpreter.path,
         recipe.interpreter.version,
@@ -132,11 +134,11 @@ def _asked(image: str) -> tuple[str, str, str]:
     return tagged["name"], "" if tag == "latest" else tag, tagged["python"] or ""
 
 
-def _plain(wanted: str, own: Interpreter, others: Mapping[str, Interpreter]) -> Recipe | None:
+def _plain(wanted: str, own: Interpreter, others: Mapping[str, Interpreter]) -> EnvironmentRecipe | None:
     if wanted in ("", "3", own.version):
-        return Recipe(name=PLAIN, interpreter=own)
+        return EnvironmentRecipe(name=PLAIN, interpreter=own)
     if wanted in others:
-        return named(Recipe(name=f"{PLAIN}:{wanted}", interpreter=others[wanted]))
+        return named(EnvironmentRecipe(name=f"{PLAIN}:{wanted}", interpreter=others[wanted]))
     return None
 
 

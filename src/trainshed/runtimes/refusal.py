@@ -1,23 +1,23 @@
 """Why a package cannot be had, as the verdict of the job that asked for it: what it was, and the way out."""
 
-from trainshed.core.bucket import Full
+from trainshed.core.bucket import DiskFull
 from trainshed.core.errors import Exhausted, Forbidden, NotFound, TrainshedError, Unavailable
-from trainshed.core.layer_port import Unfit
+from trainshed.core.layer_port import NotInstallable
 from trainshed.core.package import LARGEST, Package, split
 from trainshed.core.verdict import Cause, Verdict
 
 
-class Refused(Unfit):
+class PackageRefused(NotInstallable):
     """A package cannot be had, or must not be unpacked."""
 
 
-def _refused(cause: Cause, summary: str, advice: str, *, retry: bool = False) -> Refused:
-    return Refused(
+def _refused(cause: Cause, summary: str, advice: str, *, retry: bool = False) -> PackageRefused:
+    return PackageRefused(
         Verdict(cause=cause, summary=summary, lines=(summary,), advice=advice, retry_may_help=retry)
     )
 
 
-def unfetched(uri: str, error: TrainshedError) -> Refused:
+def unfetched(uri: str, error: TrainshedError) -> PackageRefused:
     bucket = "://".join(split(uri)[:2])
     if isinstance(error, NotFound):
         return _refused(
@@ -31,7 +31,7 @@ def unfetched(uri: str, error: TrainshedError) -> Refused:
             f"Package {uri} may not be read by this job: {error.message}",
             "Copy it into a bucket of the job's own project, and give that address.",
         )
-    if isinstance(error, Full):
+    if isinstance(error, DiskFull):
         return _refused(
             Cause.DISK_FULL,
             f"Package {uri} could not be fetched: {error.message}",
@@ -54,7 +54,7 @@ def unfetched(uri: str, error: TrainshedError) -> Refused:
     )
 
 
-def too_large(uri: str, why: str) -> Refused:
+def too_large(uri: str, why: str) -> PackageRefused:
     return _refused(
         Cause.BUILD_FAILED,
         f"Package {uri} is too large: {why}",
@@ -62,7 +62,7 @@ def too_large(uri: str, why: str) -> Refused:
     )
 
 
-def replaced(package: Package) -> Refused:
+def replaced(package: Package) -> PackageRefused:
     return _refused(
         Cause.NO_SUCH_PACKAGE,
         f"Package {package.uri} was replaced: what this job began with (sha256 {package.sha256}) is gone.",
@@ -71,7 +71,7 @@ def replaced(package: Package) -> Refused:
     )
 
 
-def hostile(package: Package, why: str) -> Refused:
+def hostile(package: Package, why: str) -> PackageRefused:
     return _refused(
         Cause.BUILD_FAILED,
         f"Package {package.uri} {why}.",

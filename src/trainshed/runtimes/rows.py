@@ -22,7 +22,7 @@ _TEXTS = ("requirements", "pythons", "extra_indexes", "google", "images", "impor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RuntimeRow:
     name: str
     version: str = ""
     requirements: tuple[str, ...] = ()
@@ -36,11 +36,11 @@ class Row:
 
 
 @functools.cache
-def shipped_rows() -> tuple[Row, ...]:
+def shipped_rows() -> tuple[RuntimeRow, ...]:
     return read_rows(tomllib.loads(_FILE.read_text(encoding="utf-8")))
 
 
-def load_rows(own: Path | None) -> tuple[Row, ...]:
+def load_rows(own: Path | None) -> tuple[RuntimeRow, ...]:
     """The shipped rows, with those of the operator's file in their place or beside them."""
     if own is None:
         return shipped_rows()
@@ -57,7 +57,7 @@ def load_rows(own: Path | None) -> tuple[Row, ...]:
     return tuple(found.values())
 
 
-def read_rows(data: Mapping[str, Any]) -> tuple[Row, ...]:
+def read_rows(data: Mapping[str, Any]) -> tuple[RuntimeRow, ...]:
     if unknown := data.keys() - {"runtimes"}:
         raise ValueError(f"'{min(unknown)}' is not known; there are only tables [[runtimes]]")
     rows: object = data.get("runtimes", [])
@@ -66,11 +66,11 @@ def read_rows(data: Mapping[str, Any]) -> tuple[Row, ...]:
     return tuple(_row(f"runtime {number}", row) for number, row in enumerate(cast("list[object]", rows), 1))
 
 
-def _row(where: str, row: object) -> Row:
+def _row(where: str, row: object) -> RuntimeRow:
     if not isinstance(row, dict):
         raise ValueError(f"{where} is not a table")
     given = cast("dict[str, object]", row)
-    if unknown := given.keys() - {field.name for field in fields(Row)}:
+    if unknown := given.keys() - {field.name for field in fields(RuntimeRow)}:
         raise ValueError(f"{where} has an unknown word '{min(unknown)}'")
     read = {name: _value(where, name, value) for name, value in given.items()}
     if not _NAME.fullmatch(read.get("name", "")):
@@ -80,7 +80,7 @@ def _row(where: str, row: object) -> Row:
     if read.get("version") and not _VERSION.fullmatch(read["version"]):
         raise ValueError(f"version of {where} must be such as 2.13.0, not '{read['version']}'")
     read["requirements"] = normal(read.get("requirements", ()))
-    return Row(**read)
+    return RuntimeRow(**read)
 
 
 def _value(where: str, name: str, value: object) -> Any:

@@ -4,11 +4,11 @@ import site
 import sys
 import sysconfig
 
-from trainshed.runtimes.recipe import Recipe
-from trainshed.runtimes.shelf import Shelf
+from trainshed.runtimes.folders import RuntimeFolders
+from trainshed.runtimes.recipe import EnvironmentRecipe
 
 
-def sites_of(recipe: Recipe, shelf: Shelf) -> tuple[str, ...]:
+def sites_of(recipe: EnvironmentRecipe, shelf: RuntimeFolders) -> tuple[str, ...]:
     """Those of the environment it is laid on; of the server's own interpreter where that is none of ours."""
     if recipe.below is None:
         return ()

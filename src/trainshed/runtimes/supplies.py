@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainshed.core.layer_port import Kit
+from trainshed.core.layer_port import InstallKit
 from trainshed.core.package import Package
 from trainshed.core.readiness import Readiness
 from trainshed.core.requirements import normal
@@ -20,7 +20,7 @@ from trainshed.core.verdict import Verdict
 from trainshed.runtimes import install, tools
 from trainshed.runtimes.indexes import Indexes, config_files, indexes, read_files
 from trainshed.runtimes.packages import Judge, Packages
-from trainshed.runtimes.progress import Progress
+from trainshed.runtimes.progress import PipProgress
 
 _NEWEST = "3.99"  # an interpreter that is unknown yet: whether it is too old is found out inside
 
@@ -30,7 +30,7 @@ class Listener:
     """A Progress that repeats no credentials."""
 
     secrets: frozenset[str]
-    progress: Progress = field(default_factory=lambda: Progress(doing="it begins"))
+    progress: PipProgress = field(default_factory=lambda: PipProgress(doing="it begins"))
 
     def hear(self, line: str) -> None:
         for secret in self.secrets:
@@ -60,7 +60,7 @@ class ImageSupplies:
 
     async def lay_out(
         self, packages: tuple[Package, ...], requirements: tuple[str, ...], jobs: Iterable[str], inside: str
-    ) -> Kit:
+    ) -> InstallKit:
         files = await self.packages.at_hand(packages, jobs)
         found = await asyncio.to_thread(self.indexes, inside)
         lent = await asyncio.to_thread(_lent, inside)
@@ -75,7 +75,9 @@ class ImageSupplies:
             "pip": next((one.removesuffix("/pip") for one in lent.values() if "/tools/" not in one), ""),
             "tools": f"{inside}/tools" if has_tools else "",
         }
-        return Kit(plan=plan, shown=(*shown.items(), *lent.items(), *found.shown), addresses=found.addresses)
+        return InstallKit(
+            plan=plan, shown=(*shown.items(), *lent.items(), *found.shown), addresses=found.addresses
+        )
 
     def listen(self) -> Listener:
         return Listener(self.indexes("").secrets)

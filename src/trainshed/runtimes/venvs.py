@@ -16,18 +16,25 @@ from pathlib import Path
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.job import Job
 from trainshed.core.package import Package
-from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.requirements import normal
-from trainshed.core.runtime import Need, Phase, Runtime, room_to_keep, victims, with_below
+from trainshed.core.runtime import Runtime, RuntimeNeed, RuntimePhase, room_to_keep, victims, with_below
 from trainshed.core.verdict import Verdict
 from trainshed.runtimes import interpreters
-from trainshed.runtimes.build import Broken, Build
-from trainshed.runtimes.making import Making, absent, absent_runtime, failed, is_try_of, title
-from trainshed.runtimes.packages import Bringer, Judge, Packages
-from trainshed.runtimes.recipe import PLAIN, Interpreter, Recipe, layered, recipe_of
-from trainshed.runtimes.refusal import Refused
-from trainshed.runtimes.rows import Row
-from trainshed.runtimes.shelf import PACKAGES, Shelf
+from trainshed.runtimes.build import Build, BuildFailed
+from trainshed.runtimes.environment_build import (
+    EnvironmentBuild,
+    absent,
+    absent_runtime,
+    failed,
+    is_try_of,
+    title,
+)
+from trainshed.runtimes.folders import PACKAGES, RuntimeFolders
+from trainshed.runtimes.packages import Judge, PackageFetcher, Packages
+from trainshed.runtimes.recipe import PLAIN, EnvironmentRecipe, Interpreter, layered, recipe_of
+from trainshed.runtimes.refusal import PackageRefused
+from trainshed.runtimes.rows import RuntimeRow
 from trainshed.runtimes.sites import sites_of
 from trainshed.runtimes.supplies import ImageSupplies
 
@@ -41,11 +48,11 @@ TOUCHED = timedelta(seconds=60)  # a use within that of the last need not be not
 MOST_KNOWN = 10_000
 
 _SMALL = 4  # with fewer cores one build at a time is enough to keep them busy
-_Key = tuple[Need, tuple[Package, ...]]
+_Key = tuple[RuntimeNeed, tuple[Package, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RuntimeLimits:
     room: int | None = None  # bytes of the disk that stay free
     at_once: int | None = None  # builds
 
@@ -54,28 +61,30 @@ class VenvRuntimes:
     def __init__(
         self,
         folder: Path,
-        rows: tuple[Row, ...],
+        rows: tuple[RuntimeRow, ...],
         *,
         judge: Judge,
         wanted: Wanted,
-        limits: Limits | None = None,
+        limits: RuntimeLimits | None = None,
         environ: Mapping[str, str] | None = None,
-        bringer: Bringer | None = None,
+        package_fetcher: PackageFetcher | None = None,
     ) -> None:
-        self._shelf = Shelf(folder.absolute())
+        self._shelf = RuntimeFolders(folder.absolute())
         self._rows = rows
         self._judge, self._wanted = judge, wanted
-        self._limits = limits or Limits()
-        self._packages = Packages(folder.absolute() / PACKAGES, bringer or Bringer(), judge, self._hint)
+        self._limits = limits or RuntimeLimits()
+        self._packages = Packages(
+            folder.absolute() / PACKAGES, package_fetcher or PackageFetcher(), judge, self._hint
+        )
         self._environ = os.environ if environ is None else environ
         self._own = interpreters.own()
         self._others: dict[str, Interpreter] | None = None  # None: not looked for yet
         self._looking: asyncio.Task[None] | None = None
-        self._known: dict[_Key, Recipe] = {}
+        self._known: dict[_Key, EnvironmentRecipe] = {}
         self._kept: dict[str, Runtime] = {
-            "": Runtime(id="", name=PLAIN, phase=Phase.READY, python=self._own.version)
+            "": Runtime(id="", name=PLAIN, phase=RuntimePhase.READY, python=self._own.version)
         }
-        self._makings: dict[str, Making] = {}
+        self._makings: dict[str, EnvironmentBuild] = {}
         self._failures: dict[tuple[str, str], Readiness] = {}  # digest, job
         self._last: dict[str, Runtime] = {}  # builds that failed, until the next try
         self._unsure: set[str] = set()  # jobs that wait for the interpreters to be looked for
@@ -104,7 +113,9 @@ class VenvRuntimes:
     # What a backend asks
 
     def refuse(self, image: str) -> str | None:
-        if self._find(Need(image)) is not None or (self._others is None and interpreters.may_be(image)):
+        if self._find(RuntimeNeed(image)) is not None or (
+            self._others is None and interpreters.may_be(image)
+        ):
             return None
         version = self._own.version
         if image.partition(":")[0] == PLAIN:
@@ -119,7 +130,7 @@ class VenvRuntimes:
             "a container engine (Docker or Podman) is needed for other images."
         )
 
-    def readiness(self, need: Need, job: str = "") -> Readiness:
+    def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         if need.packages and self._packages.of(need.packages, job) is None:
             return self._packages.readiness(need.packages, job)
         recipe, image = self._find(need, job), need.image
@@ -145,9 +156,11 @@ class VenvRuntimes:
         if self._looking is None:
             self._looking = self._spawn(self._look_around())
         self._unsure.add(job)
-        return Readiness(standing=Standing.PREPARING, message="Looking for this machine's interpreters.")
+        return Readiness(
+            standing=ReadinessState.PREPARING, message="Looking for this machine's interpreters."
+        )
 
-    def python(self, need: Need, job: str = "") -> str:
+    def python(self, need: RuntimeNeed, job: str = "") -> str:
         recipe, image = self._find(need, job), need.image
         if recipe is None or recipe.digest not in self._kept:
             raise Unavailable(f"The runtime for '{image}' is not there yet.")
@@ -161,7 +174,7 @@ class VenvRuntimes:
         return str(path)
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
-        recipe = self._find(Need(image))
+        recipe = self._find(RuntimeNeed(image))
         return recipe.imports if recipe else ()
 
     def on_change(self, hint: Callable[[str], None]) -> None:
@@ -179,7 +192,7 @@ class VenvRuntimes:
         found |= self._last
         found |= {digest: making.told() for digest, making in self._makings.items()}
         for row in self._rows:
-            recipe = self._find(Need(f"{row.name}:{row.version}" if row.version else row.name))
+            recipe = self._find(RuntimeNeed(f"{row.name}:{row.version}" if row.version else row.name))
             if recipe is not None and recipe.digest not in found:
                 found[recipe.digest] = absent_runtime(recipe)
         return tuple(sorted(found.values(), key=lambda one: (one.name, one.requirements, one.id)))
@@ -192,7 +205,7 @@ class VenvRuntimes:
 
     def begin(self, image: str, requirements: tuple[str, ...]) -> Runtime:
         """Build it where it is not there; it is not made again where it is."""
-        recipe = self._find(Need(image, requirements))
+        recipe = self._find(RuntimeNeed(image, requirements))
         if recipe is None:
             raise NotFound(self.refuse(image))
         if recipe.digest not in self._kept and recipe.digest not in self._makings:
@@ -204,8 +217,10 @@ class VenvRuntimes:
         found: set[str] = set()
         for job in jobs:
             spec = job.spec
-            for need in {Need(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty}:
-                if (recipe := self._find(need, job.id) or self._find(Need(need.image))) is not None:
+            for need in {
+                RuntimeNeed(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty
+            }:
+                if (recipe := self._find(need, job.id) or self._find(RuntimeNeed(need.image))) is not None:
                     found |= {recipe.digest, recipe.below.digest if recipe.below else ""}
         return with_below(found, self._kept.values())
 
@@ -222,14 +237,14 @@ class VenvRuntimes:
 
     # How it is done
 
-    def _find(self, need: Need, job: str = "") -> Recipe | None:
+    def _find(self, need: RuntimeNeed, job: str = "") -> EnvironmentRecipe | None:
         """The recipe; None where there is none for the image, or packages of it are still to be fetched."""
         packages = self._packages.of(need.packages, job) if need.packages else ()
         if packages is None:
             return None
         return self._known.get((need, packages)) or self._recipe(need, packages)
 
-    def _recipe(self, need: Need, packages: tuple[Package, ...]) -> Recipe | None:
+    def _recipe(self, need: RuntimeNeed, packages: tuple[Package, ...]) -> EnvironmentRecipe | None:
         others = self._others or {}
         recipe = recipe_of(need.image, self._rows, self._own, others)
         if recipe is None:
@@ -253,23 +268,23 @@ class VenvRuntimes:
         if kept.below in self._kept and kept.below:
             self._use(kept.below)
 
-    def _make(self, recipe: Recipe) -> Making:
+    def _make(self, recipe: EnvironmentRecipe) -> EnvironmentBuild:
         build = Build(recipe, self._shelf, sites_of(recipe, self._shelf), self._environ)
-        making = self._makings[recipe.digest] = Making(recipe, build)
+        making = self._makings[recipe.digest] = EnvironmentBuild(recipe, build)
         self._last = {digest: one for digest, one in self._last.items() if not is_try_of(recipe, one)}
         if recipe.below is not None and recipe.below.digest not in self._kept:
             making.below = self._makings.get(recipe.below.digest) or self._make(recipe.below)
         making.task = self._spawn(self._made(making))
         return making
 
-    async def _made(self, making: Making) -> None:
+    async def _made(self, making: EnvironmentBuild) -> None:
         digest = making.recipe.digest
         pace: asyncio.Task[None] | None = None
         try:
             if making.below is not None and making.below.task is not None:
                 await asyncio.wait((making.below.task,))
                 if making.below.recipe.digest not in self._kept:
-                    raise Broken(1, making.below.build.progress.last_words())
+                    raise BuildFailed(1, making.below.build.progress.last_words())
             if self._slots.locked():
                 making.sentence = "it waits for another build to end"
             async with self._slots:
@@ -280,9 +295,9 @@ class VenvRuntimes:
                 await making.build.run()
                 self._kept[digest] = await asyncio.to_thread(self._shelf.complete, making.recipe)
             self._spawn(asyncio.to_thread(self._shelf.settle, digest))
-        except Refused as refused:
+        except PackageRefused as refused:
             await self._fail(making, refused.verdict)
-        except Broken as broken:
+        except BuildFailed as broken:
             await self._fail(making, self._judge(broken.code, broken.lines))
         except OSError as error:
             words = (*making.build.progress.last_words(), f"ERROR: {error}")
@@ -297,13 +312,13 @@ class VenvRuntimes:
             for job in making.jobs:
                 self._hint(job)
 
-    async def _bring(self, making: Making) -> None:
+    async def _bring(self, making: EnvironmentBuild) -> None:
         """Have at hand what the build takes besides pip."""
         if making.recipe.packages:
             making.build.files = await self._packages.at_hand(making.recipe.packages, making.jobs)
             making.build.tools = await asyncio.to_thread(self._packages.build_tools)
 
-    async def _fail(self, making: Making, verdict: Verdict) -> None:
+    async def _fail(self, making: EnvironmentBuild, verdict: Verdict) -> None:
         digest = making.recipe.digest
         await asyncio.to_thread(self._shelf.discard, digest)
         failure = failed(title(making.recipe), verdict)
@@ -314,7 +329,7 @@ class VenvRuntimes:
         self._last[digest] = making.told(failure)
         self._makings.pop(digest, None)  # from here on whoever asks begins anew
 
-    async def _tell(self, making: Making) -> None:
+    async def _tell(self, making: EnvironmentBuild) -> None:
         """While it is built: a hint to one of those who wait, upon which the cycle looks at them all.
 
         What jobs brought is of no use to others: it is not built on once all who asked for it are over.
@@ -327,7 +342,7 @@ class VenvRuntimes:
             for job in list(making.jobs)[:1]:
                 self._hint(job)
 
-    async def _is_unwanted(self, making: Making) -> bool:
+    async def _is_unwanted(self, making: EnvironmentBuild) -> bool:
         try:
             return making.jobs.isdisjoint(job.id for job in await self._wanted())
         except Unavailable:

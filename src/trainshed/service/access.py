@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
-class Memory(Generic[_T]):
+class AnswerCache(Generic[_T]):
     """Answers that are used again for a moment."""
 
     clock: Clock
@@ -45,7 +45,7 @@ class Memory(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobStanding:
     """What has to be known of a job: whose it is, and when its right ends, if that is known."""
 
     project: str
@@ -77,7 +77,7 @@ class Right:
         return self.project
 
 
-class Access:
+class AccessService:
     def __init__(self, tokens: JobTokens, store: Store, buckets: Buckets, clock: Clock) -> None:
         self.address = ""  # where its jobs reach this server; before it is known they are told nothing
         self.beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that jobs are told of
@@ -87,8 +87,8 @@ class Access:
         self._tokens = tokens
         self._clock = clock
         self._store = store
-        self._jobs = Memory(clock, self._standing)
-        self._buckets = Memory(clock, buckets.get)
+        self._jobs = AnswerCache(clock, self._standing)
+        self._buckets = AnswerCache(clock, buckets.get)
 
     def equip(self, job: Job, launch: Launch) -> Launch:
         """The launch with the variables by which its program finds the buckets. The job's own win, then those
@@ -118,6 +118,6 @@ class Access:
             raise Forbidden(f"Job {job_id} is over, and so is its right to buckets.")
         return Right(job_id, standing.project, self._buckets.get)
 
-    async def _standing(self, job: str) -> Standing | None:
+    async def _standing(self, job: str) -> JobStanding | None:
         found = await self._store.load(job)
-        return None if found is None else Standing(found.project, lasts_until(found))
+        return None if found is None else JobStanding(found.project, lasts_until(found))

@@ -7,23 +7,23 @@ folder has seen what is in it, or was told by somebody who had; so ids are not k
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from trainshed.core.code import Manifest, Piece
+from trainshed.core.code import FolderManifest, Piece
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Invalid, Violation
 
 
 @dataclass(slots=True)
-class Code:
+class CodeService:
     store: CodeStore
 
-    async def missing(self, manifest: Manifest) -> tuple[str, ...]:
+    async def missing(self, manifest: FolderManifest) -> tuple[str, ...]:
         """What is still to be sent; with nothing missing the folder is kept from now on."""
         return await self.store.missing(manifest)
 
     async def take(self, pieces: AsyncIterator[Sequence[Piece]]) -> int:
         return await self.store.take(pieces)
 
-    async def manifest(self, code: str) -> Manifest:
+    async def manifest(self, code: str) -> FolderManifest:
         return await self.store.manifest(code)
 
     async def open(self, code: str, sha256: str) -> AsyncIterator[bytes]:

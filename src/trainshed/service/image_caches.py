@@ -13,14 +13,14 @@ from trainshed.core.image_cache import CacheState, ImageCache, ImageCacheStore
 from trainshed.core.ports import Clock
 
 
-class Outcome(StrEnum):
+class CacheOutcome(StrEnum):
     CREATED = "CREATED"
     CHANGED = "CHANGED"
     UNCHANGED = "UNCHANGED"
 
 
 @dataclass(slots=True)
-class ImageCaches:
+class ImageCacheService:
     store: ImageCacheStore
     clock: Clock
     hint: Callable[[str], None]  # look at the cache of that name
@@ -47,7 +47,7 @@ class ImageCaches:
         self.hint(cache.name)
         return cache
 
-    async def apply(self, cache: ImageCache, *, dry_run: bool = False) -> tuple[ImageCache, Outcome]:
+    async def apply(self, cache: ImageCache, *, dry_run: bool = False) -> tuple[ImageCache, CacheOutcome]:
         """Have it as it is asked for. One that failed is tried again; its retention begins with a change."""
         try:
             there = await self.get(cache.project, cache.location, cache.id)
@@ -58,8 +58,8 @@ class ImageCaches:
                 there = replace(there, state=CacheState.CREATING, percent=0, reason="")
                 await self.store.write_cache(replace(there, updated_at=self.clock.now()))
                 self.hint(there.name)
-            return there, Outcome.UNCHANGED
-        outcome = Outcome.CREATED if there is None else Outcome.CHANGED
+            return there, CacheOutcome.UNCHANGED
+        outcome = CacheOutcome.CREATED if there is None else CacheOutcome.CHANGED
         if dry_run:
             return cache, outcome
         if there is not None:

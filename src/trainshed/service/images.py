@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from trainshed.core.errors import Conflict, Invalid, Violation
-from trainshed.core.image import Image, Recipe, Step, canonical, parse, refusal
+from trainshed.core.image import BuildRecipe, Image, ImageStep, canonical, parse, refusal
 from trainshed.core.image_cache import ImageCache, holding
-from trainshed.core.image_port import ImageShelf
+from trainshed.core.image_port import ImageStore
 from trainshed.core.job import Job
 from trainshed.core.ports import Store
 
@@ -18,9 +18,9 @@ _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
 
 
 @dataclass(slots=True)
-class ImageDesk:
+class ImageService:
     store: Store
-    shelf: ImageShelf
+    shelf: ImageStore
     caches: Callable[[], Iterable[ImageCache]] = tuple  # those that keep images
 
     async def all(self) -> tuple[tuple[Image, tuple[str, ...]], ...]:
@@ -29,18 +29,18 @@ class ImageDesk:
         found = [(one, tuple(job.id for job in _wanting(one.names, wanted))) for one in images]
         return tuple(sorted(found, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
 
-    def pull(self, name: str) -> AsyncIterator[Step]:
+    def pull(self, name: str) -> AsyncIterator[ImageStep]:
         return self.shelf.pull(_checked("name", name))
 
-    def push(self, name: str) -> AsyncIterator[Step]:
+    def push(self, name: str) -> AsyncIterator[ImageStep]:
         if "@" in _checked("name", name):
             raise Invalid((Violation("name", f"'{name}' has a digest; push a name and a tag."),))
         return self.shelf.push(name)
 
-    def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+    def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         return self.shelf.build(context, recipe)
 
-    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         return self.shelf.load(archive)
 
     def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:

@@ -15,17 +15,17 @@ from datetime import datetime, timedelta
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Status
-from trainshed.core.ports import Clock, Operation, Page, Store
+from trainshed.core.ports import Clock, JobPage, Operation, Store
 from trainshed.core.query import JobQuery
-from trainshed.service.bell import Bell
-from trainshed.service.code import Code
-from trainshed.service.landing import Landing
+from trainshed.service.code import CodeService
+from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.results_check import ResultsCheck
 
 TRIES = 20  # how often a guarded write is tried again: each loss means that somebody else made progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class JobRequest:
     """A job as asked for, already checked."""
 
     display_name: str
@@ -51,18 +51,18 @@ class Request:
 
 
 @dataclass(slots=True)
-class Jobs:
+class JobService:
     store: Store
     clock: Clock
-    bell: Bell
+    notifier: JobNotifier
     hint_job: Callable[[str], None]
     hint_scheduler: Callable[[], None]
     waiting_reason: Callable[[str], Waiting | None]
-    code: Code | None = None  # where folders are kept; None: jobs may not name one
+    code: CodeService | None = None  # where folders are kept; None: jobs may not name one
     default_output: str = ""  # below it go the results of jobs that do not say where; none where empty
-    landing: Landing | None = None  # says whether results have a place; None: it is not asked
+    landing: ResultsCheck | None = None  # says whether results have a place; None: it is not asked
 
-    async def submit(self, project: str, location: str, request: Request, key: str = "") -> Job:
+    async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Keep a new job. The same idempotency key again gives the same job."""
         if request.spec.code:
             await self._check_code(request.spec.code)
@@ -96,14 +96,14 @@ class Jobs:
     async def get(self, project: str, location: str, job: str) -> Job:
         return self._with_reason(await self.store.get(project, location, job))
 
-    async def find(self, query: JobQuery) -> Page:
+    async def find(self, query: JobQuery) -> JobPage:
         page = await self.store.find(query)
         return replace(page, jobs=tuple(self._with_reason(j) for j in page.jobs))
 
     async def wait(self, project: str, location: str, job: str, patience: timedelta) -> Job:
         """The job as soon as it is final, or as it is when the time is over."""
         deadline = time.monotonic() + patience.total_seconds()
-        with self.bell.listen(job) as event:
+        with self.notifier.listen(job) as event:
             while True:
                 event.clear()
                 found = await self.store.get(project, location, job)
@@ -128,7 +128,7 @@ class Jobs:
                 at=now, reason=Reason.CANCEL_ASKED, message="Cancel was asked for.", attempt=status.attempt
             )
             try:
-                self.bell.ring(await self.store.write(found, asked, (event,)))
+                self.notifier.ring(await self.store.write(found, asked, (event,)))
             except Conflict:
                 continue
             self.hint_job(job)
@@ -148,7 +148,7 @@ class Jobs:
             created_at=now,
         )
         await self.store.delete(found, operation)
-        self.bell.ring(found)
+        self.notifier.ring(found)
         self.hint_job(job)
         return operation
 

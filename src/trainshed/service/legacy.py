@@ -12,20 +12,20 @@ from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Unavailable, Violation
 from trainshed.core.job import LEGACY, Job
 from trainshed.core.legacy import Legacy, key_of, legacy_of
-from trainshed.core.ports import Operation, Page
+from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.core.view import SCHEME, address
-from trainshed.service.jobs import TRIES, Jobs, Request
+from trainshed.service.jobs import TRIES, JobRequest, JobService
 
 PAGE = 1000  # operations looked at in one go
 
 
 @dataclass(slots=True)
-class LegacyJobs:
-    jobs: Jobs
+class LegacyJobService:
+    jobs: JobService
     buckets: Buckets | None = None  # where results may go; None: it is not asked
 
-    async def create(self, project: str, region: str, request: Request, legacy: Legacy) -> Job:
+    async def create(self, project: str, region: str, request: JobRequest, legacy: Legacy) -> Job:
         """Keep a new job. Its name must be new; asked twice with one idempotency key, it is one job."""
         await self._check_output(project, request.spec.output)
         mine = replace(legacy, request=legacy.request or secrets.token_hex(8))
@@ -63,7 +63,7 @@ class LegacyJobs:
             raise NotFound(f"There is no job {job_id[:200]} in project {project}.")
         return found
 
-    async def find(self, query: JobQuery) -> Page:
+    async def find(self, query: JobQuery) -> JobPage:
         return await self.jobs.find(replace(query, kind=LEGACY))
 
     async def cancel(self, project: str, job_id: str) -> None:
@@ -91,7 +91,7 @@ class LegacyJobs:
                 changed = await self.jobs.store.relabel(job, labels)
             except Conflict:
                 continue  # it moved meanwhile; its labels may still be as they were
-            self.jobs.bell.ring(changed)
+            self.jobs.notifier.ring(changed)
             return changed
         raise Conflict("The job changes too fast to be updated; try again.")
 

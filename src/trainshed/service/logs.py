@@ -11,7 +11,7 @@ from trainshed.core.legacy import key_of, task_meant
 from trainshed.core.logs import Line, LogQuery, event_insert_id
 from trainshed.core.ports import LogStore, Store
 from trainshed.core.query import JobQuery
-from trainshed.service.bell import Bell
+from trainshed.service.job_notifier import JobNotifier
 
 SERVICE_TASK = "service"
 MOST_JOBS = 200  # how many jobs one search over a whole project looks into, newest first
@@ -21,7 +21,7 @@ Entry: TypeAlias = Line | Event
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LogRow:
     """An entry with its place in the total order."""
 
     at_ns: int
@@ -34,10 +34,10 @@ class Row:
 
 
 @dataclass(slots=True)
-class Logs:
+class LogService:
     store: Store
     lines: LogStore
-    bell: Bell
+    notifier: JobNotifier
 
     def follow(self, job: Job, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
         return self.lines.follow(job.id, query)
@@ -69,11 +69,11 @@ class Logs:
             return None  # half a character or a NUL: not every database can be asked for it
         return await self.store.load(job) or await self.store.keyed(project, key_of(job))
 
-    async def merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, Row]]:
+    async def merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, LogRow]]:
         """Lines and events of several jobs in one total order, read a chunk at a time."""
         sign = -1 if query.newest_first else 1
         feeds = {job.id: self._rows(job, query) for job in jobs}
-        heads: dict[str, tuple[Job, Row]] = {}
+        heads: dict[str, tuple[Job, LogRow]] = {}
         for job in jobs:
             if row := await anext(feeds[job.id], None):
                 heads[job.id] = (job, row)
@@ -87,23 +87,23 @@ class Logs:
             else:
                 heads[key] = (heads[key][0], row)
 
-    async def _rows(self, job: Job, query: LogQuery) -> AsyncIterator[Row]:
+    async def _rows(self, job: Job, query: LogQuery) -> AsyncIterator[LogRow]:
         if query.task is not None:
             query = replace(query, task=task_meant(job, query.task))
         events = [e for e in await self._events(job, query) if _within(e, query)]
         events.sort(key=lambda row: row.place, reverse=query.newest_first)
         async for line in self._lines(job, query):
-            row = Row(line.at_ns, line.insert_id, line)
+            row = LogRow(line.at_ns, line.insert_id, line)
             while events and (events[0].place < row.place) is not query.newest_first:
                 yield events.pop(0)
             yield row
         for event in events:
             yield event
 
-    async def _events(self, job: Job, query: LogQuery) -> list[Row]:
+    async def _events(self, job: Job, query: LogQuery) -> list[LogRow]:
         if query.task not in (None, SERVICE_TASK):
             return []
-        rows: list[Row] = []
+        rows: list[LogRow] = []
         last = 0
         while events := await self.store.events(job.id, after=last, limit=CHUNK):
             rows += [event_row(job, event) for event in events]
@@ -141,18 +141,18 @@ class Logs:
 
     async def _moved(self, job: Job) -> None:
         """Until the job's status changes: most changes come with an event, which is an entry too."""
-        with self.bell.listen(job.id) as event:
+        with self.notifier.listen(job.id) as event:
             now = await self.store.load(job.id)
             if now is not None and now.version == job.version:
                 await event.wait()
 
 
-def event_row(job: Job, event: Event) -> Row:
+def event_row(job: Job, event: Event) -> LogRow:
     at_ns = int(event.at.timestamp()) * 1_000_000_000 + event.at.microsecond * 1000
-    return Row(at_ns, event_insert_id(job.id, event), event)
+    return LogRow(at_ns, event_insert_id(job.id, event), event)
 
 
-def _within(row: Row, query: LogQuery) -> bool:
+def _within(row: LogRow, query: LogQuery) -> bool:
     return (
         (query.since_ns is None or row.at_ns >= query.since_ns)
         and (query.until_ns is None or row.at_ns < query.until_ns)

@@ -2,27 +2,33 @@
 
 While a job of the name is not over, the same manifest finds it and another one is refused. Once it is over, a
 manifest that asks for something else begins the next; the same only where that is asked for. Two who apply at
-the same moment get the same job: the store keeps one of them (`Manifest.key`).
+the same moment get the same job: the store keeps one of them (`KubernetesManifest.key`).
 """
 
 from dataclasses import dataclass, replace
 
 from trainshed.core.errors import AlreadyExists, Conflict
 from trainshed.core.job import MANIFEST, Job
-from trainshed.core.manifest import Manifest, manifest_of
-from trainshed.core.ports import Page
-from trainshed.core.query import Compare, Field, JobQuery, Op
-from trainshed.service.jobs import Jobs, Request
+from trainshed.core.manifest import KubernetesManifest, manifest_of
+from trainshed.core.ports import JobPage
+from trainshed.core.query import Compare, JobQuery, Operator, QueryField
+from trainshed.service.jobs import JobRequest, JobService
 
 PAGE = 100  # jobs looked at in one go
 
 
 @dataclass(slots=True)
-class Manifests:
-    jobs: Jobs
+class ManifestService:
+    jobs: JobService
 
     async def apply(
-        self, project: str, location: str, request: Request, manifest: Manifest, *, again: bool = False
+        self,
+        project: str,
+        location: str,
+        request: JobRequest,
+        manifest: KubernetesManifest,
+        *,
+        again: bool = False,
     ) -> tuple[Job, bool]:
         """The job, and whether it is new."""
         before = await self.there(project, location, manifest, again=again)
@@ -43,7 +49,7 @@ class Manifests:
         return kept, True
 
     async def there(
-        self, project: str, location: str, manifest: Manifest, *, again: bool = False
+        self, project: str, location: str, manifest: KubernetesManifest, *, again: bool = False
     ) -> Job | None:
         """The latest job of the name. Conflict where it is not over and the manifest asks for another."""
         job = await self.latest(project, location, manifest.kind, manifest.name)
@@ -64,7 +70,7 @@ class Manifests:
             project=project,
             location=location,
             kind=MANIFEST,
-            where=Compare(Field.DISPLAY_NAME, Op.EQ, name),
+            where=Compare(QueryField.DISPLAY_NAME, Operator.EQ, name),
             limit=PAGE,
         )
         while True:
@@ -77,16 +83,16 @@ class Manifests:
                 return None
             query = replace(query, cursor=page.next_cursor)
 
-    async def find(self, query: JobQuery) -> Page:
+    async def find(self, query: JobQuery) -> JobPage:
         return await self.jobs.find(replace(query, kind=MANIFEST))
 
     @staticmethod
-    def _is_next(before: Job, manifest: Manifest, again: bool) -> bool:
+    def _is_next(before: Job, manifest: KubernetesManifest, again: bool) -> bool:
         found = manifest_of(before)
         return before.is_final and (again or found is None or found.digest != manifest.digest)
 
 
-def _changed(job: Job, manifest: Manifest) -> Conflict:
+def _changed(job: Job, manifest: KubernetesManifest) -> Conflict:
     return Conflict(
         f"{manifest.kind} {manifest.name} is {job.status.state}, as job {job.id}, and the manifest asks for "
         "something else now. A job that runs is not changed: wait for its end or cancel it "

@@ -10,7 +10,7 @@ from trainshed.core.metrics import (
     MetricQuery,
     Point,
     Progress,
-    Reading,
+    RunReading,
     Series,
     last_progress,
     progress,
@@ -23,16 +23,16 @@ MOST_POINTS = 2000  # of one series in one answer: a longer window comes in long
 
 
 @dataclass(slots=True)
-class Board:
+class LatestReadings:
     """What the collector saw last, by job and run; and of each series its last minute."""
 
     clock: Clock
-    _by_job: dict[str, list[Reading]] = field(default_factory=dict[str, list[Reading]])
+    _by_job: dict[str, list[RunReading]] = field(default_factory=dict[str, list[RunReading]])
     _recent: dict[tuple[RunKey, str], deque[Point]] = field(
         default_factory=dict[tuple[RunKey, str], deque[Point]]
     )
 
-    def show(self, readings: Sequence[Reading]) -> None:
+    def show(self, readings: Sequence[RunReading]) -> None:
         now = self.clock.now()
         recent: dict[tuple[RunKey, str], deque[Point]] = {}
         for reading in readings:
@@ -45,7 +45,7 @@ class Board:
         for reading in sorted(readings, key=lambda one: one.key):
             self._by_job.setdefault(reading.key.name.job, []).append(reading)
 
-    def of(self, job: str) -> Sequence[Reading]:
+    def of(self, job: str) -> Sequence[RunReading]:
         return self._by_job.get(job, ())
 
     def recent(self, job: str) -> list[Series]:
@@ -65,7 +65,7 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunningJob:
     """One job that runs, now."""
 
     job: Job
@@ -74,10 +74,10 @@ class Running:
 
 
 @dataclass(slots=True)
-class Metrics:
+class MetricService:
     store: Store
     metrics: MetricStore
-    board: Board
+    board: LatestReadings
     clock: Clock
     settle: Callable[[str], Awaitable[None]]  # makes sure that nothing of an ended job is still to come
 
@@ -94,7 +94,7 @@ class Metrics:
         series = await self.metrics.query(job.id, MetricQuery(since=until - length, until=until, step=step))
         return series, self.board.progress(job.id) or last_progress(series)
 
-    async def running(self, project: str, location: str) -> list[Running]:
+    async def running(self, project: str, location: str) -> list[RunningJob]:
         jobs = [
             job
             for job in await self.store.active()
@@ -104,10 +104,12 @@ class Metrics:
         jobs.sort(key=lambda job: (job.created_at, job.id), reverse=True)
         return [self._running(job) for job in jobs]
 
-    def _running(self, job: Job) -> Running:
-        return Running(job=job, series=tuple(self.board.recent(job.id)), progress=self.board.progress(job.id))
+    def _running(self, job: Job) -> RunningJob:
+        return RunningJob(
+            job=job, series=tuple(self.board.recent(job.id)), progress=self.board.progress(job.id)
+        )
 
-    async def everything(self) -> tuple[list[tuple[Job, Reading]], Mapping[JobState, int]]:
+    async def everything(self) -> tuple[list[tuple[Job, RunReading]], Mapping[JobState, int]]:
         """Every run that is alive with its job, and how many jobs are in which state."""
         active = sorted(await self.store.active(), key=lambda job: job.id)
         found = [(job, reading) for job in active for reading in self.board.of(job.id)]

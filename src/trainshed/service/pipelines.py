@@ -11,14 +11,14 @@ from trainshed.core.errors import AlreadyExists, NotFound
 from trainshed.core.job import PIPELINE, Job
 from trainshed.core.model import Model, ModelPage, ModelQuery, ModelStore
 from trainshed.core.ports import Clock, Operation
-from trainshed.service.jobs import Jobs, Request, new_id
+from trainshed.service.jobs import JobRequest, JobService, new_id
 
 
 @dataclass(slots=True)
-class Pipelines:
-    jobs: Jobs
+class PipelineService:
+    jobs: JobService
 
-    async def submit(self, project: str, location: str, request: Request, key: str = "") -> Job:
+    async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Keep a new pipeline. The same idempotency key again gives the same pipeline."""
         kept = await self.jobs.submit(project, location, request, key)
         if kept.extras.get(PIPELINE) != request.extras[PIPELINE]:
@@ -52,7 +52,7 @@ class Pipelines:
 
 
 @dataclass(slots=True)
-class Models:
+class ModelService:
     store: ModelStore
     clock: Clock
 

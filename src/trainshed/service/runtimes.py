@@ -12,17 +12,17 @@ from pathlib import PurePath
 from trainshed.core import requirements
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
 from trainshed.core.ports import Store
-from trainshed.core.runtime import Phase, Runtime, Warmth, with_below
-from trainshed.core.runtime_port import RuntimeShelf
+from trainshed.core.runtime import Runtime, RuntimePhase, WarmInterpreter, with_below
+from trainshed.core.runtime_port import RuntimeStore
 
 PACE = 0.5  # seconds between two words to a follower
 
 
 @dataclass(slots=True)
-class RuntimeDesk:
+class RuntimeService:
     store: Store
-    shelf: RuntimeShelf
-    warmth: Callable[[], tuple[Warmth, ...]] = tuple[Warmth, ...]
+    shelf: RuntimeStore
+    warmth: Callable[[], tuple[WarmInterpreter, ...]] = tuple[WarmInterpreter, ...]
 
     def all(self) -> tuple[Runtime, ...]:
         """Every runtime, with its kiln; interpreters kept warm that are no runtime's come last."""
@@ -31,7 +31,9 @@ class RuntimeDesk:
         for one in self.shelf.all():
             python = next((path for path in kilns if _belongs(path, one)), None)
             found.append(replace(one, warm=kilns.pop(python)) if python else one)
-        others = (Runtime(id="", name=path, phase=Phase.READY, warm=kiln) for path, kiln in kilns.items())
+        others = (
+            Runtime(id="", name=path, phase=RuntimePhase.READY, warm=kiln) for path, kiln in kilns.items()
+        )
         return (*found, *others)
 
     def build(self, name: str, lines: tuple[str, ...]) -> Runtime:
@@ -51,11 +53,11 @@ class RuntimeDesk:
                 if last is None:
                     raise
                 now = replace(
-                    last, phase=Phase.ABSENT, message=f"{last.name} was removed while it was built."
+                    last, phase=RuntimePhase.ABSENT, message=f"{last.name} was removed while it was built."
                 )
             if now != last:
                 yield now
-            if now.phase is not Phase.BUILDING:
+            if now.phase is not RuntimePhase.BUILDING:
                 return
             last = now
             await asyncio.sleep(PACE)
@@ -64,7 +66,7 @@ class RuntimeDesk:
         found = self.shelf.get(identity)
         if not identity:
             raise Conflict("That is the server's own interpreter: there is nothing to remove.")
-        if found.phase is Phase.ABSENT:
+        if found.phase is RuntimePhase.ABSENT:
             raise Conflict(f"{found.name} is not built: there is nothing to remove.")
         jobs = [job for job in await self.store.active() if identity in self.shelf.ids((job,))]
         if jobs:
@@ -88,10 +90,10 @@ class RuntimeDesk:
         unused = tuple(
             one
             for one in everything
-            if one.id and one.id not in wanted and one.phase in (Phase.READY, Phase.FAILED)
+            if one.id and one.id not in wanted and one.phase in (RuntimePhase.READY, RuntimePhase.FAILED)
         )
         await self.shelf.remove(one.id for one in unused)
-        return tuple(one for one in unused if one.phase is Phase.READY)
+        return tuple(one for one in unused if one.phase is RuntimePhase.READY)
 
 
 def _belongs(python: str, one: Runtime) -> bool:

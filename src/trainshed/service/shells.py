@@ -25,7 +25,7 @@ PRIMARY = "workerpool0-0"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReplicaPlace:
     """A replica as people call it."""
 
     project: str
@@ -37,7 +37,7 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
     word: str
-    place: Place
+    place: ReplicaPlace
     key: RunKey
     command: tuple[str, ...]
     screen: Screen | None
@@ -46,7 +46,7 @@ class Ticket:
 
 
 @dataclass(slots=True)
-class ShellDesk:
+class ShellService:
     store: Store
     shells: Shells | None  # where the backend has them
     clock: Clock
@@ -54,7 +54,7 @@ class ShellDesk:
     _open: int = 0
 
     async def issue(
-        self, place: Place, command: Sequence[str], screen: Screen | None, origin: str | None
+        self, place: ReplicaPlace, command: Sequence[str], screen: Screen | None, origin: str | None
     ) -> Ticket:
         if self.shells is None:
             raise Conflict("The backend of this server has no shells.")
@@ -76,7 +76,7 @@ class ShellDesk:
         self._tickets[ticket.word] = ticket
         return ticket
 
-    def redeem(self, word: str, place: Place, origin: str | None) -> Ticket:
+    def redeem(self, word: str, place: ReplicaPlace, origin: str | None) -> Ticket:
         """The ticket, which is good no more; Forbidden where it never was, for this place and page."""
         ticket = self._tickets.pop(word, None)
         if ticket is None:
@@ -106,7 +106,7 @@ class ShellDesk:
         finally:
             self._open -= 1
 
-    async def _running(self, place: Place) -> RunKey:
+    async def _running(self, place: ReplicaPlace) -> RunKey:
         job = await self.store.get(place.project, place.location, place.job)
         replicas = {task_name(r.pool, r.index): r for r in job.status.replicas}
         if job.is_final:

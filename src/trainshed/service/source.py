@@ -1,6 +1,6 @@
 """Packages out of buckets: an address's scheme says which buckets, its project whether they may be read.
 
-It keeps the promises of core.source_port.Source for whatever Buckets it is given. It follows no redirect and
+It keeps the promises of core.source_port.PackageSource for any Buckets. It follows no redirect and
 opens no connection of its own: where bytes come from is the buckets' business.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainshed.core.bucket import Full, ObjectInfo
+from trainshed.core.bucket import DiskFull, ObjectInfo
 from trainshed.core.bucket_port import Bucket, Buckets
 from trainshed.core.errors import Exhausted, Forbidden, Invalid, Unavailable, Violation
 from trainshed.core.package import split
-from trainshed.core.source_port import Fetched, Found
+from trainshed.core.source_port import Fetched, SourceFacts
 
 _TOGETHER = 1 << 20  # bytes hashed and written in one go, in a thread
 
@@ -24,7 +24,7 @@ _TOGETHER = 1 << 20  # bytes hashed and written in one go, in a thread
 class BucketSource:
     buckets: Mapping[str, Buckets]  # by scheme
 
-    async def look(self, uri: str, project: str) -> Found:
+    async def look(self, uri: str, project: str) -> SourceFacts:
         bucket, name = await self._open(uri, project)
         return _found(await bucket.get(name))
 
@@ -41,7 +41,7 @@ class BucketSource:
             await asyncio.to_thread(file.unlink, missing_ok=True)
             if isinstance(error, OSError):
                 full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-                raise (Full if full else Unavailable)(f"It could not be kept: {error}.") from error
+                raise (DiskFull if full else Unavailable)(f"It could not be kept: {error}.") from error
             raise
         return Fetched(size=size, sha256=sha256, mark=found.mark)
 
@@ -56,8 +56,8 @@ class BucketSource:
         return buckets.open(bucket), name
 
 
-def _found(info: ObjectInfo) -> Found:
-    return Found(size=info.size, mark=str(info.generation))
+def _found(info: ObjectInfo) -> SourceFacts:
+    return SourceFacts(size=info.size, mark=str(info.generation))
 
 
 async def _written(chunks: AsyncIterator[bytes], into: Path, most: int) -> tuple[int, str]:

@@ -7,17 +7,17 @@ from trainshed.core.job import Job
 from trainshed.core.names import task_name
 from trainshed.core.ports import Stacks, Store
 from trainshed.core.replica import Phase
-from trainshed.core.stacks import MOST_REPLICAS, Dump, Group, grouped, spread
+from trainshed.core.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped, spread
 
 
 @dataclass(slots=True)
-class Whereabouts:
+class StackService:
     store: Store
     stacks: Stacks | None  # where the backend has them
 
     async def of(
         self, project: str, location: str, job: str, task: str = ""
-    ) -> tuple[Job, dict[str, Dump], tuple[Group, ...], int]:
+    ) -> tuple[Job, dict[str, StackDump], tuple[StackGroup, ...], int]:
         """The job, its replicas' stacks by task, those in the same place together, and how many are alive."""
         found = await self.store.get(project, location, job)
         if self.stacks is None:

@@ -13,7 +13,7 @@ from trainshed.core.bucket import (
     WHOLE,
     Attributes,
     BucketInfo,
-    Draft,
+    ObjectDraft,
     ObjectInfo,
     Precondition,
     check_new_bucket_name,
@@ -24,7 +24,7 @@ from trainshed.core.ports import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class CopySource:
     """An object to take bytes from: which, and what must hold of it."""
 
     bucket: str
@@ -34,7 +34,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Storage:
+class StorageService:
     buckets: Buckets
     clock: Clock
 
@@ -62,7 +62,7 @@ class Storage:
     def open(self, bucket: str) -> Bucket:
         return self.buckets.open(bucket)
 
-    async def compose(self, bucket: str, draft: Draft, sources: Sequence[Source]) -> ObjectInfo:
+    async def compose(self, bucket: str, draft: ObjectDraft, sources: Sequence[CopySource]) -> ObjectInfo:
         """One object of the bytes of several, in order."""
         if not 1 <= len(sources) <= MOST_PARTS:
             sentence = f"An object can be composed of 1 to {MOST_PARTS} objects, not {len(sources)}."
@@ -73,7 +73,7 @@ class Storage:
         return await target.put(replace(draft, components=components), self._chained(found))
 
     async def copy(
-        self, target: str, draft: Draft, source: Source, to: Callable[[Attributes], Attributes]
+        self, target: str, draft: ObjectDraft, source: CopySource, to: Callable[[Attributes], Attributes]
     ) -> ObjectInfo:
         """A copy, with the attributes of the original as they are to be changed."""
         found = await self._look(source)
@@ -82,7 +82,7 @@ class Storage:
             return await self.open(target).copy(draft, found)
         return await self.open(target).put(replace(draft, crc32c=found.crc32c), self._chained([found]))
 
-    async def _look(self, source: Source) -> ObjectInfo:
+    async def _look(self, source: CopySource) -> ObjectInfo:
         found = await self.open(source.bucket).get(source.name, source.generation)
         source.precondition.check(found)
         return found

@@ -15,35 +15,37 @@ from trainshed.core.history import history_of
 from trainshed.core.job import Job, JobState
 from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.query import All, Any, Compare, Condition, Field, JobQuery, Op
+from trainshed.core.query import AllOf, AnyOf, Compare, Condition, JobQuery, Operator, QueryField
 from trainshed.core.why import explain
-from trainshed.service.jobs import Request
-from trainshed.service.landing import Landing
+from trainshed.service.jobs import JobRequest
+from trainshed.service.results_check import ResultsCheck
 
 MOST_NAMES = 20  # of how many kinds of jobs the past is looked up
 RUNS_OF_ONE = 20
 LATEST = 200  # ended jobs of a project, among which one of the same program is looked for
 MOST_PROJECTS = 3
 
-_ENDED: Condition = Any(
-    tuple(Compare(Field.STATE, Op.EQ, state.value) for state in (JobState.SUCCEEDED, JobState.FAILED))
+_ENDED: Condition = AnyOf(
+    tuple(
+        Compare(QueryField.STATE, Operator.EQ, state.value) for state in (JobState.SUCCEEDED, JobState.FAILED)
+    )
 )
 
 
 @dataclass(slots=True)
-class Why:
+class WhyService:
     store: Store
     backend: Backend
     clock: Clock
     fit: Fit
     catalogue: Catalogue
-    landing: Landing | None = None  # says whether results have a place; None: it is not asked
+    landing: ResultsCheck | None = None  # says whether results have a place; None: it is not asked
 
     async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
         found = await self.store.get(project, location, job)
         return found, await self._explained(found)
 
-    async def foresee(self, project: str, location: str, request: Request) -> tuple[Job, Explanation]:
+    async def foresee(self, project: str, location: str, request: JobRequest) -> tuple[Job, Explanation]:
         """What the job would be told once submitted. It is not."""
         job = request.job(NEWEST, project, location, self.clock.now())
         return job, await self._explained(job)
@@ -84,7 +86,7 @@ class Why:
         found: dict[str, Job] = {}
         strange: dict[str, None] = {}
         for project, name in names:
-            where = All((Compare(Field.DISPLAY_NAME, Op.EQ, name), _ENDED))
+            where = AllOf((Compare(QueryField.DISPLAY_NAME, Operator.EQ, name), _ENDED))
             page = await self.store.find(JobQuery(project=project, where=where, limit=RUNS_OF_ONE))
             found.update((job.id, job) for job in page.jobs)
             if not page.jobs:

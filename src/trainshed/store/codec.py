@@ -25,7 +25,7 @@ _to_text = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class ClassCodec:
     """How one class is written (field, converter, value to leave out) and read (what needs converting)."""
 
     names: frozenset[str]
@@ -86,13 +86,13 @@ def _read_object(cls: type[T], data: Any) -> T:
 
 
 @cache
-def _plan(cls: type) -> Plan:
+def _plan(cls: type) -> ClassCodec:
     hints = get_type_hints(cls)
     fields = dataclasses.fields(cls)
     converters = {item.name: _converters(hints[item.name]) for item in fields}
     names = [item.name for item in fields]
     get = attrgetter(*names)
-    return Plan(
+    return ClassCodec(
         names=frozenset(names),
         get=get if len(names) > 1 else lambda value: (get(value),),
         writes=tuple((item.name, converters[item.name][0], _empty_default(item)) for item in fields),

@@ -15,7 +15,7 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
 from trainshed.core import query
-from trainshed.core.query import Compare, Condition, Field, Op
+from trainshed.core.query import Compare, Condition, Operator, QueryField
 from trainshed.store.codec import write_time
 from trainshed.store.tables import jobs
 
@@ -25,11 +25,11 @@ Expression = ColumnElement[bool]
 def to_sql(condition: Condition, dialect: str, table: Table = jobs) -> Expression:
     """The expression over jobs, or another table that has a column for each field asked about."""
     match condition:
-        case query.All(parts):
+        case query.AllOf(parts):
             return and_(true(), *(to_sql(part, dialect, table) for part in parts))
-        case query.Any(parts):
+        case query.AnyOf(parts):
             return or_(false(), *(to_sql(part, dialect, table) for part in parts))
-        case query.Not(part):
+        case query.NotOf(part):
             return not_(to_sql(part, dialect, table))
         case Compare():
             return _compare(condition, dialect, table)
@@ -43,25 +43,25 @@ def _compare(wanted: Compare, dialect: str, table: Table) -> Expression:
     if not nullable:
         return found
     # A missing value makes SQL answer NULL, which `NOT` would keep.
-    return func.coalesce(found, literal(wanted.op is Op.NE))
+    return func.coalesce(found, literal(wanted.op is Operator.NE))
 
 
 def _apply(wanted: Compare, column: ColumnElement[Any], value: str, dialect: str) -> Expression:
     match wanted.op:
-        case Op.EQ:
+        case Operator.EQ:
             return column == value
-        case Op.NE:
+        case Operator.NE:
             return column != value
-        case Op.LT:
+        case Operator.LT:
             return column < value
-        case Op.LE:
+        case Operator.LE:
             return column <= value
-        case Op.GT:
+        case Operator.GT:
             return column > value
-        case Op.GE:
+        case Operator.GE:
             return column >= value
-        case Op.LIKE:
-            if wanted.field is Field.LABEL and value == "*":
+        case Operator.LIKE:
+            if wanted.field is QueryField.LABEL and value == "*":
                 return column.is_not(None)
             return _wildcard(column, value, dialect)
     assert_never(wanted.op)
@@ -90,21 +90,21 @@ def like_pattern(pattern: str) -> str:
 def _column(wanted: Compare, dialect: str, table: Table) -> tuple[ColumnElement[Any], bool]:
     """The column asked about, and whether a row may lack it."""
     match wanted.field:
-        case Field.DISPLAY_NAME:
+        case QueryField.DISPLAY_NAME:
             return table.c.display_name, False
-        case Field.STATE:
+        case QueryField.STATE:
             return table.c.state, False
-        case Field.CREATED:
+        case QueryField.CREATED:
             return table.c.created_at, False
-        case Field.UPDATED:
+        case QueryField.UPDATED:
             return table.c.updated_at, False
-        case Field.STARTED:
+        case QueryField.STARTED:
             return table.c.started_at, True
-        case Field.ENDED:
+        case QueryField.ENDED:
             return table.c.ended_at, True
-        case Field.ID:
+        case QueryField.ID:
             return table.c.id, False
-        case Field.LABEL:
+        case QueryField.LABEL:
             return _label(wanted.label, dialect, table), True
     assert_never(wanted.field)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, bindparam, func, select, tuple_
 
 from trainshed.core.event import Event
 from trainshed.core.job import FINAL, Job, JobState
-from trainshed.core.ports import Operation, Page
+from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import write_time
@@ -71,14 +71,14 @@ def active(connection: Connection, decoded: Decoded) -> tuple[Job, ...]:
     return tuple(to_job(row, decoded) for row in connection.execute(_active).all())
 
 
-def page(connection: Connection, query: JobQuery, decoded: Decoded) -> Page:
+def page(connection: Connection, query: JobQuery, decoded: Decoded) -> JobPage:
     """One page. The cursor is the place of its last job, so jobs that come or go do not shift it."""
     rows = connection.execute(_page_statement(query, connection.dialect.name)).all()
     found = tuple(to_job(row, decoded) for row in rows[: query.limit])
     if len(rows) <= query.limit or not found:
-        return Page(jobs=found)
+        return JobPage(jobs=found)
     last = found[-1]
-    return Page(jobs=found, next_cursor=(write_time(last.created_at), last.id))
+    return JobPage(jobs=found, next_cursor=(write_time(last.created_at), last.id))
 
 
 def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:

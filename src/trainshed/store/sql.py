@@ -22,7 +22,7 @@ from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobState, Status
 from trainshed.core.model import Model, ModelPage, ModelQuery
-from trainshed.core.ports import Operation, Page
+from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.store import image_caches, models, reads, writes
 from trainshed.store.cache import Decoded
@@ -102,7 +102,7 @@ class SqlStore:
     async def keyed(self, project: str, key: str) -> Job | None:
         return await self._read(lambda connection: reads.job_by_key(connection, project, key, self._decoded))
 
-    async def find(self, query: JobQuery) -> Page:
+    async def find(self, query: JobQuery) -> JobPage:
         return await self._read(lambda connection: reads.page(connection, query, self._decoded))
 
     async def active(self) -> tuple[Job, ...]:

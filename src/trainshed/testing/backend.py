@@ -22,20 +22,22 @@ from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities, Clock
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Exit, Handle, Observation, Sight
-from trainshed.core.runtime import Need
-from trainshed.core.stacks import Dump, Frame, Process, Thread
+from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
 from trainshed.testing.program import Program, read_program
 from trainshed.testing.runtimes import FakeRuntimes
 
 _KILLED = Exit(signal=9)
 _TERMINATED = Exit(signal=15)
-_ASLEEP = Dump(
+_ASLEEP = StackDump(
     processes=(
-        Process(
+        ProcessStack(
             pid=1,
             command="fake",
             state="sleeps",
-            threads=(Thread(name="MainThread", frames=(Frame("sleep", "fake.py", 1),), is_main=True),),
+            threads=(
+                ThreadStack(name="MainThread", frames=(StackFrame("sleep", "fake.py", 1),), is_main=True),
+            ),
         ),
     )
 )
@@ -147,7 +149,7 @@ class FakeBackend:
         )
         self.busy: dict[RunKey, float] = {}  # the cores a run uses, by what a test says; else 0
         self.places: dict[
-            RunKey, Dump
+            RunKey, StackDump
         ] = {}  # where a run is, by what a test says; else in `sleep (fake.py:1)`
         self.mute = False  # hints are lost
         self._frozen: dict[RunKey, Observation] | None = None
@@ -187,7 +189,7 @@ class FakeBackend:
         return self.machine.runtimes.refuse(image)
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
-        found = (Need(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty)
+        found = (RuntimeNeed(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty)
         return together(self.machine.runtimes.readiness(need, job) for need in dict.fromkeys(found))
 
     def render(self, launch: Launch) -> Mapping[str, object]:
@@ -198,7 +200,7 @@ class FakeBackend:
         await asyncio.sleep(0)
         key, runs = launch.key, self.machine.runs
         if key not in runs:
-            self.machine.runtimes.python(Need(launch.image, launch.requirements, launch.packages))
+            self.machine.runtimes.python(RuntimeNeed(launch.image, launch.requirements, launch.packages))
             others = [other for other in runs if other.name == key.name]
             if any(other.run > key.run for other in others):
                 raise Conflict(f"A later run than {key} has been started.")
@@ -229,7 +231,7 @@ class FakeBackend:
                 )
         return found
 
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]:
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
         self._fault("stacks", after=False)
         self.machine.pass_time()
         runs = {key: self.machine.runs.get(key) for key in keys}

@@ -15,9 +15,9 @@ from trainshed.core.bucket import (
     WHOLE,
     Attributes,
     BucketInfo,
-    Draft,
-    Listing,
+    ObjectDraft,
     ObjectInfo,
+    ObjectListing,
     ObjectQuery,
     Precondition,
     PreconditionFailed,
@@ -25,7 +25,7 @@ from trainshed.core.bucket import (
     Upload,
     check_object_name,
 )
-from trainshed.core.bucket_port import Abilities, Reading
+from trainshed.core.bucket_port import Abilities, ObjectReading
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound, Violation
 from trainshed.core.ports import Clock
 
@@ -95,7 +95,7 @@ class MemoryBucket:
     async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
         return self._found(name, generation)[0]
 
-    async def find(self, query: ObjectQuery) -> Listing:
+    async def find(self, query: ObjectQuery) -> ObjectListing:
         if self.name not in self._home.infos:
             raise NotFound(f"The specified bucket does not exist: {self.name}.")
         entries: dict[tuple[bytes, int], ObjectInfo | str] = {}
@@ -114,17 +114,17 @@ class MemoryBucket:
             (key, e) for key, e in entries.items() if not query.after or key[0] > query.after.encode()
         )
         page = told[: query.size]
-        return Listing(
+        return ObjectListing(
             items=tuple(e for _, e in page if isinstance(e, ObjectInfo)),
             prefixes=tuple(e for _, e in page if isinstance(e, str)),
             next_after=page[-1][0][0].decode() if len(told) > len(page) else "",
         )
 
-    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+    async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_object_name(draft.name)
         return self._keep(draft, b"".join([chunk async for chunk in chunks]))
 
-    async def copy(self, draft: Draft, source: ObjectInfo) -> ObjectInfo:
+    async def copy(self, draft: ObjectDraft, source: ObjectInfo) -> ObjectInfo:
         check_object_name(draft.name)
         bucket = self._home.open(source.bucket)
         _, content = bucket._found(source.name, source.generation)
@@ -136,11 +136,11 @@ class MemoryBucket:
         span: Span = WHOLE,
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
-    ) -> Reading:
+    ) -> ObjectReading:
         info, content = self._found(name, generation)
         precondition.check(info)
         first, length = span.within(info.size)
-        return Reading(info, first, length, _chunks(content[first : first + length]))
+        return ObjectReading(info, first, length, _chunks(content[first : first + length]))
 
     async def change(
         self,
@@ -166,7 +166,7 @@ class MemoryBucket:
         precondition.check(self._found(name, generation)[0])
         del self._objects()[name]
 
-    async def begin(self, draft: Draft) -> Upload:
+    async def begin(self, draft: ObjectDraft) -> Upload:
         check_object_name(draft.name)
         old = self._objects().get(draft.name)
         draft.precondition.check(old[0] if old else None)
@@ -226,7 +226,7 @@ class MemoryBucket:
             raise NotFound(f"No such object: {self.name}/{name}")
         return found
 
-    def _keep(self, draft: Draft, content: bytes, also: Draft | None = None) -> ObjectInfo:
+    def _keep(self, draft: ObjectDraft, content: bytes, also: ObjectDraft | None = None) -> ObjectInfo:
         crc32c = base64.b64encode(struct.pack(">I", crc(content))).decode()
         md5 = base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
         (also or draft).check_hashes(crc32c, md5)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from trainshed.core.code import Header, Manifest, Mode, Piece, target_fault
+from trainshed.core.code import FolderManifest, Header, Mode, Piece, target_fault
 from trainshed.core.errors import Invalid, NotFound, Unavailable, Violation
 from trainshed.core.ports import Clock
 
@@ -20,7 +20,7 @@ class MemoryCodeStore:
         self._clock = clock
         self._blobs: dict[str, bytes] = {}
         self._touched: dict[str, datetime] = {}
-        self._folders: dict[str, Manifest] = {}
+        self._folders: dict[str, FolderManifest] = {}
         self._unused: dict[str, datetime] = {}
 
     async def start(self) -> None:
@@ -29,7 +29,7 @@ class MemoryCodeStore:
     async def close(self) -> None:
         """Nothing to close."""
 
-    async def missing(self, manifest: Manifest) -> tuple[str, ...]:
+    async def missing(self, manifest: FolderManifest) -> tuple[str, ...]:
         absent: list[str] = []
         for sha256, size in manifest.blobs.items():
             content = self._blobs.get(sha256)
@@ -65,7 +65,7 @@ class MemoryCodeStore:
                     count += 1
         return count
 
-    async def manifest(self, code: str) -> Manifest:
+    async def manifest(self, code: str) -> FolderManifest:
         if (found := self._folders.get(code)) is None:
             raise NotFound(f"There is no code {code} on this server.")
         return found

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trainshed.core.errors import Unavailable
-from trainshed.core.readiness import READY, Readiness, Standing
-from trainshed.core.runtime import Need
+from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
 
 BROKEN = Readiness(
-    standing=Standing.FAILED,
+    standing=ReadinessState.FAILED,
     message="The fake was told that it cannot be made.",
     verdict=Verdict(cause=Cause.BUILD_FAILED, summary="told so", advice="Tell it otherwise."),
 )
@@ -42,7 +42,7 @@ class FakeRuntimes:
             return None
         return f"Image '{image}' cannot run here: the fake runs trainshed/python:3 and nothing else."
 
-    def readiness(self, need: Need, job: str = "") -> Readiness:
+    def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         image = need.image
         if (image, job) in self.disappointed:
             return BROKEN
@@ -50,9 +50,9 @@ class FakeRuntimes:
             return READY
         if job:
             self.making.setdefault(image, {})[job] = None
-        return Readiness(standing=Standing.PREPARING, message=f"Making {image}.", remedy="It comes.")
+        return Readiness(standing=ReadinessState.PREPARING, message=f"Making {image}.", remedy="It comes.")
 
-    def python(self, need: Need, job: str = "") -> str:
+    def python(self, need: RuntimeNeed, job: str = "") -> str:
         if need.image in self.unmade:
             raise Unavailable(f"What '{need.image}' needs is not there (any more).")
         return self.path

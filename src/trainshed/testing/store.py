@@ -18,8 +18,8 @@ from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
-from trainshed.core.ports import Operation, Page
-from trainshed.core.query import Compare, Condition, Field, JobQuery, Op
+from trainshed.core.ports import JobPage, Operation
+from trainshed.core.query import Compare, Condition, JobQuery, Operator, QueryField
 
 
 class MemoryStore:
@@ -75,7 +75,7 @@ class MemoryStore:
         await asyncio.sleep(0)
         return self._jobs.get(self._keys.get((project, key), ""))
 
-    async def find(self, query: JobQuery) -> Page:
+    async def find(self, query: JobQuery) -> JobPage:
         await asyncio.sleep(0)
         found = sorted((job for job in self._jobs.values() if _asked(job, query)), key=place)
         if not query.oldest_first:
@@ -86,7 +86,7 @@ class MemoryStore:
             found = [job for job in found if after(place(job), start)]
         page = tuple(found[: query.limit])
         more = len(found) > query.limit and bool(page)
-        return Page(jobs=page, next_cursor=place(page[-1]) if more else None)
+        return JobPage(jobs=page, next_cursor=place(page[-1]) if more else None)
 
     async def active(self) -> tuple[Job, ...]:
         await asyncio.sleep(0)
@@ -240,11 +240,11 @@ def place(job: Job) -> tuple[str, str]:
 def matches(job: Job, condition: Condition) -> bool:
     """Whether a job meets a condition. What it does not have equals nothing."""
     match condition:
-        case query.All(parts):
+        case query.AllOf(parts):
             return all(matches(job, part) for part in parts)
-        case query.Any(parts):
+        case query.AnyOf(parts):
             return any(matches(job, part) for part in parts)
-        case query.Not(part):
+        case query.NotOf(part):
             return not matches(job, part)
         case Compare():
             return _compare(job, condition)
@@ -276,21 +276,21 @@ def _compare(job: Job, wanted: Compare) -> bool:
     found = _value(job, wanted)
     value = _time(wanted.value) if isinstance(wanted.value, datetime) else wanted.value
     if found is None:
-        return wanted.op is Op.NE
+        return wanted.op is Operator.NE
     match wanted.op:
-        case Op.EQ:
+        case Operator.EQ:
             return found == value
-        case Op.NE:
+        case Operator.NE:
             return found != value
-        case Op.LT:
+        case Operator.LT:
             return found < value
-        case Op.LE:
+        case Operator.LE:
             return found <= value
-        case Op.GT:
+        case Operator.GT:
             return found > value
-        case Op.GE:
+        case Operator.GE:
             return found >= value
-        case Op.LIKE:
+        case Operator.LIKE:
             pattern = ".*".join(re.escape(piece) for piece in value.split("*"))
             return re.fullmatch(pattern, found, re.DOTALL) is not None
     assert_never(wanted.op)
@@ -298,21 +298,21 @@ def _compare(job: Job, wanted: Compare) -> bool:
 
 def _value(job: Job, wanted: Compare) -> str | None:
     match wanted.field:
-        case Field.DISPLAY_NAME:
+        case QueryField.DISPLAY_NAME:
             return job.display_name
-        case Field.STATE:
+        case QueryField.STATE:
             return job.status.state.value
-        case Field.CREATED:
+        case QueryField.CREATED:
             return _time(job.created_at)
-        case Field.UPDATED:
+        case QueryField.UPDATED:
             return _time(job.status.updated_at or job.created_at)
-        case Field.STARTED:
+        case QueryField.STARTED:
             return _time(job.status.started_at) if job.status.started_at else None
-        case Field.ENDED:
+        case QueryField.ENDED:
             return _time(job.status.ended_at) if job.status.ended_at else None
-        case Field.ID:
+        case QueryField.ID:
             return job.id
-        case Field.LABEL:
+        case QueryField.LABEL:
             return job.labels.get(wanted.label)
     assert_never(wanted.field)
 

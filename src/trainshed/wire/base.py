@@ -35,7 +35,7 @@ Write = Callable[[Any], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FieldKind:
     """How the values of one field are read and written."""
 
     read: Read
@@ -52,7 +52,7 @@ def _same(value: Any) -> object:
 class _Slot:
     """One field of a message. Its names are known once the class that declares it is made."""
 
-    kind: Kind
+    kind: FieldKind
     default: object
     attribute: str = ""
     camel: str = ""
@@ -83,7 +83,7 @@ class Message:
         return not self.__dict__
 
 
-def _field(kind: Kind, default: object = None) -> Any:
+def _field(kind: FieldKind, default: object = None) -> Any:
     return _Slot(kind, default)
 
 
@@ -114,13 +114,13 @@ def _each(read_one: Read, instead: Callable[[], object]) -> Read:
     return read_list
 
 
-_TEXT = Kind(_scalar(scalars.read_text), _same)
-_FLAG = Kind(_scalar(scalars.read_flag), _same)
-_INT32 = Kind(_scalar(functools.partial(scalars.read_int, most=scalars.INT32_MOST)), _same)
-_INT64 = Kind(_scalar(functools.partial(scalars.read_int, most=scalars.INT64_MOST)), str)
-_NUMBER = Kind(_scalar(scalars.read_number), _same)
-_DURATION = Kind(_scalar(scalars.read_duration), scalars.duration_text)
-_TEXTS = Kind(_each(_TEXT.read, str), list)
+_TEXT = FieldKind(_scalar(scalars.read_text), _same)
+_FLAG = FieldKind(_scalar(scalars.read_flag), _same)
+_INT32 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT32_MOST)), _same)
+_INT64 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT64_MOST)), str)
+_NUMBER = FieldKind(_scalar(scalars.read_number), _same)
+_DURATION = FieldKind(_scalar(scalars.read_duration), scalars.duration_text)
+_TEXTS = FieldKind(_each(_TEXT.read, str), list)
 
 
 def text() -> Any:
@@ -133,7 +133,7 @@ def texts() -> Any:
 
 def values(read_one: Callable[[object], object]) -> Any:
     """A list of scalars of one's own, read by a function that refuses with a ValueError."""
-    return _field(Kind(_each(_scalar(read_one), tuple), list), ())
+    return _field(FieldKind(_each(_scalar(read_one), tuple), list), ())
 
 
 def flag() -> Any:
@@ -163,7 +163,7 @@ def enum(numbers: Mapping[str, int]) -> Any:
         name = scalars.read_name(value, numbers)
         return name if numbers[name] else ""
 
-    return _field(Kind(_scalar(read_enum), _same), "")
+    return _field(FieldKind(_scalar(read_enum), _same), "")
 
 
 def open_enum(numbers: Mapping[str, int]) -> Any:
@@ -175,7 +175,7 @@ def open_enum(numbers: Mapping[str, int]) -> Any:
         name = scalars.read_name(value, numbers)
         return name if numbers[name] else ""
 
-    return _field(Kind(_scalar(read_enum), _same), "")
+    return _field(FieldKind(_scalar(read_enum), _same), "")
 
 
 def text_map() -> Any:
@@ -189,7 +189,7 @@ def text_map() -> Any:
             found[str(key)] = "" if one is _ABSENT else one
         return found
 
-    return _field(Kind(read_map, dict, is_open=True), MappingProxyType(dict[str, str]()))
+    return _field(FieldKind(read_map, dict, is_open=True), MappingProxyType(dict[str, str]()))
 
 
 def part(cls: type[Message]) -> Any:
@@ -199,7 +199,9 @@ def part(cls: type[Message]) -> Any:
 
 def parts(cls: type[Message]) -> Any:
     inner = _message(cls)
-    return _field(Kind(_each(inner.read, cls), lambda items: [inner.write(item) for item in items], cls), ())
+    return _field(
+        FieldKind(_each(inner.read, cls), lambda items: [inner.write(item) for item in items], cls), ()
+    )
 
 
 def free() -> Any:
@@ -216,12 +218,12 @@ def free() -> Any:
             return _ABSENT
         return cast("Mapping[str, object]", value)
 
-    return _field(Kind(read_free, _same, is_open=True))
+    return _field(FieldKind(read_free, _same, is_open=True))
 
 
 def told(*, is_open: bool = False) -> Any:
     """A field that only the server sets: accepted, so that an answer can be sent back, and not looked at."""
-    return _field(Kind(lambda value, path, faults: _ABSENT, _same, is_open=is_open))
+    return _field(FieldKind(lambda value, path, faults: _ABSENT, _same, is_open=is_open))
 
 
 def read(cls: type[M], body: object, faults: Faults, path: str = "") -> M:
@@ -241,7 +243,7 @@ def write(message: Message, of: type[Message] | None = None) -> dict[str, object
     return answer
 
 
-def _message(cls: type[Message]) -> Kind:
+def _message(cls: type[Message]) -> FieldKind:
     def read_message(value: object, path: str, faults: Faults) -> object:
         if not isinstance(value, Mapping):
             faults.lose(path, f"must be an object, not {scalars.kind_of(value)}.")
@@ -261,7 +263,7 @@ def _message(cls: type[Message]) -> Kind:
             said[slot.attribute] = slot.kind.read(item, where, faults)
         return cls(**{name: item for name, item in said.items() if item is not _ABSENT})
 
-    return Kind(read_message, write, cls)
+    return FieldKind(read_message, write, cls)
 
 
 def camel(name: str) -> str:

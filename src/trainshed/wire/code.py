@@ -18,8 +18,8 @@ from trainshed.core.code import (
     MOST_FILES,
     MOST_SIZE,
     File,
+    FolderManifest,
     Header,
-    Manifest,
     Mode,
     Piece,
     collisions,
@@ -39,7 +39,7 @@ _HEADER = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,12})")
 _LONGEST_HEADER = 64 + 1 + 12
 
 
-def parse_manifest(data: bytes) -> Manifest:
+def parse_manifest(data: bytes) -> FolderManifest:
     """What a body says of a folder; Invalid with every violation where it may not."""
     faults = Faults("manifest")
     rows = _rows(data, faults)
@@ -56,7 +56,7 @@ def parse_manifest(data: bytes) -> Manifest:
     return manifest_of(files)
 
 
-def render_manifest(manifest: Manifest) -> dict[str, object]:
+def render_manifest(manifest: FolderManifest) -> dict[str, object]:
     return {
         "files": [
             {"path": file.path, "sha256": file.sha256, "size": file.size, "mode": file.mode.value}

@@ -52,7 +52,7 @@ from trainshed.wire.pool import REDUCER_POOL, Offer, PoolParser, render_pool
 from trainshed.wire.scalars import shown, time_text
 from trainshed.wire.scheduling import parse_scheduling, render_scheduling
 
-__all__ = ["Draft", "Offer", "parse_custom_job", "parse_job_file", "render_custom_job"]
+__all__ = ["JobDraft", "Offer", "parse_custom_job", "parse_job_file", "render_custom_job"]
 
 LONGEST_NAME = 128
 ISOLATED = "none"  # said as `network`: no network but the job's own
@@ -80,7 +80,7 @@ _UNKNOWN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class JobDraft:
     """A job as asked for: valid in itself, not yet given an id."""
 
     display_name: str
@@ -89,7 +89,7 @@ class Draft:
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-def parse_custom_job(body: Mapping[str, object], context: Offer) -> Draft:
+def parse_custom_job(body: Mapping[str, object], context: Offer) -> JobDraft:
     """What the body asks for; Invalid with every violation where it may not."""
     faults = Faults("custom_job")
     job = base.read(job_schema.CustomJob, _unwrapped(body), faults)
@@ -101,7 +101,7 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> Draft:
         )
     check_labels(job.labels, "labels", faults)
     spec = job.job_spec or job_schema.CustomJobSpec()
-    draft = Draft(
+    draft = JobDraft(
         display_name=job.display_name,
         labels=dict(job.labels),
         spec=JobSpec(

@@ -15,7 +15,7 @@ from trainshed.core.errors import Invalid, Violation
 LONGEST = 20_000  # characters: what Cloud Logging takes
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     WORD = "word"  # bare: a keyword, a path or part of one, a value
     STRING = "string"  # quoted; its text is what stands between the quotes, escapes resolved
     OPERATOR = "operator"  # = != > >= < <= : =~ !~
@@ -28,14 +28,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    kind: Kind
+    kind: TokenKind
     text: str
     position: int  # of its first character, counted from 0
     end: int  # just behind its last character
 
     def is_word(self, word: str) -> bool:
         """Whether this is that bare word; keywords are upper case, and a quoted one is only a text."""
-        return self.kind is Kind.WORD and self.text == word
+        return self.kind is TokenKind.WORD and self.text == word
 
 
 _TOKEN = re.compile(
@@ -56,12 +56,12 @@ _VALUE = re.compile(
     re.VERBOSE,
 )
 _SIMPLE = {
-    "operator": Kind.OPERATOR,
-    "open": Kind.OPEN,
-    "close": Kind.CLOSE,
-    "comma": Kind.COMMA,
-    "minus": Kind.MINUS,
-    "word": Kind.WORD,
+    "operator": TokenKind.OPERATOR,
+    "open": TokenKind.OPEN,
+    "close": TokenKind.CLOSE,
+    "comma": TokenKind.COMMA,
+    "minus": TokenKind.MINUS,
+    "word": TokenKind.WORD,
 }
 
 _ESCAPE = re.compile(
@@ -82,9 +82,9 @@ def tokens(text: str) -> list[Token]:
     found: list[Token] = []
     at = 0
     while at < len(text):
-        after_operator = bool(found) and found[-1].kind is Kind.OPERATOR
+        after_operator = bool(found) and found[-1].kind is TokenKind.OPERATOR
         if after_operator and (value := _VALUE.match(text, at)):
-            found.append(Token(Kind.WORD, value[0], at, value.end()))
+            found.append(Token(TokenKind.WORD, value[0], at, value.end()))
             at = value.end()
             continue
         match = _TOKEN.match(text, at)
@@ -92,11 +92,11 @@ def tokens(text: str) -> list[Token]:
             raise refuse(_complaint(text[at]), at)
         group = match.lastgroup or ""
         if group in ("double", "single"):
-            found.append(Token(Kind.STRING, _unescape(match[group]), at, match.end()))
+            found.append(Token(TokenKind.STRING, _unescape(match[group]), at, match.end()))
         elif group != "space":
             found.append(Token(_SIMPLE[group], match[0], at, match.end()))
         at = match.end()
-    found.append(Token(Kind.END, "", len(text), len(text)))
+    found.append(Token(TokenKind.END, "", len(text), len(text)))
     return found
 
 
@@ -108,9 +108,9 @@ def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
     parts: list[str] = []
     text, number = "", start
     joined = True  # whether the next token would continue the path
-    while joined and found[number].kind in (Kind.WORD, Kind.STRING):
+    while joined and found[number].kind in (TokenKind.WORD, TokenKind.STRING):
         token = found[number]
-        if token.kind is Kind.STRING:
+        if token.kind is TokenKind.STRING:
             parts.append(token.text)
             dotted = False
         else:
@@ -121,8 +121,12 @@ def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
         following = found[number]
         touches = following.position == token.end
         joined = touches and (
-            (dotted and following.kind in (Kind.STRING, Kind.WORD))
-            or (token.kind is Kind.STRING and following.kind is Kind.WORD and following.text.startswith("."))
+            (dotted and following.kind in (TokenKind.STRING, TokenKind.WORD))
+            or (
+                token.kind is TokenKind.STRING
+                and following.kind is TokenKind.WORD
+                and following.text.startswith(".")
+            )
         )
     return tuple(parts), number
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.image import Image, Recipe, Step, refusal
+from trainshed.core.image import BuildRecipe, Image, ImageStep, refusal
 from trainshed.wire.scalars import time_text
 
 
@@ -22,7 +22,7 @@ def render_image(one: Image, jobs: tuple[str, ...] = ()) -> dict[str, Any]:
     return answer
 
 
-def render_step(step: Step) -> dict[str, Any]:
+def render_step(step: ImageStep) -> dict[str, Any]:
     answer: dict[str, Any] = {"message": step.text}
     if step.percent is not None:
         answer["percent"] = step.percent
@@ -31,7 +31,7 @@ def render_step(step: Step) -> dict[str, Any]:
     return answer
 
 
-def parse_recipe(query: Mapping[str, str]) -> Recipe:
+def parse_recipe(query: Mapping[str, str]) -> BuildRecipe:
     """From the query of a build; Invalid with every violation."""
     tags = parse_names(query, "tag")
     wrong = [Violation("tag", sentence) for tag in tags if (sentence := refusal(tag))]
@@ -42,7 +42,7 @@ def parse_recipe(query: Mapping[str, str]) -> Recipe:
     args, labels = _texts(query, "buildArgs", wrong), _texts(query, "labels", wrong)
     if wrong:
         raise Invalid(tuple(wrong))
-    return Recipe(
+    return BuildRecipe(
         tags=tags,
         dockerfile=dockerfile,
         args=args,

@@ -16,31 +16,31 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from trainshed.core.errors import Violation
-from trainshed.core.query import All, Any, Compare, Condition, Field, Not, Op
+from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField
 from trainshed.wire import enums
 from trainshed.wire.base import camel
 from trainshed.wire.faults import invalid
-from trainshed.wire.filter_tokens import Kind, Token, path_at, refuse, tokens
+from trainshed.wire.filter_tokens import Token, TokenKind, path_at, refuse, tokens
 from trainshed.wire.scalars import read_time
 
 DEEPEST = 50  # parentheses and NOTs within each other
 MOST_TERMS = 200  # databases limit how large an expression may be
 
-_NAMES: Mapping[str, Field] = {
-    "display_name": Field.DISPLAY_NAME,
-    "state": Field.STATE,
-    "create_time": Field.CREATED,
-    "update_time": Field.UPDATED,
-    "start_time": Field.STARTED,
-    "end_time": Field.ENDED,
-    "labels": Field.LABEL,
-    "name": Field.ID,
+_NAMES: Mapping[str, QueryField] = {
+    "display_name": QueryField.DISPLAY_NAME,
+    "state": QueryField.STATE,
+    "create_time": QueryField.CREATED,
+    "update_time": QueryField.UPDATED,
+    "start_time": QueryField.STARTED,
+    "end_time": QueryField.ENDED,
+    "labels": QueryField.LABEL,
+    "name": QueryField.ID,
 }
 _FIELDS = {spelled: field for name, field in _NAMES.items() for spelled in (name, camel(name))}
-_EQUAL = (Op.EQ, Op.NE)
-_TEXT = (*_EQUAL, Op.LIKE)
-_ORDERED = (*_EQUAL, Op.LT, Op.LE, Op.GT, Op.GE)
-_TIMES = frozenset({Field.CREATED, Field.UPDATED, Field.STARTED, Field.ENDED})
+_EQUAL = (Operator.EQ, Operator.NE)
+_TEXT = (*_EQUAL, Operator.LIKE)
+_ORDERED = (*_EQUAL, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
+_TIMES = frozenset({QueryField.CREATED, QueryField.UPDATED, QueryField.STARTED, QueryField.ENDED})
 _KNOWN = "display_name, state, create_time, update_time, start_time, end_time, labels.KEY and name are"
 _KEYWORDS = ("AND", "OR", "NOT")
 
@@ -51,7 +51,7 @@ def parse_filter(text: str, fixed: Mapping[str, str] | None = None) -> Condition
 
 
 def parse_tokens(found: list[Token], fixed: Mapping[str, str] | None = None) -> Condition | None:
-    return None if len(found) == 1 else _Parser(found, fixed or {}).whole()
+    return None if len(found) == 1 else _JobFilterParser(found, fixed or {}).whole()
 
 
 def parse_order_by(text: str) -> bool:
@@ -66,7 +66,7 @@ def parse_order_by(text: str) -> bool:
             raise invalid((Violation("order_by", sentence),))
 
 
-class _Parser:
+class _JobFilterParser:
     def __init__(self, found: list[Token], fixed: Mapping[str, str]) -> None:
         self._tokens = found
         self._fixed = {spelled: value for name, value in fixed.items() for spelled in (name, camel(name))}
@@ -75,7 +75,7 @@ class _Parser:
 
     def whole(self) -> Condition:
         condition = self._all(0)
-        if self._next.kind is not Kind.END:
+        if self._next.kind is not TokenKind.END:
             raise refuse(f'"{self._next.text}" is not expected here', self._next.position)
         return condition
 
@@ -91,27 +91,27 @@ class _Parser:
 
     def _all(self, depth: int) -> Condition:
         parts = [self._any(depth)]
-        while self._take_word("AND") or self._next.kind not in (Kind.END, Kind.CLOSE):
+        while self._take_word("AND") or self._next.kind not in (TokenKind.END, TokenKind.CLOSE):
             parts.append(self._any(depth))
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def _any(self, depth: int) -> Condition:
         parts = [self._one(depth)]
         while self._take_word("OR"):
             parts.append(self._one(depth))
-        return parts[0] if len(parts) == 1 else Any(tuple(parts))
+        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def _one(self, depth: int) -> Condition:
         if depth > DEEPEST:
             raise refuse(f"More than {DEEPEST} levels are nested here", self._next.position)
         token = self._next
-        if token.kind is Kind.MINUS or token.is_word("NOT"):
+        if token.kind is TokenKind.MINUS or token.is_word("NOT"):
             self._at += 1
-            return Not(self._one(depth + 1))
-        if token.kind is Kind.OPEN:
+            return NotOf(self._one(depth + 1))
+        if token.kind is TokenKind.OPEN:
             self._at += 1
             condition = self._all(depth + 1)
-            if self._next.kind is not Kind.CLOSE:
+            if self._next.kind is not TokenKind.CLOSE:
                 raise refuse("A parenthesis is not closed", token.position)
             self._at += 1
             return condition
@@ -119,7 +119,7 @@ class _Parser:
 
     def _compare(self) -> Condition:
         start = self._next
-        if start.kind is not Kind.WORD or start.text in _KEYWORDS:
+        if start.kind is not TokenKind.WORD or start.text in _KEYWORDS:
             what = f'not "{start.text}"' if start.text else "but the filter ends"
             raise refuse(f'A comparison such as state="RUNNING" is expected here, {what}', start.position)
         self._terms += 1
@@ -127,11 +127,11 @@ class _Parser:
             raise refuse(f"The filter has more than {MOST_TERMS} comparisons", start.position)
         path, self._at = path_at(self._tokens, self._at)
         operator = self._next
-        if operator.kind is not Kind.OPERATOR:
+        if operator.kind is not TokenKind.OPERATOR:
             raise refuse(f'"{".".join(path)}" must be compared with something', start.position)
         self._at += 1
         value = self._next
-        if value.kind not in (Kind.WORD, Kind.STRING):
+        if value.kind not in (TokenKind.WORD, TokenKind.STRING):
             raise refuse(f"A value is expected behind {operator.text}", value.position)
         self._at += 1
         if len(path) == 1 and path[0] in self._fixed:
@@ -141,19 +141,19 @@ class _Parser:
 
 def _condition(path: tuple[str, ...], operator: Token, value: Token, position: int) -> Condition:
     field = _FIELDS.get(path[0])
-    if field is None or (len(path) != 1 and field is not Field.LABEL) or len(path) > 2:
+    if field is None or (len(path) != 1 and field is not QueryField.LABEL) or len(path) > 2:
         raise refuse(f'"{".".join(path)}" is not known here; {_KNOWN}', position)
-    if operator.text not in {op.value for op in Op}:
+    if operator.text not in {op.value for op in Operator}:
         raise refuse(f"{operator.text} is not known here", operator.position)
-    op = Op(operator.text)
-    if field is Field.LABEL:
+    op = Operator(operator.text)
+    if field is QueryField.LABEL:
         return _label(path, op, value, position)
     if field in _TIMES:
         return Compare(field, _only(op, _ORDERED, operator), _time(value))
-    if field is Field.DISPLAY_NAME:
+    if field is QueryField.DISPLAY_NAME:
         return _text(field, _only(op, _TEXT, operator), value.text)
     _only(op, _EQUAL, operator)
-    if field is Field.STATE:
+    if field is QueryField.STATE:
         return Compare(field, op, _state(value))
     return Compare(field, op, value.text.rsplit("/", 1)[-1])
 
@@ -163,37 +163,39 @@ def _constant(fixed: str, operator: Token, value: str) -> Condition:
     if operator.text not in {op.value for op in _TEXT}:
         raise refuse(f"{operator.text} cannot be used here; = != : can", operator.position)
     pieces = value.split("*")
-    if operator.text == Op.LIKE.value and len(pieces) == 1:
+    if operator.text == Operator.LIKE.value and len(pieces) == 1:
         pieces = ["", value, ""]
     meets = re.fullmatch(".*".join(map(re.escape, pieces)), fixed) is not None
-    return All(()) if meets != (operator.text == Op.NE.value) else Any(())
+    return AllOf(()) if meets != (operator.text == Operator.NE.value) else AnyOf(())
 
 
-def _only(op: Op, allowed: tuple[Op, ...], operator: Token) -> Op:
+def _only(op: Operator, allowed: tuple[Operator, ...], operator: Token) -> Operator:
     if op not in allowed:
         known = " ".join(one.value for one in allowed)
         raise refuse(f"{op.value} cannot be used here; {known} can", operator.position)
     return op
 
 
-def _label(path: tuple[str, ...], op: Op, value: Token, position: int) -> Condition:
+def _label(path: tuple[str, ...], op: Operator, value: Token, position: int) -> Condition:
     if len(path) == 1:
-        if op is not Op.LIKE:
+        if op is not Operator.LIKE:
             raise refuse('A label is compared as labels.KEY = "value"', position)
-        return Compare(Field.LABEL, Op.LIKE, "*", value.text)  # labels:key asks whether there is such a label
+        return Compare(
+            QueryField.LABEL, Operator.LIKE, "*", value.text
+        )  # labels:key asks whether there is such a label
     if op not in _TEXT:
         raise refuse(f"{op.value} cannot be used with labels; = != : can", position)
-    return _text(Field.LABEL, op, value.text, path[1])
+    return _text(QueryField.LABEL, op, value.text, path[1])
 
 
-def _text(field: Field, op: Op, value: str, label: str = "") -> Condition:
+def _text(field: QueryField, op: Operator, value: str, label: str = "") -> Condition:
     """A `*` makes any comparison a wildcard match; `:` without one looks for the text anywhere."""
-    if op is Op.LIKE:
-        return Compare(field, Op.LIKE, value if "*" in value else f"*{value}*", label)
+    if op is Operator.LIKE:
+        return Compare(field, Operator.LIKE, value if "*" in value else f"*{value}*", label)
     if "*" not in value:
         return Compare(field, op, value, label)
-    like = Compare(field, Op.LIKE, value, label)
-    return like if op is Op.EQ else Not(like)
+    like = Compare(field, Operator.LIKE, value, label)
+    return like if op is Operator.EQ else NotOf(like)
 
 
 def _time(value: Token) -> datetime:

@@ -89,7 +89,7 @@ class DiskSpec(Message):
     boot_disk_size_gb: int = int32()
 
 
-class NfsMount(Message):
+class NfsMountSpec(Message):
     server: str = text()
     path: str = text()
     mount_point: str = text()
@@ -105,7 +105,7 @@ class LustreMount(Message):
 
 class PoolExtras(Message):
     disk_spec: DiskSpec | None = part(DiskSpec)
-    nfs_mounts: tuple[NfsMount, ...] = parts(NfsMount)
+    nfs_mounts: tuple[NfsMountSpec, ...] = parts(NfsMountSpec)
     lustre_mounts: tuple[LustreMount, ...] = parts(LustreMount)
     scratch_dirs: tuple[str, ...] = texts()
 
@@ -124,7 +124,7 @@ class WorkerPoolSpec(PoolExtras):
     reduction_server_spec: ReductionServerSpec | None = part(ReductionServerSpec)
 
 
-class RestartRule(Message):
+class RestartRuleSpec(Message):
     retry_exit_codes: tuple[tuple[int, int], ...] = values(read_exit_codes)
     max_replica_restarts: int | None = int32(None)
     max_job_retries: int | None = int32(None)
@@ -132,13 +132,13 @@ class RestartRule(Message):
     max_backoff: timedelta | None = duration()
 
 
-class HangWatch(Message):
+class HangWatchSpec(Message):
     after: timedelta | None = duration()
     exit_after: timedelta | None = duration()
     policy: str = enum(enums.HANG_POLICIES)
 
 
-class Scheduling(Message):
+class SchedulingSpec(Message):
     timeout: timedelta | None = duration()
     max_wait_duration: timedelta | None = duration()
     restart_job_on_worker_restart: bool = flag()
@@ -148,8 +148,8 @@ class Scheduling(Message):
     grace_period: timedelta | None = duration()
     drain_duration: timedelta | None = duration()
     hold_on_failure: timedelta | None = duration()
-    restart_rule: RestartRule | None = part(RestartRule)
-    hang_watch: HangWatch | None = part(HangWatch)
+    restart_rule: RestartRuleSpec | None = part(RestartRuleSpec)
+    hang_watch: HangWatchSpec | None = part(HangWatchSpec)
 
 
 class GcsDestination(Message):
@@ -183,7 +183,7 @@ class SpecExtras(Message):
 
 class CustomJobSpec(SpecExtras):
     worker_pool_specs: tuple[WorkerPoolSpec, ...] = parts(WorkerPoolSpec)
-    scheduling: Scheduling | None = part(Scheduling)
+    scheduling: SchedulingSpec | None = part(SchedulingSpec)
     base_output_directory: GcsDestination | None = part(GcsDestination)
     enable_web_access: bool = flag()
     code: str = text()

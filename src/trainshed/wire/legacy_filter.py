@@ -10,7 +10,7 @@ from dataclasses import replace
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.job import JobState
 from trainshed.core.query import Condition
-from trainshed.wire.filter_tokens import Kind, Token, tokens
+from trainshed.wire.filter_tokens import Token, TokenKind, tokens
 from trainshed.wire.job_filter import parse_tokens
 from trainshed.wire.legacy_job import STATES
 
@@ -31,11 +31,11 @@ def _translated(found: list[Token], number: int) -> Token:
     token = found[number]
     before, two_before = found[max(0, number - 1)], found[max(0, number - 2)]
     follows = found[min(number + 1, len(found) - 1)]
-    if token.kind is Kind.WORD and follows.kind is Kind.OPERATOR:
+    if token.kind is TokenKind.WORD and follows.kind is TokenKind.OPERATOR:
         return replace(token, text=_NAMES.get(token.text, token.text))
-    if number and token.kind is Kind.OPERATOR and before.is_word("state") and token.text == ":":
+    if number and token.kind is TokenKind.OPERATOR and before.is_word("state") and token.text == ":":
         return replace(token, text="=")  # of a state, to have it is to be it
-    if number > 1 and before.kind is Kind.OPERATOR and two_before.is_word("state"):
+    if number > 1 and before.kind is TokenKind.OPERATOR and two_before.is_word("state"):
         return replace(token, text=_STATES.get(token.text, token.text))
     return token
 

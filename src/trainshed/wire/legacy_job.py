@@ -24,8 +24,8 @@ from trainshed.wire.custom_job import render_error, web_access_uris
 from trainshed.wire.faults import Faults
 from trainshed.wire.labels import check_labels
 from trainshed.wire.legacy_roles import Translated, parse_cluster
-from trainshed.wire.legacy_schema import HyperparameterSpec, ParameterSpec, Scheduling, TrainingInput
-from trainshed.wire.legacy_schema import Job as Body
+from trainshed.wire.legacy_schema import HyperparameterSpec, LegacyScheduling, ParameterSpec, TrainingInput
+from trainshed.wire.legacy_schema import LegacyJobBody as Body
 from trainshed.wire.pool import Offer
 from trainshed.wire.scalars import shown, time_text
 from trainshed.wire.scheduling import parse_scheduling
@@ -139,7 +139,7 @@ def _runtime(given: TrainingInput, faults: Faults) -> str:
     return f"{RUNTIME}:{given.runtime_version or 'latest'}{python}"
 
 
-def _scheduling(given: Scheduling | None, faults: Faults) -> Limits:
+def _scheduling(given: LegacyScheduling | None, faults: Faults) -> Limits:
     if given is None:
         return Limits(drain=DRAIN)
     lengths = {"timeout": given.max_running_time, "max_wait_duration": given.max_wait_time}
@@ -149,7 +149,7 @@ def _scheduling(given: Scheduling | None, faults: Faults) -> Limits:
         "scheduling.timeout": f"{path}.max_running_time",
         "scheduling.max_wait_duration": f"{path}.max_wait_time",
     }
-    limits = job_schema.Scheduling(priority=given.priority, **said)
+    limits = job_schema.SchedulingSpec(priority=given.priority, **said)
     return replace(parse_scheduling(limits, "scheduling", Translated(faults, names)), drain=DRAIN)
 
 

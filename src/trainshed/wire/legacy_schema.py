@@ -85,7 +85,7 @@ class HyperparameterSpec(Message):
     algorithm: str = enum(ALGORITHMS)
 
 
-class Scheduling(Message):
+class LegacyScheduling(Message):
     max_running_time: timedelta | None = duration()
     max_wait_time: timedelta | None = duration()
     priority: int = int32()
@@ -118,13 +118,13 @@ class TrainingInput(Message):
     python_version: str = text()
     use_chief_in_tf_config: bool = flag()
     enable_web_access: bool = flag()
-    scheduling: Scheduling | None = part(Scheduling)
+    scheduling: LegacyScheduling | None = part(LegacyScheduling)
     service_account: str = text()
     network: str = text()
     encryption_config: EncryptionConfig | None = part(EncryptionConfig)
 
 
-class Job(Message):
+class LegacyJobBody(Message):
     job_id: str = text()
     training_input: TrainingInput | None = part(TrainingInput)
     prediction_input: Mapping[str, object] | None = free()

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
-from trainshed.wire.log_terms import All, Any, Compare, Filter, Not, Op, Search
+from trainshed.wire.log_terms import AllTerms, AnyTerm, CompareTerm, Filter, NotTerm, SearchTerm, TermOperator
 
 _JOB = (("resource", "labels", "job_id"), ("labels", "ml.googleapis.com/job_id"))
 _TASK = (
@@ -33,35 +33,35 @@ class Bounds:
 def bounds(condition: Filter) -> Bounds:
     """Necessary conditions only: every entry that matches lies within them, not the other way round."""
     match condition:
-        case Compare():
+        case CompareTerm():
             return _bound(condition)
-        case All(parts):
+        case AllTerms(parts):
             return _narrow(parts)
-        case Any(parts):
+        case AnyTerm(parts):
             return _widen([bounds(part) for part in parts])
-        case Search() | Not():
+        case SearchTerm() | NotTerm():
             return Bounds()
         case _:
             assert_never(condition)
 
 
-def _bound(compare: Compare) -> Bounds:
-    if compare.op is Op.EQ and compare.path in _JOB:
+def _bound(compare: CompareTerm) -> Bounds:
+    if compare.op is TermOperator.EQ and compare.path in _JOB:
         return Bounds(jobs=frozenset({compare.value}))
-    if compare.op is Op.EQ and compare.path in _TASK:
+    if compare.op is TermOperator.EQ and compare.path in _TASK:
         return Bounds(tasks=frozenset({compare.value}))
     if compare.path != ("timestamp",) or compare.rank is None:
         return Bounds()
     match compare.op:
-        case Op.EQ:
+        case TermOperator.EQ:
             return Bounds(since_ns=compare.rank, until_ns=compare.rank + 1)
-        case Op.GT:
+        case TermOperator.GT:
             return Bounds(since_ns=compare.rank + 1)
-        case Op.GE:
+        case TermOperator.GE:
             return Bounds(since_ns=compare.rank)
-        case Op.LT:
+        case TermOperator.LT:
             return Bounds(until_ns=compare.rank)
-        case Op.LE:
+        case TermOperator.LE:
             return Bounds(until_ns=compare.rank + 1)
         case _:
             return Bounds()
@@ -75,7 +75,7 @@ def _narrow(parts: tuple[Filter, ...]) -> Bounds:
     if since is not None and until == since + 1:
         # One instant only: there an insert id is a place.
         for part in parts:
-            if isinstance(part, Compare) and part.path == ("insertId",) and part.op is Op.GT:
+            if isinstance(part, CompareTerm) and part.path == ("insertId",) and part.op is TermOperator.GT:
                 after = max(after or (since, ""), (since, part.value))
     return Bounds(
         jobs=_common(b.jobs for b in found if b.jobs is not None),

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from trainshed.core.event import Event
 from trainshed.core.job import Job
 from trainshed.core.legacy import known_as, task_called, told
-from trainshed.core.logs import Line, Stream, event_insert_id
+from trainshed.core.logs import Line, OutputStream, event_insert_id
 from trainshed.wire.scalars import nanos_text, time_text
 
 SERVICE = "service"
@@ -22,7 +22,7 @@ SERVICE = "service"
 def render_line(line: Line, job: Job) -> dict[str, Any]:
     entry = _entry(job, task_called(job, line.task), nanos_text(line.at_ns))
     entry["insertId"] = line.insert_id
-    entry["severity"] = "INFO" if line.stream is Stream.STDOUT else "ERROR"
+    entry["severity"] = "INFO" if line.stream is OutputStream.STDOUT else "ERROR"
     entry["jsonPayload"] = {"message": line.text}
     entry["labels"] |= {
         "trainshed/attempt": str(line.attempt),

@@ -14,17 +14,17 @@ is refused, and only the first 4096 characters of a value are looked at. Functio
 from collections.abc import Iterable, Mapping
 from typing import assert_never, cast
 
-from trainshed.wire.filter_tokens import Kind, Token, path_at, refuse, tokens
+from trainshed.wire.filter_tokens import Token, TokenKind, path_at, refuse, tokens
 from trainshed.wire.log_bounds import Bounds, bounds
 from trainshed.wire.log_terms import (
     SEVERITIES,
-    All,
-    Any,
-    Compare,
+    AllTerms,
+    AnyTerm,
+    CompareTerm,
     Filter,
-    Not,
-    Op,
-    Search,
+    NotTerm,
+    SearchTerm,
+    TermOperator,
     expression,
     instant,
     severity,
@@ -56,10 +56,10 @@ _EXACT = ("resource", "labels", "insertId", "logName")
 
 def parse(text: str) -> Filter:
     """The filter's meaning; an empty text matches everything."""
-    return _Parser(tokens(text)).whole()
+    return _LogFilterParser(tokens(text)).whole()
 
 
-class _Parser:
+class _LogFilterParser:
     def __init__(self, found: list[Token]) -> None:
         self.found = found
         self.at = 0
@@ -69,49 +69,49 @@ class _Parser:
         return self.found[self.at]
 
     def whole(self) -> Filter:
-        if self.next().kind is Kind.END:
-            return All(())
+        if self.next().kind is TokenKind.END:
+            return AllTerms(())
         parsed = self.conjunction(None)
-        if self.next().kind is not Kind.END:
+        if self.next().kind is not TokenKind.END:
             raise refuse(f"{self.next().text!r} was not expected here", self.next().position)
         return parsed
 
-    def conjunction(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+    def conjunction(self, field: tuple[tuple[str, ...], TermOperator] | None) -> Filter:
         parts = [self.disjunction(field)]
-        while self.next().kind not in (Kind.END, Kind.CLOSE):
+        while self.next().kind not in (TokenKind.END, TokenKind.CLOSE):
             if self.next().is_word("AND"):
                 self.at += 1
             parts.append(self.disjunction(field))
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return parts[0] if len(parts) == 1 else AllTerms(tuple(parts))
 
-    def disjunction(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+    def disjunction(self, field: tuple[tuple[str, ...], TermOperator] | None) -> Filter:
         parts = [self.term(field)]
         while self.next().is_word("OR"):
             self.at += 1
             parts.append(self.term(field))
-        return parts[0] if len(parts) == 1 else Any(tuple(parts))
+        return parts[0] if len(parts) == 1 else AnyTerm(tuple(parts))
 
-    def term(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+    def term(self, field: tuple[tuple[str, ...], TermOperator] | None) -> Filter:
         denied = False
-        while self.next().kind is Kind.MINUS or self.next().is_word("NOT"):
+        while self.next().kind is TokenKind.MINUS or self.next().is_word("NOT"):
             denied = not denied
             self.at += 1
-        if self.next().kind is Kind.OPEN:
+        if self.next().kind is TokenKind.OPEN:
             part = self.group(field)
         elif field is not None:
             part = self.value(*field)
         else:
             part = self.restriction()
-        return Not(part) if denied else part
+        return NotTerm(part) if denied else part
 
-    def group(self, field: tuple[tuple[str, ...], Op] | None) -> Filter:
+    def group(self, field: tuple[tuple[str, ...], TermOperator] | None) -> Filter:
         opened = self.next()
         self.depth += 1
         if self.depth > DEEPEST:
             raise refuse(f"More than {DEEPEST} parentheses stand within one another", opened.position)
         self.at += 1
         inner = self.conjunction(field)
-        if self.next().kind is not Kind.CLOSE:
+        if self.next().kind is not TokenKind.CLOSE:
             raise refuse("This parenthesis is never closed", opened.position)
         self.at += 1
         self.depth -= 1
@@ -122,73 +122,75 @@ class _Parser:
         self.check_term(start)
         path, behind = path_at(self.found, self.at)
         following = self.found[behind]
-        if following.kind is not Kind.OPERATOR:
-            if following.kind is Kind.OPEN and following.position == self.found[behind - 1].end:
+        if following.kind is not TokenKind.OPERATOR:
+            if following.kind is TokenKind.OPEN and following.position == self.found[behind - 1].end:
                 raise refuse(f"The function {start.text!r} is not supported", start.position)
             self.at = behind
-            return Search(start.text if start.kind is Kind.STRING and len(path) == 1 else ".".join(path))
+            return SearchTerm(
+                start.text if start.kind is TokenKind.STRING and len(path) == 1 else ".".join(path)
+            )
         top = _FIELDS.get(path[0].replace("_", "").lower())
         if top is None or "" in path[1:]:
             shown = ".".join(path)
             raise refuse(f"A log entry has no field {shown!r}; quote it to search for a text", start.position)
-        op = Op(following.text)
+        op = TermOperator(following.text)
         self.at = behind + 1
         named = (top, *path[1:])
-        return self.group((named, op)) if self.next().kind is Kind.OPEN else self.value(named, op)
+        return self.group((named, op)) if self.next().kind is TokenKind.OPEN else self.value(named, op)
 
-    def value(self, path: tuple[str, ...], op: Op) -> Filter:
+    def value(self, path: tuple[str, ...], op: TermOperator) -> Filter:
         token = self.next()
         self.check_term(token)
         self.at += 1
-        if op is Op.HAS and token.is_word("*"):
-            return Compare(path, op, "*", rank=0)
+        if op is TermOperator.HAS and token.is_word("*"):
+            return CompareTerm(path, op, "*", rank=0)
         rank, pattern = None, None
-        if op in (Op.MATCH, Op.NO_MATCH):
+        if op in (TermOperator.MATCH, TermOperator.NO_MATCH):
             pattern = expression(token)
-        elif op is not Op.HAS and path in _TIMES:
+        elif op is not TermOperator.HAS and path in _TIMES:
             rank = instant(token.text)
             if rank is None:
                 raise refuse(f"{token.text!r} is not a time such as 2024-05-01T12:00:00Z", token.position)
-        elif op is not Op.HAS and path == ("severity",):
+        elif op is not TermOperator.HAS and path == ("severity",):
             rank = severity(token.text)
             if rank is None:
                 raise refuse(f"{token.text!r} is none of {', '.join(SEVERITIES)}", token.position)
-        return Compare(path, op, token.text, rank, pattern)
+        return CompareTerm(path, op, token.text, rank, pattern)
 
     def check_term(self, token: Token) -> None:
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             raise refuse("The filter ends where a term was expected", token.position)
         keyword = any(token.is_word(word) for word in ("AND", "OR", "NOT"))
-        if keyword or token.kind not in (Kind.WORD, Kind.STRING):
+        if keyword or token.kind not in (TokenKind.WORD, TokenKind.STRING):
             raise refuse(f"A term was expected, not {token.text!r}", token.position)
 
 
 def matches(condition: Filter, entry: Mapping[str, object]) -> bool:
     """Whether the entry fulfils the filter."""
     match condition:
-        case Compare():
+        case CompareTerm():
             return _compare(condition, entry)
-        case Search(text):
+        case SearchTerm(text):
             payload = [entry.get("textPayload"), entry.get("jsonPayload")]
             return any(text.lower() in leaf.lower() for leaf in _leaves(payload))
-        case All(parts):
+        case AllTerms(parts):
             return all(matches(part, entry) for part in parts)
-        case Any(parts):
+        case AnyTerm(parts):
             return any(matches(part, entry) for part in parts)
-        case Not(part):
+        case NotTerm(part):
             return not matches(part, entry)
         case _:
             assert_never(condition)
 
 
-def _compare(condition: Compare, entry: Mapping[str, object]) -> bool:
+def _compare(condition: CompareTerm, entry: Mapping[str, object]) -> bool:
     value = _value(entry, condition.path)
     if value is None:
         return False
-    if condition.op is Op.HAS and condition.rank is not None:
+    if condition.op is TermOperator.HAS and condition.rank is not None:
         return True
     leaves = list(_leaves(value))
-    if condition.op is Op.HAS and isinstance(value, Mapping):
+    if condition.op is TermOperator.HAS and isinstance(value, Mapping):
         leaves += cast("Iterable[str]", value)  # a key counts as a value does
     return any(_holds(condition, leaf) for leaf in leaves)
 
@@ -217,13 +219,13 @@ def _leaves(value: object) -> Iterable[str]:
             yield str(one)
 
 
-def _holds(condition: Compare, leaf: str) -> bool:
+def _holds(condition: CompareTerm, leaf: str) -> bool:
     if condition.pattern is not None:
         found = condition.pattern.search(leaf, 0, REGEX_REACH) is not None
-        return found is (condition.op is Op.MATCH)
+        return found is (condition.op is TermOperator.MATCH)
     exact = condition.path[0] in _EXACT
     mine, asked = (leaf, condition.value) if exact else (leaf.lower(), condition.value.lower())
-    if condition.op is Op.HAS:
+    if condition.op is TermOperator.HAS:
         return asked in mine
     if condition.rank is not None:
         rank = severity(leaf) if condition.path == ("severity",) else instant(leaf)
@@ -236,21 +238,21 @@ def _holds(condition: Compare, leaf: str) -> bool:
     return _ordered(condition.op, (mine > asked) - (mine < asked) if exact else difference)
 
 
-def _ordered(op: Op, sign: float) -> bool:
+def _ordered(op: TermOperator, sign: float) -> bool:
     match op:
-        case Op.EQ:
+        case TermOperator.EQ:
             return sign == 0
-        case Op.NE:
+        case TermOperator.NE:
             return sign != 0
-        case Op.GT:
+        case TermOperator.GT:
             return sign > 0
-        case Op.GE:
+        case TermOperator.GE:
             return sign >= 0
-        case Op.LT:
+        case TermOperator.LT:
             return sign < 0
-        case Op.LE:
+        case TermOperator.LE:
             return sign <= 0
-        case Op.HAS | Op.MATCH | Op.NO_MATCH:
+        case TermOperator.HAS | TermOperator.MATCH | TermOperator.NO_MATCH:
             raise AssertionError(f"{op} has no order")
         case _:
             assert_never(op)

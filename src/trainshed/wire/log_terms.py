@@ -22,7 +22,7 @@ _INSTANT = re.compile(
 _MANY = re.compile(r"[*+]|\{(?!(?:\d*,)?[0-4]\})")  # a few times cannot explode, many can
 
 
-class Op(StrEnum):
+class TermOperator(StrEnum):
     EQ = "="
     NE = "!="
     GT = ">"
@@ -35,37 +35,37 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class CompareTerm:
     path: tuple[str, ...]
-    op: Op
+    op: TermOperator
     value: str
     rank: int | None = None  # the value as nanoseconds (of a time) or as place in the order (of a severity)
     pattern: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchTerm:
     """A term without a field: somewhere in the message."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllTerms:
     parts: tuple["Filter", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class AnyTerm:
     parts: tuple["Filter", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class NotTerm:
     part: "Filter"
 
 
-Filter: TypeAlias = Compare | Search | All | Any | Not
+Filter: TypeAlias = CompareTerm | SearchTerm | AllTerms | AnyTerm | NotTerm
 
 
 def instant(text: str) -> int | None:

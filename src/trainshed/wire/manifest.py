@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainshed.core.errors import Invalid
-from trainshed.core.manifest import Manifest, digest_of
-from trainshed.wire.custom_job import LONGEST_NAME, Draft, parse_custom_job
+from trainshed.core.manifest import KubernetesManifest, digest_of
+from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job
 from trainshed.wire.faults import Faults
 from trainshed.wire.image_cache import cache_faults
 from trainshed.wire.manifest_job import convert, plain
@@ -27,8 +27,8 @@ _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobManifest:
-    manifest: Manifest
-    draft: Draft
+    manifest: KubernetesManifest
+    draft: JobDraft
     notes: tuple[str, ...] = ()
 
 
@@ -57,7 +57,7 @@ def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | C
     if kind == CACHE:
         return _cache(document, name, faults, notes)
     wanted = convert(document, offer.catalogue, faults)
-    manifest = Manifest(
+    manifest = KubernetesManifest(
         kind=kind, name=name, digest=digest_of(_asked(document)), is_indexed=wanted.is_indexed
     )
     try:

@@ -22,7 +22,7 @@ from trainshed.wire.manifest_machine import (
     machine_of,
 )
 from trainshed.wire.manifest_shape import number, part, parts, text, texts
-from trainshed.wire.manifest_volume import Volumes
+from trainshed.wire.manifest_volume import PodVolumes
 from trainshed.wire.scalars import shown
 
 IMAGE_CACHE, SPOT = f"{ALIYUN}eci-image-cache", f"{ALIYUN}eci-spot-strategy"
@@ -62,7 +62,7 @@ def convert(document: Mapping[str, Any], catalogue: Catalogue, faults: Faults) -
     if not containers:
         faults.add(f"{inside}.containers", "is required: at least one container.")
     _note_selector(part(pod, "nodeSelector"), inside, wanted.notes)
-    volumes = Volumes(pod, inside, faults)
+    volumes = PodVolumes(pod, inside, faults)
     pools: list[dict[str, Any]] = []
     for at, container in enumerate(containers):
         path = f"{inside}.containers[{at}]"

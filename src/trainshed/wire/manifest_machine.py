@@ -44,7 +44,7 @@ _PER_CPU = {"c": 2, "g": 4, "r": 8}  # GiB of memory for each CPU, by the family
 
 
 @dataclass(slots=True)
-class Machine:
+class ContainerMachine:
     """What one container is to have, as the `machineSpec` and `diskSpec` of a pool; and what was guessed."""
 
     spec: dict[str, object] = field(default_factory=dict[str, object])
@@ -68,8 +68,8 @@ def machine_of(
     catalogue: Catalogue,
     path: str,
     faults: Faults,
-) -> Machine:
-    found = Machine()
+) -> ContainerMachine:
+    found = ContainerMachine()
     asked = _asked(part(container, "resources"), join(path, "resources"), faults)
     cpus, memory = asked.get(CPU), asked.get(MEMORY)
     if not cpus and not memory:

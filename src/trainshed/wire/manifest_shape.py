@@ -22,23 +22,23 @@ _KINDS = {"text": str, "flag": bool, "number": int}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ManifestField:
     kind: str
     mark: str = ""
     why: str = ""
 
 
 @functools.cache
-def shapes() -> Mapping[str, Mapping[str, Field]]:
+def shapes() -> Mapping[str, Mapping[str, ManifestField]]:
     """The fields of each kind of thing, by name."""
     told: Mapping[str, Mapping[str, str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     return {name: {field: _field(text) for field, text in fields.items()} for name, fields in told.items()}
 
 
-def _field(text: str) -> Field:
+def _field(text: str) -> ManifestField:
     mark = text[0] if text[0] in (IGNORED, REFUSED) else ""
     kind, _, why = text.removeprefix(mark).partition(" ")
-    return Field(kind, mark, why)
+    return ManifestField(kind, mark, why)
 
 
 def check(document: object, shape: str, path: str, faults: Faults) -> Iterator[str]:

@@ -12,7 +12,7 @@ from trainshed.wire.scalars import shown
 SHM = "/dev/shm"
 
 
-class Volumes:
+class PodVolumes:
     """Those that a Pod declares. Its containers mount them, each by itself."""
 
     def __init__(self, pod: Mapping[str, Any], inside: str, faults: Faults) -> None:

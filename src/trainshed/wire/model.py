@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from trainshed.core.errors import Violation
 from trainshed.core.model import VERSION, Model
-from trainshed.core.query import All, Compare, Condition, Field, Not
-from trainshed.core.query import Any as AnyOf
+from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, QueryField
 from trainshed.wire import job_filter
 from trainshed.wire.base import (
     Message,
@@ -33,7 +32,7 @@ from trainshed.wire.scalars import time_text
 
 ALIASES = (VERSION, "default")
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
-_FIELDS = (Field.DISPLAY_NAME, Field.CREATED, Field.LABEL, Field.ID)
+_FIELDS = (QueryField.DISPLAY_NAME, QueryField.CREATED, QueryField.LABEL, QueryField.ID)
 
 
 class Port(Message):
@@ -120,9 +119,9 @@ def _check(condition: Condition) -> None:
             if condition.field not in _FIELDS:
                 known = "display_name, create_time, labels.KEY and name can be asked about."
                 raise invalid((Violation("filter", f"Models have no {condition.field.value}; {known}"),))
-        case Not(part):
+        case NotOf(part):
             _check(part)
-        case All(parts) | AnyOf(parts):
+        case AllOf(parts) | AnyOf(parts):
             for one in parts:
                 _check(one)
 

@@ -92,7 +92,7 @@ class PoolParser:
             self._faults.add(path, f"must be between 1 and {MAX_REPLICAS}, not {count}.")
         return count
 
-    def _mounts(self, specs: tuple[job_schema.NfsMount, ...], path: str) -> tuple[NfsMount, ...]:
+    def _mounts(self, specs: tuple[job_schema.NfsMountSpec, ...], path: str) -> tuple[NfsMount, ...]:
         if not specs:
             return ()
         mounts = tuple(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trainshed.core.job import Job, JobState
-from trainshed.core.metrics import Reading
+from trainshed.core.metrics import RunReading
 
 MEDIA_TYPE = "text/plain; version=0.0.4"
 
@@ -57,7 +57,7 @@ def of_jobs(counts: Mapping[JobState, int]) -> list[Family]:
     return [jobs]
 
 
-def of_replicas(found: Iterable[tuple[Job, Reading]]) -> list[Family]:
+def of_replicas(found: Iterable[tuple[Job, RunReading]]) -> list[Family]:
     """What runs now: counters as they are, so that whoever scrapes makes the rates."""
     cpu = Family("trainshed_replica_cpu_seconds_total", "counter", "CPU time of a replica's process tree.")
     memory = Family("trainshed_replica_memory_bytes", "gauge", "Memory of a replica's process tree.")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainshed.core.runtime import Runtime, Warmth
+from trainshed.core.runtime import Runtime, WarmInterpreter
 from trainshed.wire.scalars import time_text
 
 
@@ -32,7 +32,7 @@ def render_runtime(one: Runtime) -> dict[str, Any]:
     return answer
 
 
-def _warmth(kiln: Warmth) -> dict[str, Any]:
+def _warmth(kiln: WarmInterpreter) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "state": kiln.state.value,
         "python": kiln.python,

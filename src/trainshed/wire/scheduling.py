@@ -29,7 +29,7 @@ _WATCH = HangRule()
 _DEFAULT = Scheduling()
 
 
-def parse_scheduling(given: job_schema.Scheduling | None, path: str, faults: Faults) -> Scheduling:
+def parse_scheduling(given: job_schema.SchedulingSpec | None, path: str, faults: Faults) -> Scheduling:
     if given is None:
         return _DEFAULT
 
@@ -55,8 +55,8 @@ def parse_scheduling(given: job_schema.Scheduling | None, path: str, faults: Fau
     )
 
 
-def _parse_rule(given: job_schema.Scheduling, path: str, faults: Faults) -> RestartRule:
-    rule = given.restart_rule or job_schema.RestartRule()
+def _parse_rule(given: job_schema.SchedulingSpec, path: str, faults: Faults) -> RestartRule:
+    rule = given.restart_rule or job_schema.RestartRuleSpec()
     for name in ("max_replica_restarts", "max_job_retries"):
         count: int | None = getattr(rule, name)
         if count is not None and not 0 <= count <= MOST_RETRIES:
@@ -80,7 +80,7 @@ def _parse_rule(given: job_schema.Scheduling, path: str, faults: Faults) -> Rest
     )
 
 
-def _parse_watch(given: job_schema.HangWatch | None, path: str, faults: Faults) -> HangRule:
+def _parse_watch(given: job_schema.HangWatchSpec | None, path: str, faults: Faults) -> HangRule:
     """Whoever says anything of it asks for it, also for a job of one replica; 0s switches it off."""
     if given is None:
         return _WATCH

@@ -42,18 +42,18 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ShellRequest:
     task: str
     command: tuple[str, ...]
     screen: Screen | None
 
 
-def parse_shell(body: object) -> Wish:
+def parse_shell(body: object) -> ShellRequest:
     faults = Faults("shell")
     asked = read(_Shell, body, faults)
     screen = _checked(asked.screen, faults)
     faults.settle()
-    return Wish(asked.task, tuple(asked.command), screen)
+    return ShellRequest(asked.task, tuple(asked.command), screen)
 
 
 def parse_words(said: str) -> Words:

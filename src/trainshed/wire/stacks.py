@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainshed.core.stacks import Dump, Group, Process, Thread, told
+from trainshed.core.stacks import ProcessStack, StackDump, StackGroup, ThreadStack, told
 
 
-def render_stacks(dumps: Mapping[str, Dump], groups: Sequence[Group], alive: int) -> dict[str, Any]:
+def render_stacks(dumps: Mapping[str, StackDump], groups: Sequence[StackGroup], alive: int) -> dict[str, Any]:
     """By task. `alive`: how many replicas there are to be looked at; the dumps may be a sample of them."""
     return {
         "summary": told(groups),
@@ -18,21 +18,21 @@ def render_stacks(dumps: Mapping[str, Dump], groups: Sequence[Group], alive: int
     }
 
 
-def _replica(task: str, dump: Dump) -> dict[str, Any]:
+def _replica(task: str, dump: StackDump) -> dict[str, Any]:
     answer: dict[str, Any] = {"task": task, "processes": [_process(one) for one in dump.processes]}
     if dump.fault:
         answer["fault"] = dump.fault
     return answer
 
 
-def _process(process: Process) -> dict[str, Any]:
+def _process(process: ProcessStack) -> dict[str, Any]:
     answer: dict[str, Any] = {"pid": process.pid, "command": process.command, "state": process.state}
     if process.threads:
         answer["threads"] = [_thread(thread) for thread in process.threads]
     return answer
 
 
-def _thread(thread: Thread) -> dict[str, Any]:
+def _thread(thread: ThreadStack) -> dict[str, Any]:
     return {
         "name": thread.name,
         "main": thread.is_main,

@@ -6,7 +6,7 @@ FAILED_PRECONDITION, as Google answers where the state of a thing forbids what w
 
 from typing import Any
 
-from trainshed.core.bucket import Damaged, Full, NotModified, OutOfRange, PreconditionFailed
+from trainshed.core.bucket import DamagedObject, DiskFull, NotModified, OutOfRange, PreconditionFailed
 from trainshed.core.errors import (
     AlreadyExists,
     Conflict,
@@ -39,12 +39,12 @@ _STORAGE: dict[type[TrainshedError], tuple[int, str]] = {
     NotFound: (404, "notFound"),
     AlreadyExists: (409, "conflict"),
     Conflict: (409, "conflict"),
-    Damaged: (409, "damaged"),
+    DamagedObject: (409, "damaged"),
     PreconditionFailed: (412, "conditionNotMet"),
     NotModified: (304, "notModified"),
     OutOfRange: (416, "requestedRangeNotSatisfiable"),
     Exhausted: (429, "rateLimitExceeded"),
-    Full: (507, "insufficientStorage"),
+    DiskFull: (507, "insufficientStorage"),
     Unavailable: (503, "backendError"),
 }
 

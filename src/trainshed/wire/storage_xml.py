@@ -5,7 +5,7 @@ speak.
 import re
 import xml.etree.ElementTree as ET
 
-from trainshed.core.bucket import Listing, ObjectInfo
+from trainshed.core.bucket import ObjectInfo, ObjectListing
 from trainshed.core.errors import TrainshedError
 from trainshed.wire.status import to_storage
 from trainshed.wire.storage import etag, fault, rfc3339
@@ -35,7 +35,7 @@ def document(root: str) -> bytes:
     return (_HEAD + root.replace(">", f' xmlns="{_SPACE}">', 1)).encode("utf-8", "replace")
 
 
-def render_listing(bucket: str, prefix: str, listing: Listing, token: str) -> bytes:
+def render_listing(bucket: str, prefix: str, listing: ObjectListing, token: str) -> bytes:
     parts = [element("Name", text=bucket), element("Prefix", text=prefix)]
     parts.append(element("KeyCount", text=str(len(listing.items) + len(listing.prefixes))))
     parts.append(element("IsTruncated", text="true" if token else "false"))

@@ -14,7 +14,7 @@ from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import VERSION, Model, model_of, order
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.base import Message, flag, free, part, text, text_map, told
-from trainshed.wire.custom_job import LONGEST_NAME, Draft, parse_custom_job, render_life, web_access_uris
+from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job, render_life, web_access_uris
 from trainshed.wire.faults import Faults, invalid
 from trainshed.wire.labels import check_labels
 from trainshed.wire.model import ModelExtras, ModelToUpload, id_fault, version_aliases
@@ -68,7 +68,7 @@ class TrainingPipeline(PipelineExtras):
     update_time: object = told()
 
 
-def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> Draft:
+def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraft:
     """The job a body asks for, with what makes it a pipeline; Invalid with every violation."""
     faults = Faults("training_pipeline")
     asked = base.read(TrainingPipeline, body, faults)
@@ -111,7 +111,7 @@ def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
     return order(given.display_name, asked.model_id, given.labels, base.write(given, ModelExtras))
 
 
-def _job(asked: TrainingPipeline, offer: Offer, faults: Faults) -> Draft:
+def _job(asked: TrainingPipeline, offer: Offer, faults: Faults) -> JobDraft:
     """The inputs read as a customJob's spec; its violations become ours."""
     job: dict[str, object] = {
         "display_name": asked.display_name,

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from trainshed.api import images as api
-from trainshed.api.call import Call, Stream
-from trainshed.api.images import ImagesOfServer
+from trainshed.api.call import Call, StreamAnswer
+from trainshed.api.images import ImageHandlers
 from trainshed.core.errors import NotFound
-from trainshed.core.image import Recipe, Step
-from trainshed.service.images import ImageDesk
+from trainshed.core.image import BuildRecipe, ImageStep
+from trainshed.service.images import ImageService
 
 
 class Desk:
@@ -21,10 +21,10 @@ class Desk:
     def __init__(self) -> None:
         self.go, self.fails = asyncio.Event(), False
 
-    async def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+    async def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         count = sum([len(chunk) async for chunk in context])
         await self.go.wait()
-        yield Step(text=f"{recipe.tags[0]}: {count}")
+        yield ImageStep(text=f"{recipe.tags[0]}: {count}")
         if self.fails:
             raise NotFound("It is gone.")
 
@@ -35,9 +35,9 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk()
 
 
-def asked(desk: Desk, chunks: AsyncIterator[bytes]) -> "asyncio.Task[Stream]":
+def asked(desk: Desk, chunks: AsyncIterator[bytes]) -> "asyncio.Task[StreamAnswer]":
     call = Call(path={}, query={"tag": "x:1"}, body={}, headers={}, base_url="", chunks=chunks)
-    return asyncio.create_task(ImagesOfServer(cast(ImageDesk, desk)).build(call))
+    return asyncio.create_task(ImageHandlers(cast(ImageService, desk)).build(call))
 
 
 async def some(count: int, pause: float) -> AsyncIterator[bytes]:

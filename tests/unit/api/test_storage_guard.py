@@ -5,11 +5,11 @@ import re
 import pytest
 
 from tests.builders import T0
-from trainshed.api.call import Call, Method, Raw
+from trainshed.api.call import Call, Method, RawAnswer
 from trainshed.api.storage_table import StorageHandlers, storage_methods
 from trainshed.core.bucket import BucketInfo
 from trainshed.service.access import Right
-from trainshed.service.storage import Storage
+from trainshed.service.storage import StorageService
 from trainshed.testing.bucket import MemoryBuckets
 
 
@@ -19,7 +19,7 @@ class StillClock:
 
 
 BUCKETS = MemoryBuckets(StillClock())
-METHODS = storage_methods(StorageHandlers.of(Storage(BUCKETS, StillClock())))
+METHODS = storage_methods(StorageHandlers.of(StorageService(BUCKETS, StillClock())))
 HARMLESS = {("GET", "/storage/v1/b"), ("POST", "/batch/storage/v1")}  # cut to the project; only an envelope
 
 
@@ -42,11 +42,11 @@ async def test_a_job_reaches_no_bucket_of_another_project(method: Method) -> Non
     if (method.verb, method.path) in HARMLESS:
         return
     answer = await method.handler(a_call(method, bucket="theirs", target="mine"))
-    assert isinstance(answer, Raw)
+    assert isinstance(answer, RawAnswer)
     assert answer.status == 403, answer
     if "{target}" in method.path:
         answer = await method.handler(a_call(method, bucket="mine", target="theirs"))
-        assert isinstance(answer, Raw)
+        assert isinstance(answer, RawAnswer)
         assert answer.status == 403, answer
 
 
@@ -55,6 +55,6 @@ async def test_a_list_of_buckets_is_cut_to_the_jobs_project() -> None:
         await BUCKETS.create(a_bucket(name, project))
     method = next(one for one in METHODS if (one.verb, one.path) == ("GET", "/storage/v1/b"))
     answer = await method.handler(a_call(method))
-    assert isinstance(answer, Raw)
+    assert isinstance(answer, RawAnswer)
     assert isinstance(answer.content, bytes)
     assert re.findall(rb'"name": "(\w+)"', answer.content) == [b"free", b"mine"]

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from trainshed.backends.container.stats import (
-    Box,
-    Groups,
-    Sampler,
+    ContainerCgroups,
+    ContainerSampler,
+    LiveContainer,
     carried,
     cpu_in,
     devices,
@@ -25,10 +25,10 @@ KEY = RunKey(ReplicaName("job", 1, 0, 0), 0)
 
 def test_the_groups_of_a_container_are_found_in_old_trees_and_new_ones():
     old = groups_of(OLD_MOUNTS, "4:memory:/libpod/a\n2:cpu,cpuacct:/libpod/a\n0::/libpod/a\n")
-    assert old == Groups("/sys/fs/cgroup/cpu,cpuacct/libpod/a", "/sys/fs/cgroup/memory/libpod/a")
+    assert old == ContainerCgroups("/sys/fs/cgroup/cpu,cpuacct/libpod/a", "/sys/fs/cgroup/memory/libpod/a")
     new = groups_of(NEW_MOUNTS, "0::/machine.slice/libpod-a.scope/container\n")
     place = "/sys/fs/cgroup/machine.slice/libpod-a.scope/container"
-    assert new == Groups(place, place, is_new=True)
+    assert new == ContainerCgroups(place, place, is_new=True)
 
 
 def test_the_group_of_the_whole_machine_is_no_containers():
@@ -40,7 +40,7 @@ def test_cpu_and_memory_are_read_from_old_groups(tmp_path: Path):
     (tmp_path / "cpuacct.usage").write_text("1500000000\n")
     (tmp_path / "memory.usage_in_bytes").write_text("1000\n")
     (tmp_path / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 300\n")
-    groups = Groups(str(tmp_path), str(tmp_path))
+    groups = ContainerCgroups(str(tmp_path), str(tmp_path))
     assert (cpu_in(groups), memory_in(groups)) == (1.5, 700)
 
 
@@ -48,15 +48,15 @@ def test_cpu_and_memory_are_read_from_new_groups(tmp_path: Path):
     (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
     (tmp_path / "memory.current").write_text("1000\n")
     (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 300\n")
-    groups = Groups(str(tmp_path), str(tmp_path), is_new=True)
+    groups = ContainerCgroups(str(tmp_path), str(tmp_path), is_new=True)
     assert (cpu_in(groups), memory_in(groups)) == (2.5, 700)
 
 
 def test_what_the_kernel_does_not_tell_is_not_guessed(tmp_path: Path):
     for groups in (
-        Groups(),
-        Groups(str(tmp_path), str(tmp_path)),
-        Groups(str(tmp_path), str(tmp_path), True),
+        ContainerCgroups(),
+        ContainerCgroups(str(tmp_path), str(tmp_path)),
+        ContainerCgroups(str(tmp_path), str(tmp_path), True),
     ):
         assert (cpu_in(groups), memory_in(groups)) == (None, None)
 
@@ -98,11 +98,11 @@ def test_without_groups_the_processes_of_a_container_are_those_below_its_init(tm
         process(tmp_path, pid, parent, ticks=100)
     (tmp_path / "self").mkdir()
     (tmp_path / "self/mountinfo").write_text(NEW_MOUNTS)
-    sampler = Sampler(proc=str(tmp_path))
-    usage = sampler.sample({KEY: Box(10)})[KEY]
+    sampler = ContainerSampler(proc=str(tmp_path))
+    usage = sampler.sample({KEY: LiveContainer(10)})[KEY]
     assert usage.processes == 2
     assert usage.cpu_seconds == 3.0
     assert (usage.read_bytes, usage.written_bytes) == (33, 21)
     assert (usage.received_bytes, usage.sent_bytes) == (5, 6)
     assert usage.memory is not None and usage.memory > 0
-    assert sampler.sample({KEY: Box(99)}) == {}  # it has ended meanwhile
+    assert sampler.sample({KEY: LiveContainer(99)}) == {}  # it has ended meanwhile

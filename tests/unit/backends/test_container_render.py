@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from trainshed.backends.container.record import BLANK, parse
-from trainshed.backends.container.render import MINIMUM, Frame, Furnishing, Mount, render, words
+from trainshed.backends.container.render import MINIMUM, ContainerFrame, Mount, RunMounts, render, words
 from trainshed.backends.container.specgen import devices, spec
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
@@ -22,7 +22,7 @@ IMAGE = ImageConfig(
     user="65534",
     workdir="/srv",
 )
-FRAME = Frame(
+FRAME = ContainerFrame(
     home="abcd",
     init="/home/bin/init",
     record="/home/jobs/j/1/0-1/2/record",
@@ -58,7 +58,7 @@ def host(body: dict[str, object]) -> dict[str, object]:
 
 
 def test_a_launch_is_rendered_whole():
-    assert render(LAUNCH, IMAGE, FRAME, Furnishing()) == {
+    assert render(LAUNCH, IMAGE, FRAME, RunMounts()) == {
         "Image": "sha256:1",
         "Entrypoint": ["/.trainshed/init"],
         "Cmd": ["serve", "--now", "--fast"],
@@ -114,13 +114,13 @@ def test_a_command_replaces_the_entry_point_and_arguments_those_of_the_image(
     command: tuple[str, ...], args: tuple[str, ...], given: tuple[str, ...], expected: tuple[str, ...]
 ):
     launch = replace(LAUNCH, command=command, args=args)
-    assert words(launch, IMAGE, Furnishing(command=given)) == expected
+    assert words(launch, IMAGE, RunMounts(command=given)) == expected
 
 
 def test_podman_is_given_gpus_by_their_cdi_names_and_docker_by_request_and_only_those_allotted():
     launch = replace(LAUNCH, placement=replace(PLACE, gpus=("1", "3")))
-    by_podman = render(launch, IMAGE, FRAME, Furnishing())
-    by_docker = render(launch, IMAGE, replace(FRAME, podman=False), Furnishing())
+    by_podman = render(launch, IMAGE, FRAME, RunMounts())
+    by_docker = render(launch, IMAGE, replace(FRAME, podman=False), RunMounts())
     assert host(by_podman)["DeviceRequests"] == [
         {
             "Driver": "cdi",
@@ -137,17 +137,17 @@ def test_podman_is_given_gpus_by_their_cdi_names_and_docker_by_request_and_only_
 
 
 def test_what_no_runtime_could_start_with_is_raised_to_what_it_can():
-    body = render(replace(LAUNCH, placement=replace(PLACE, memory=1)), IMAGE, FRAME, Furnishing())
+    body = render(replace(LAUNCH, placement=replace(PLACE, memory=1)), IMAGE, FRAME, RunMounts())
     assert host(body)["Memory"] == host(body)["MemorySwap"] == MINIMUM
 
 
 def test_many_processors_come_with_room_for_their_threads():
-    body = render(replace(LAUNCH, placement=replace(PLACE, cpus=96)), IMAGE, FRAME, Furnishing())
+    body = render(replace(LAUNCH, placement=replace(PLACE, cpus=96)), IMAGE, FRAME, RunMounts())
     assert host(body)["PidsLimit"] == 96 * 1024
 
 
 def test_furniture_is_beside_our_own_and_weaker_than_the_jobs_variables():
-    furnishing = Furnishing(
+    furnishing = RunMounts(
         mounts=(Mount(source="/code", target="/trainshed/code"),),
         env={"WHO": "furniture", "TMPDIR": "/t"},
         workdir="/trainshed/code",
@@ -162,13 +162,13 @@ def test_furniture_is_beside_our_own_and_weaker_than_the_jobs_variables():
 
 def test_a_job_without_names_gets_an_address_of_the_engines_choice():
     launch = replace(LAUNCH, peers=(), placement=replace(PLACE, host="127.0.0.1"))
-    body = render(launch, IMAGE, replace(FRAME, address="", hosts={}), Furnishing())
+    body = render(launch, IMAGE, replace(FRAME, address="", hosts={}), RunMounts())
     assert "Hostname" not in body
     assert body["NetworkingConfig"] == {"EndpointsConfig": {"trainshed-abcd-j": {}}}
 
 
 def test_podmans_own_words_say_all_that_the_body_says():
-    furnishing = Furnishing(
+    furnishing = RunMounts(
         mounts=(
             Mount(source="/code", target="/trainshed/code"),
             Mount(source="v", target="/data", options={"Type": "volume"}),

@@ -4,8 +4,8 @@ from typing import cast
 
 import pytest
 
-from trainshed.backends.container.engine import Engine, Hijacked
-from trainshed.backends.container.run import Run
+from trainshed.backends.container.engine import Engine, TerminalConnection
+from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.container.shell import ContainerTerminal, exec_body
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.shell_port import Screen
@@ -42,8 +42,8 @@ class Line:
 async def test_without_a_terminal_both_streams_are_taken_out_of_their_frames(cut: int):
     sent = b"\1\0\0\0\0\0\0\5first" + b"\2\0\0\0\0\0\0\0" + b"\2\0\0\0\0\0\0\7 second" + b"\1\0\0"
     line = Line(*(sent[begin : begin + cut] for begin in range(0, len(sent), cut)))
-    run = Run(RunKey(ReplicaName("j", 0, 0, 0), 0), "/run", "box")
-    terminal = ContainerTerminal(cast(Engine, None), run, "id", "mark", cast(Hijacked, line))
+    run = ContainerRun(RunKey(ReplicaName("j", 0, 0, 0), 0), "/run", "box")
+    terminal = ContainerTerminal(cast(Engine, None), run, "id", "mark", cast(TerminalConnection, line))
     got = b""
     while piece := await terminal.read():
         got += piece

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 
 
 async def test_what_goes_wrong_on_an_errand_is_told_in_the_log(caplog: pytest.LogCaptureFixture):
     async def fail() -> None:
         raise ValueError("no bread left")
 
-    errands = Errands()
-    await asyncio.wait([errands.run(fail())])
+    background = BackgroundTasks()
+    await asyncio.wait([background.run(fail())])
     assert "no bread left" in caplog.text
 
 
@@ -26,9 +26,9 @@ async def test_at_the_end_errands_are_given_up_and_have_tidied_up(caplog: pytest
             await asyncio.sleep(0)
             tidied.append("yes")
 
-    errands = Errands()
-    errands.run(stay())
+    background = BackgroundTasks()
+    background.run(stay())
     await asyncio.sleep(0)
-    await errands.close()
+    await background.close()
     assert tidied == ["yes"]
     assert caplog.text == ""

@@ -13,12 +13,12 @@ from typing import cast
 
 import pytest
 
-from trainshed.backends.container import find, seek
-from trainshed.backends.container.find import Found, Silence
-from trainshed.backends.container.seek import Sought
+from trainshed.backends.container import engine_finder, find
+from trainshed.backends.container.engine_finder import EngineFinder
+from trainshed.backends.container.find import AnsweringEngine, NoEngine
 from trainshed.core.errors import Unavailable
 from trainshed.core.ports import Backend
-from trainshed.core.readiness import Standing
+from trainshed.core.readiness import ReadinessState
 
 PODMAN = {
     "Version": "4.3.1",
@@ -63,7 +63,7 @@ async def an_engine(path: Path, says: object = PODMAN, *, mute: bool = False) ->
 
 def sockets(engine: str, environ: Mapping[str, str]) -> list[str]:
     found = find.places(engine, environ)
-    assert not isinstance(found, Silence)
+    assert not isinstance(found, NoEngine)
     return [place.socket for place in found]
 
 
@@ -103,15 +103,15 @@ async def test_the_first_that_answers_is_taken_and_said_by_name(folder: Path):
         assert str(found) == f"Podman 4.3.1 at {folder}/c.sock"
         async with an_engine(folder / "d.sock", DOCKER):
             found = await find.look("auto", environ)
-            assert isinstance(found, Found)
+            assert isinstance(found, AnsweringEngine)
             assert (found.name, found.socket) == ("Docker", f"{folder}/d.sock")
 
 
 def test_an_engine_is_asked_in_an_api_that_it_still_speaks():
     found = find.read_version("/s", DOCKER)
-    assert isinstance(found, Found) and found.api == "1.44"
+    assert isinstance(found, AnsweringEngine) and found.api == "1.44"
     found = find.read_version("/s", PODMAN)
-    assert isinstance(found, Found) and found.api == "1.41"
+    assert isinstance(found, AnsweringEngine) and found.api == "1.41"
     old = find.read_version("/s", {**PODMAN, "Version": "3.0.0", "ApiVersion": "1.40"})
     assert old == "is Podman 3.0.0, whose API 1.40 is too old: 1.41 is needed"
 
@@ -123,12 +123,12 @@ async def test_where_nobody_listens_it_says_where_it_looked_and_what_would_help(
     for path in (folder / "none.sock", folder / "plain", folder / "dead.sock"):
         silence = await find.look(str(path), {})
         assert str(silence) == f"none (no engine answers at {path}; start it, or change --engine)"
-        assert not find.is_within_reach([find.Place(str(path))])
+        assert not find.is_within_reach([find.EngineAddress(str(path))])
 
 
 def test_without_any_setting_the_usual_ways_to_start_one_are_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
-    silence = find.silence([find.Place("/a"), find.Place("/b")], (), {})
+    silence = find.silence([find.EngineAddress("/a"), find.EngineAddress("/b")], (), {})
     assert str(silence) == (
         "none (no engine answers at /a, /b; start one with 'systemctl start podman.socket' "
         "or 'systemctl start docker')"
@@ -136,7 +136,7 @@ def test_without_any_setting_the_usual_ways_to_start_one_are_named(monkeypatch: 
 
 
 async def test_an_engine_elsewhere_is_none():
-    silence = find.silence([find.Place("/a")], (), {"DOCKER_HOST": "tcp://box:2375"})
+    silence = find.silence([find.EngineAddress("/a")], (), {"DOCKER_HOST": "tcp://box:2375"})
     assert "DOCKER_HOST=tcp://box:2375 is no socket of this machine" in str(silence)
     assert await find.look("none", {"DOCKER_HOST": "unix:///d"}) == find.OFF
 
@@ -145,7 +145,7 @@ async def test_who_answers_and_is_no_engine_or_does_not_answer_is_named(folder: 
     async with an_engine(folder / "x.sock", b"<html>"):
         silence = await find.look(f"{folder}/x.sock", {})
         assert f"{folder}/x.sock is not a container engine's" in str(silence)
-        assert find.is_within_reach([find.Place(f"{folder}/x.sock")])
+        assert find.is_within_reach([find.EngineAddress(f"{folder}/x.sock")])
     async with an_engine(folder / "y.sock", mute=True):
         silence = await find.look(f"{folder}/y.sock", {}, limit=0.05)
         assert f"{folder}/y.sock does not answer within 0.05 s" in str(silence)
@@ -160,11 +160,11 @@ async def test_a_socket_that_may_not_be_used_is_said_to_be_so(monkeypatch: pytes
     )
 
 
-def sought(folder: Path, fault: str = "") -> Sought:
-    async def make(found: Found) -> Backend:
+def sought(folder: Path, fault: str = "") -> EngineFinder:
+    async def make(found: AnsweringEngine) -> Backend:
         raise Unavailable(fault)
 
-    return Sought(folder / "home", f"{folder}/x.sock", {}, make)
+    return EngineFinder(folder / "home", f"{folder}/x.sock", {}, make)
 
 
 async def test_an_image_is_refused_where_there_is_no_engine_and_taken_once_one_listens(folder: Path):
@@ -185,7 +185,7 @@ def test_where_containers_have_run_before_jobs_wait_for_the_engine(folder: Path)
 
 async def test_a_job_that_waits_is_told_what_is_missing_and_what_would_help(folder: Path):
     containers = sought(folder, "There is no C compiler.")
-    assert containers.absence().standing is Standing.PREPARING
+    assert containers.absence().standing is ReadinessState.PREPARING
     with pytest.raises(Unavailable, match="there is no engine: no engine answers"):
         await containers.find()
     assert "no engine answers at" in containers.absence().message
@@ -202,16 +202,16 @@ class Made:
 
 
 async def test_an_engine_that_has_what_is_left_of_jobs_is_waited_for_whatever_else_is_there(folder: Path):
-    async def make(found: Found) -> Backend:
+    async def make(found: AnsweringEngine) -> Backend:
         return cast(Backend, Made())
 
-    def by(name: str) -> Sought:
-        return Sought(folder / "home", f"{folder}/{name}.sock", {}, make)
+    def by(name: str) -> EngineFinder:
+        return EngineFinder(folder / "home", f"{folder}/{name}.sock", {}, make)
 
     async with an_engine(folder / "other.sock"):
         async with an_engine(folder / "one.sock"):
             await by("one").find()
-        assert isinstance(await by("other").look(), Found)  # nothing is left: any will do
+        assert isinstance(await by("other").look(), AnsweringEngine)  # nothing is left: any will do
         (folder / "home/jobs/job1").mkdir(parents=True)
         silence = await by("other").look()
         assert f"no engine answers at {folder}/one.sock, which has containers of this server" in str(silence)
@@ -220,8 +220,8 @@ async def test_an_engine_that_has_what_is_left_of_jobs_is_waited_for_whatever_el
         (folder / "one.sock").unlink()
         async with an_engine(folder / "one.sock"):
             found = await by("other").look()
-            assert isinstance(found, Found) and found.socket == f"{folder}/one.sock"
-    assert await Sought(folder / "home", "none", {}, make).look() == find.OFF
+            assert isinstance(found, AnsweringEngine) and found.socket == f"{folder}/one.sock"
+    assert await EngineFinder(folder / "home", "none", {}, make).look() == find.OFF
 
 
 async def test_without_a_compiler_there_are_no_containers_unless_the_init_is_made(
@@ -232,17 +232,17 @@ async def test_without_a_compiler_there_are_no_containers_unless_the_init_is_mad
         assert "cannot be made without a C compiler" in str(await sought(folder).look())
         (folder / "home/bin").mkdir(parents=True)
         (folder / "home/bin/init-0123").touch()
-        assert isinstance(await sought(folder).look(), Found)
+        assert isinstance(await sought(folder).look(), AnsweringEngine)
 
 
 async def test_an_engine_that_answers_and_then_stands_still_is_given_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    async def make(found: Found) -> Backend:
+    async def make(found: AnsweringEngine) -> Backend:
         await asyncio.sleep(1000)
         raise AssertionError
 
-    monkeypatch.setattr(seek, "READY", 0.05)
+    monkeypatch.setattr(engine_finder, "READY", 0.05)
     async with an_engine(folder / "x.sock"):
         with pytest.raises(Unavailable, match=r"does not get ready within 0\.05 s"):
-            await Sought(folder / "home", f"{folder}/x.sock", {}, make).find()
+            await EngineFinder(folder / "home", f"{folder}/x.sock", {}, make).find()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trainshed.backends.process.keeper import Order
-from trainshed.backends.process.warm.fitness import MOST, Heat, unfit
+from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.warm.fitness import MOST, WarmImports, unfit
 
 PYTHON = "/venv/bin/python"
 SHARED = {"PATH": "/venv/bin:/bin", "HOME": "/home/a", "PYTHONUNBUFFERED": "1"}
@@ -20,11 +20,11 @@ PLATFORM = {
     "AIP_MODEL_DIR": "gs://b/model/",
     "NCCL_DEBUG": "INFO",
 }
-HEAT = Heat(python=PYTHON, env=SHARED, asked=frozenset({"MY_IMPORT_FLAG"}))
+HEAT = WarmImports(python=PYTHON, env=SHARED, asked=frozenset({"MY_IMPORT_FLAG"}))
 
 
-def order(*words: str, **env: str) -> Order:
-    return Order(
+def order(*words: str, **env: str) -> KeeperOrder:
+    return KeeperOrder(
         run="/r",
         work="/w",
         group=None,
@@ -93,7 +93,7 @@ def test_a_variable_read_before_the_program_is_a_reason(name: str):
 
 
 def test_a_variable_with_the_value_that_was_read_is_none():
-    heat = Heat(python=PYTHON, env=SHARED | {"OMP_NUM_THREADS": "1"})
+    heat = WarmImports(python=PYTHON, env=SHARED | {"OMP_NUM_THREADS": "1"})
     assert unfit(order(OMP_NUM_THREADS="1"), heat) is None
     assert unfit(order(), heat) is not None
 

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 
-from trainshed.backends.container.fit import groups
-from trainshed.backends.container.fitting import Files, body, changes, digest_of, title
+from trainshed.backends.container.installer import groups
+from trainshed.backends.container.render_installer import InstallerFiles, body, changes, digest_of, title
 from trainshed.core.image import ImageConfig
 from trainshed.core.package import Package
-from trainshed.core.runtime import Need
+from trainshed.core.runtime import RuntimeNeed
 
 IMAGE = ImageConfig(id="sha256:1", entrypoint=("serve",), command=("now",), user="65534", workdir="/srv")
-FILES = Files(init="/b/init", fit="/s/fit.py", plan="/d/plan", record="/d/record", log="/d/log", tmp="/d/tmp")
+FILES = InstallerFiles(
+    init="/b/init", fit="/s/fit.py", plan="/d/plan", record="/d/record", log="/d/log", tmp="/d/tmp"
+)
 ONE = Package(uri="gs://b/one-1.tar.gz", sha256="1" * 64, size=3)
 TWO = Package(uri="gs://b/two-1.tar.gz", sha256="2" * 64, size=3)
 
@@ -85,9 +87,9 @@ def test_the_same_on_the_same_image_is_the_same_image():
 
 
 def test_what_is_made_is_said_in_words():
-    need = Need("python:3", ("a", "b"), ("gs://b/one.tar.gz",))
+    need = RuntimeNeed("python:3", ("a", "b"), ("gs://b/one.tar.gz",))
     assert title(need) == "image python:3 with 1 package and 2 requirements on top"
-    assert title(Need("python:3", ("a",))) == "image python:3 with 1 requirement on top"
+    assert title(RuntimeNeed("python:3", ("a",))) == "image python:3 with 1 requirement on top"
 
 
 def test_packages_are_installed_in_order_those_together_that_are_built_alike():

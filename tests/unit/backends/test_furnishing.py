@@ -2,23 +2,23 @@
 
 from pathlib import Path
 
-from trainshed.backends.container.furnishing import (
-    Places,
+from trainshed.backends.container.loopback import LoopbackPort, led, loopback_ports
+from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, render
+from trainshed.backends.container.run_mounts import (
+    PreparedFolders,
     can_overlay,
     furnish,
     is_root,
     nfs_volume,
     overlay_volume,
 )
-from trainshed.backends.container.hatch import Hatch, led, loopback_ports
-from trainshed.backends.container.render import Frame, Furnishing, Mount, render
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.nfs import NfsMount
 
-HATCH = Hatch(Path("/h/hatch"), "http://127.0.0.1:8080", frozenset({8333}))
+HATCH = LoopbackPort(Path("/h/hatch"), "http://127.0.0.1:8080", frozenset({8333}))
 IMAGE = ImageConfig(id="sha256:1", workdir="/app")
 
 
@@ -36,16 +36,16 @@ def a_launch(**more: object) -> Launch:
 
 
 def test_a_run_that_asks_for_nothing_gets_scratch_alone():
-    launch, furnishing = furnish(a_launch(), IMAGE, Places(tmp="/r/tmp"), Hatch())
+    launch, furnishing = furnish(a_launch(), IMAGE, PreparedFolders(tmp="/r/tmp"), LoopbackPort())
     assert launch == a_launch()
-    assert furnishing == Furnishing(
+    assert furnishing == RunMounts(
         mounts=(Mount(source="/r/tmp", target="/.trainshed/tmp"),), env={"TMPDIR": "/.trainshed/tmp"}
     )
 
 
 def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
     nfs = NfsMount(server="10.0.0.2", path="/x", mount_point="data")
-    places = Places(
+    places = PreparedFolders(
         tmp="/r/tmp",
         code="/r/work",
         report="/m/report",
@@ -62,7 +62,7 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
         "TRAINSHED_REPORT": "/.trainshed/report",
         "TRAINSHED_GCS_ROOT": "/gcs",
     }
-    assert furnishing == Furnishing(
+    assert furnishing == RunMounts(
         mounts=(
             Mount(source="/r/tmp", target="/.trainshed/tmp"),
             Mount(source="v", target="/gcs"),
@@ -85,30 +85,30 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
 
 def test_the_images_own_tmpdir_is_left_alone():
     image = ImageConfig(id="sha256:1", env={"TMPDIR": "/scratch"})
-    assert furnish(a_launch(), image, Places(tmp="/r/tmp"), Hatch())[1].env == {}
+    assert furnish(a_launch(), image, PreparedFolders(tmp="/r/tmp"), LoopbackPort())[1].env == {}
 
 
 def test_hatches_and_quota_are_in_what_the_engine_is_sent():
-    frame = Frame(home="h", init="/init", record="/record", podman=True, network="n")
-    body = render(a_launch(), IMAGE, frame, Furnishing(hatches=(8080, 8333), quota=5 << 30))
+    frame = ContainerFrame(home="h", init="/init", record="/record", podman=True, network="n")
+    body = render(a_launch(), IMAGE, frame, RunMounts(hatches=(8080, 8333), quota=5 << 30))
     assert body["Entrypoint"] == ["/.trainshed/init", "--hatch", "8080", "--hatch", "8333"]
     assert body["HostConfig"]["StorageOpt"] == {"size": str(5 << 30)}  # type: ignore[index]
     assert body["WorkingDir"] == "/app"
-    plain = render(a_launch(), IMAGE, frame, Furnishing(workdir="/trainshed/code"))
+    plain = render(a_launch(), IMAGE, frame, RunMounts(workdir="/trainshed/code"))
     assert plain["Entrypoint"] == ["/.trainshed/init"]
     assert "StorageOpt" not in plain["HostConfig"]  # type: ignore[operator]
     assert plain["WorkingDir"] == "/trainshed/code"
 
 
 def test_a_server_by_another_name_is_found_on_loopback_inside():
-    hatch = Hatch(Path("/h"), "http://192.168.1.5:9000")
+    hatch = LoopbackPort(Path("/h"), "http://192.168.1.5:9000")
     env = {"A": "http://192.168.1.5:9000/t/x", "B": '{"url": "http://192.168.1.5:9000/"}', "C": "c"}
     assert led(env, hatch) == {
         "A": "http://127.0.0.1:9000/t/x",
         "B": '{"url": "http://127.0.0.1:9000/"}',
         "C": "c",
     }
-    assert led(env, Hatch()) == env
+    assert led(env, LoopbackPort()) == env
 
 
 def test_only_ports_of_this_machine_are_hatches():
@@ -145,7 +145,9 @@ def test_who_is_root_and_which_folders_can_be_named():
 
 
 def test_scratch_at_a_path_is_a_folder_of_the_run_and_what_is_not_to_be_written_is_mounted_so():
-    _, furnishing = furnish(a_launch(scratch=("/cache", "/b")), IMAGE, Places(tmp="/r/tmp"), Hatch())
+    _, furnishing = furnish(
+        a_launch(scratch=("/cache", "/b")), IMAGE, PreparedFolders(tmp="/r/tmp"), LoopbackPort()
+    )
     assert furnishing.mounts[1:] == (
         Mount(source="/r/tmp/.scratch-0", target="/cache"),
         Mount(source="/r/tmp/.scratch-1", target="/b"),

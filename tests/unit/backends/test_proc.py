@@ -9,7 +9,7 @@ from trainshed.backends.machine.gpu import Gpus
 from trainshed.backends.machine.proc import (
     PAGE,
     Io,
-    Rising,
+    RisingSum,
     Stat,
     cpu_of_group,
     io_of,
@@ -52,12 +52,12 @@ def test_a_group_knows_all_the_cpu_ever_used_in_it():
 
 
 def test_a_sum_that_dips_once_stands_still_until_it_has_caught_up():
-    rising = Rising()
+    rising = RisingSum()
     assert [rising.take(n) for n in (1, 5, 3, 6)] == [1, 5, 5, 6]
 
 
 def test_a_sum_that_dips_for_good_goes_on_from_where_it_stood():
-    rising = Rising()
+    rising = RisingSum()
     assert [rising.take(n) for n in (1, 5, 3, 3, 4, 6)] == [1, 5, 5, 5, 6, 8]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.process.record import BLANK, Record, parse
+from trainshed.backends.process.record import BLANK, ProcessRecord, parse
 from trainshed.core.replica import Exit
 
 FULL = b"keeper 10 500 b-o-o-t 1700000000000000000\nprogram 11 501\nexit 3 1700000001000000000\n"
@@ -24,7 +24,7 @@ def test_a_whole_record_tells_everything():
 
 
 def test_a_blank_record_tells_nothing():
-    assert parse(BLANK) == parse(b"") == Record()
+    assert parse(BLANK) == parse(b"") == ProcessRecord()
 
 
 @pytest.mark.parametrize("end", range(FULL.rindex(b"exit"), len(FULL)))

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.backends.process.render import Frame, images, refuse, render
+from trainshed.backends.process.render import ProcessFrame, images, refuse, render
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 
-FRAME = Frame(
+FRAME = ProcessFrame(
     jobs=Path("/home/run/jobs"),
     tools=Path("/home/run/bin"),
     python="/venv/bin/python",

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from trainshed.backends.routed_views import RoutedViews
-from trainshed.core.view import Scan, Views
+from trainshed.core.view import Views, ViewScan
 
 
 class Shown:
@@ -22,7 +22,7 @@ class Shown:
     def __getattr__(self, name: str) -> Any:
         async def ask(job: str, *rest: object) -> object:
             self.asked.append((name, job))
-            return Scan() if name == "scan" else ()
+            return ViewScan() if name == "scan" else ()
 
         return ask
 

@@ -8,11 +8,11 @@ import pytest
 from tests.builders import a_placement
 from trainshed.backends.machine import spy
 from trainshed.backends.process import ask
-from trainshed.backends.process.keeper import Order
-from trainshed.backends.process.render import Frame, render
+from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.render import ProcessFrame, render
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.stacks import Frame as StackFrame
+from trainshed.core.stacks import StackFrame
 
 SPIED = b"""[{"pid": 5, "thread_id": 1, "thread_name": "Thread-1", "os_thread_id": 6, "active": true,
  "owns_gil": false, "frames": [{"name": "run", "filename": "/lib/threading.py", "line": 9}]},
@@ -82,8 +82,8 @@ def test_the_program_and_the_server_mean_the_same_signal() -> None:
     assert f'"{{folder}}/{ask.FILE}"' in text
 
 
-def an_order(**env: str) -> Order:
-    return Order(run="/r", work="/w", group=None, argv=("python",), env=env, stdout="o", stderr="e")
+def an_order(**env: str) -> KeeperOrder:
+    return KeeperOrder(run="/r", work="/w", group=None, argv=("python",), env=env, stdout="o", stderr="e")
 
 
 def test_a_fresh_start_offers_stacks_only_where_it_is_to() -> None:
@@ -105,7 +105,7 @@ def test_only_a_watched_program_that_nobody_may_look_into_is_told_to_offer(watch
         stderr="e",
         watched=watched,
     )
-    frame = Frame(
+    frame = ProcessFrame(
         jobs=Path("/jobs"), tools=Path("/bin"), python="/bin/python3", version="3.11", environ={}, asks=asks
     )
     assert ("TRAINSHED_STACKS" in render(launch, frame).env) is (watched and asks)

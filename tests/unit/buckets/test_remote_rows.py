@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.buckets.remote.rows import Kind, load_rows, read_rows
+from trainshed.buckets.remote.rows import StoreKind, load_rows, read_rows
 from trainshed.core.access import HIDDEN
 from trainshed.core.errors import Invalid, TrainshedError, Unavailable
 
@@ -42,7 +42,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_buckets_are_read_with_where_they_are_and_whose(file: Path) -> None:
     rows = load_rows(file)
     datasets, far = rows.remotes
-    assert (datasets.name, datasets.kind, datasets.bucket) == ("datasets", Kind.S3, "acme-datasets")
+    assert (datasets.name, datasets.kind, datasets.bucket) == ("datasets", StoreKind.S3, "acme-datasets")
     assert (datasets.endpoint, datasets.region, datasets.project) == (
         "https://s3.example.com",
         "eu-west-1",
@@ -52,7 +52,7 @@ def test_buckets_are_read_with_where_they_are_and_whose(file: Path) -> None:
         "access_key": "AKIA",
         "secret_key": "very secret",
     }
-    assert (far.kind, far.keys) == (Kind.GOOGLE, {})
+    assert (far.kind, far.keys) == (StoreKind.GOOGLE, {})
 
 
 def test_jobs_of_a_project_are_told_what_is_theirs_read_anew_each_time(file: Path, tmp_path: Path) -> None:

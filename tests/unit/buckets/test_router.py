@@ -4,9 +4,9 @@ import pytest
 
 from tests.contracts.bucket import Steps, content, info, put
 from trainshed.buckets.router import RoutedBuckets
-from trainshed.core.bucket import Draft
+from trainshed.core.bucket import ObjectDraft
 from trainshed.core.errors import AlreadyExists
-from trainshed.service.storage import Source, Storage
+from trainshed.service.storage import CopySource, StorageService
 from trainshed.testing.bucket import MemoryBuckets
 
 
@@ -32,7 +32,9 @@ async def test_a_copy_between_the_two_carries_bytes_and_sums(routed: RoutedBucke
     await put(routed.open("near"), "x", b"123456789")
     assert not routed.together("near", "far")
     assert routed.together("far", "both")
-    storage = Storage(routed, Steps())
-    made = await storage.copy("far", Draft(name="y"), Source(bucket="near", name="x"), lambda old: old)
+    storage = StorageService(routed, Steps())
+    made = await storage.copy(
+        "far", ObjectDraft(name="y"), CopySource(bucket="near", name="x"), lambda old: old
+    )
     assert (made.bucket, made.size) == ("far", 9)
     assert await content(routed.open("far"), "y") == b"123456789"

@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.cli.terminal import Terminal
 from tests.unit.client.scripted import failure
+from trainshed.cli.ai.custom_job_words import CustomJobWords, Key
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.listing import pairs, words
-from trainshed.cli.ai.pools import Program, pools
-from trainshed.cli.ai.wish import Key, Wish
+from trainshed.cli.ai.pools import PoolProgram, pools
 from trainshed.cli.job_file import read
 
 POOL = "machine-type=n1-standard-4,container-image-uri=trainshed/python:3"
@@ -28,7 +28,7 @@ jobSpec:
 """
 
 
-def body(wish: Wish, file: str = "") -> Any:
+def body(wish: CustomJobWords, file: str = "") -> Any:
     return wish.body(read("job.yaml", file) if file else None, ("p", "r"), NOW)
 
 
@@ -61,7 +61,7 @@ def test_what_is_no_dictionary_is_refused_with_the_flag(text: str) -> None:
 def test_a_pool_is_what_its_keys_say_and_one_replica_where_they_do_not() -> None:
     gpus = "accelerator-type=nvidia-tesla-t4,accelerator-count=2"
     text = f"machine-type=m,replica-count=3,{gpus},container-image-uri=i:1"
-    program = Program(command=["python"], args=["-c", "x"])
+    program = PoolProgram(command=["python"], args=["-c", "x"])
     assert pools([text, "", POOL], program) == [
         {
             "machineSpec": {"machineType": "m", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2},
@@ -78,14 +78,14 @@ def test_a_pool_is_what_its_keys_say_and_one_replica_where_they_do_not() -> None
 
 
 def test_an_accelerator_without_a_count_is_one() -> None:
-    [pool] = pools([f"{POOL},accelerator-type=TPU_V4"], Program())
+    [pool] = pools([f"{POOL},accelerator-type=TPU_V4"], PoolProgram())
     assert pool["machineSpec"]["acceleratorCount"] == 1
     assert pool["machineSpec"]["acceleratorType"] == "TPU_V4"
 
 
 def test_a_pool_with_an_executor_runs_a_module_of_the_packages() -> None:
     text = "machine-type=m,executor-image-uri=i,python-module=trainer.task"
-    [pool] = pools([text], Program(command=["ignored"], args=["a"], packages=["gs://b/p.tar.gz"]))
+    [pool] = pools([text], PoolProgram(command=["ignored"], args=["a"], packages=["gs://b/p.tar.gz"]))
     assert pool["pythonPackageSpec"] == {
         "executorImageUri": "i",
         "pythonModule": "trainer.task",
@@ -113,12 +113,12 @@ def test_a_pool_with_an_executor_runs_a_module_of_the_packages() -> None:
 )
 def test_a_pool_that_cannot_be_is_refused_with_its_reason(text: str, why: str) -> None:
     with pytest.raises(Misspelt, match=f"argument --worker-pool-spec: .*{why}"):
-        pools([text], Program())
+        pools([text], PoolProgram())
 
 
 def test_flags_win_over_the_file_and_their_pools_take_the_place_of_its_pools() -> None:
     made = body(
-        Wish(
+        CustomJobWords(
             display_name="mine",
             pool_specs=[POOL],
             labels=["c=x", "e=f"],
@@ -147,25 +147,25 @@ def test_flags_win_over_the_file_and_their_pools_take_the_place_of_its_pools() -
 
 
 def test_a_job_is_named_by_the_flag_then_by_the_file_then_by_the_time() -> None:
-    assert body(Wish(display_name="mine"), FILE)["displayName"] == "mine"
-    assert body(Wish(), FILE)["displayName"] == "from-the-file"
-    assert body(Wish(pool_specs=[POOL]))["displayName"] == "custom-job-20260131-120005"
+    assert body(CustomJobWords(display_name="mine"), FILE)["displayName"] == "mine"
+    assert body(CustomJobWords(), FILE)["displayName"] == "from-the-file"
+    assert body(CustomJobWords(pool_specs=[POOL]))["displayName"] == "custom-job-20260131-120005"
 
 
 def test_the_files_spec_stays_as_it_is_where_no_flag_says_otherwise() -> None:
-    spec = body(Wish(), FILE)["jobSpec"]
+    spec = body(CustomJobWords(), FILE)["jobSpec"]
     assert spec["worker_pool_specs"] == [{"machineSpec": {"machineType": "n1-standard-8"}}]
     assert (spec["network"], "enableWebAccess" in spec) == ("slow", False)
 
 
 def test_a_key_is_named_whole_or_in_parts() -> None:
     whole = "projects/k/locations/l/keyRings/r/cryptoKeys/key"
-    assert body(Wish(kms=Key(key=whole)), FILE)["encryptionSpec"] == {"kmsKeyName": whole}
+    assert body(CustomJobWords(kms=Key(key=whole)), FILE)["encryptionSpec"] == {"kmsKeyName": whole}
     parts = Key(key="key", keyring="r", project="k")
     assert parts.name("p", "r1") == "projects/k/locations/r1/keyRings/r/cryptoKeys/key"
     with pytest.raises(Misspelt, match="--kms-keyring"):
         Key(key="key").name("p", "r")
-    assert "encryptionSpec" not in body(Wish(), FILE)
+    assert "encryptionSpec" not in body(CustomJobWords(), FILE)
 
 
 def test_create_takes_all_of_gclouds_flags_and_prints_how_to_go_on(terminal: Terminal) -> None:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from trainshed.cli import carry
-from trainshed.cli.carry import Progress, Stopped, each
+from trainshed.cli.carry import TransferProgress, TransferStopped, each
 
 
 class Terminal(io.StringIO):
@@ -19,7 +19,7 @@ def test_a_terminal_sees_a_bar_and_a_pipe_sees_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr(carry, "EVERY", 0.0)
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
-        progress = Progress(2, 4_000_000)
+        progress = TransferProgress(2, 4_000_000)
         progress.add(1_000_000)
         progress.add(0, 1)
         progress.end()
@@ -29,7 +29,7 @@ def test_a_terminal_sees_a_bar_and_a_pipe_sees_nothing(monkeypatch: pytest.Monke
 
 
 def test_when_one_fails_the_others_stop_at_their_next_piece() -> None:
-    progress, begun = Progress(2, 0), threading.Event()
+    progress, begun = TransferProgress(2, 0), threading.Event()
     stopped: list[int] = []
 
     def work(number: int) -> None:
@@ -40,7 +40,7 @@ def test_when_one_fails_the_others_stop_at_their_next_piece() -> None:
         try:
             while True:
                 progress.add(1)
-        except Stopped:
+        except TransferStopped:
             stopped.append(number)
             raise
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.cli.context import PIECE, Context, Ignored
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_is_missing_is_said_before_anything_is_sent(tmp_path: Path) -> None
 def test_a_file_that_becomes_shorter_while_it_is_sent_ends_the_build(tmp_path: Path) -> None:
     folder(tmp_path, Dockerfile="FROM x", a="a" * 3 * PIECE)
     pieces = Context(tmp_path).tar()
-    with pytest.raises(Failure, match="became shorter"):
+    with pytest.raises(CommandFailed, match="became shorter"):
         for piece in pieces:
             if len(piece) == PIECE:
                 os.truncate(tmp_path / "a", PIECE)

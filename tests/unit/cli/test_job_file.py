@@ -1,8 +1,8 @@
 import pytest
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.job_file import read
-from trainshed.client import Violation
+from trainshed.client import ApiViolation
 
 POOLS = [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 2}]
 INNER = """workerPoolSpecs:
@@ -13,7 +13,7 @@ INNER = """workerPoolSpecs:
 
 
 def refusal(text: str) -> str:
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(CommandFailed) as caught:
         read("job.yaml", text)
     return "\n".join([caught.value.message, *caught.value.details])
 
@@ -94,16 +94,17 @@ def test_what_cannot_be_used_is_told_with_its_line(text: str, expected: str) -> 
     ],
 )
 def test_what_the_server_refuses_is_found_in_the_file(field: str, line: int) -> None:
-    told = read("job.yaml", INNER).located(Violation(field, "is wrong."))
+    told = read("job.yaml", INNER).located(ApiViolation(field, "is wrong."))
     assert told == f"job.yaml:{line}: {field} is wrong."
 
 
 def test_a_file_that_is_no_text_is_called_so() -> None:
-    with pytest.raises(Failure, match="is not YAML"):
+    with pytest.raises(CommandFailed, match="is not YAML"):
         read("job.yaml", b"\xff\xfe\xfa\x00\x80")
 
 
 def test_what_is_not_in_the_file_at_all_is_told_without_a_line() -> None:
     assert (
-        read("job.yaml", INNER).located(Violation("display_name", "Odd.")) == "job.yaml: display_name: Odd."
+        read("job.yaml", INNER).located(ApiViolation("display_name", "Odd."))
+        == "job.yaml: display_name: Odd."
     )

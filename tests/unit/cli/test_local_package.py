@@ -6,8 +6,8 @@ import pytest
 
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.local_package import local_package
-from trainshed.cli.ai.pools import Program, pools
-from trainshed.cli.failure import Failure
+from trainshed.cli.ai.pools import PoolProgram, pools
+from trainshed.cli.failure import CommandFailed
 
 SETUP = """from setuptools import setup
 setup(name="trainer", version="1", packages=["trainer"], install_requires=["first", "second>=2"],
@@ -51,7 +51,7 @@ def test_all_pools_run_the_folder_in_the_image_below_each_on_its_machine(folder:
         "machine-type=n1-highmem-8,replica-count=3",
         "",
     ]
-    made = pools(texts, Program(args=["--epochs=3"], local=local_package(texts)))
+    made = pools(texts, PoolProgram(args=["--epochs=3"], local=local_package(texts)))
     program = {"imageUri": "gcr.io/p/base:1", "command": ["/bin/bash", "run.sh"], "args": ["--epochs=3"]}
     assert made == [
         {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": program},
@@ -89,7 +89,7 @@ def test_an_image_that_is_not_built_is_said_to_be_none(folder: Path) -> None:
     ],
 )
 def test_what_is_not_in_the_folder_is_named(folder: Path, more: list[str], why: str) -> None:
-    with pytest.raises(Failure, match=why):
+    with pytest.raises(CommandFailed, match=why):
         local_package([spec(folder, *more)])
 
 
@@ -118,7 +118,7 @@ def test_keys_that_do_not_go_together_are_refused(texts: list[str], why: str) ->
 def test_another_pool_with_a_program_of_its_own_is_refused(folder: Path) -> None:
     texts = [spec(folder, "script=run.sh"), "machine-type=m,container-image-uri=other"]
     with pytest.raises(Misspelt, match=r"\[container-image-uri\] is not for this one"):
-        pools(texts, Program(local=local_package(texts)))
+        pools(texts, PoolProgram(local=local_package(texts)))
 
 
 def test_a_job_without_a_folder_is_left_alone() -> None:

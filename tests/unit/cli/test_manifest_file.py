@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.manifest_file import documents
 from trainshed.cli.manifest_repair import repair
-from trainshed.client import Violation
+from trainshed.client import ApiViolation
 
 PRINTED = Path(__file__).parents[2] / "acceptance" / "seed_003"
 
@@ -107,12 +107,12 @@ def test_all_indentation_lost_is_found_again_where_every_field_has_one_place():
 
 
 def test_an_item_that_could_be_of_two_lists_is_not_guessed():
-    with pytest.raises(Failure):
+    with pytest.raises(CommandFailed):
         documents("job.yaml", "\n".join(line.lstrip() for line in GOOD.splitlines() if "|" not in line))
 
 
 def test_what_cannot_be_mended_is_told_as_it_is():
-    with pytest.raises(Failure, match=r"pod.yaml:4"):
+    with pytest.raises(CommandFailed, match=r"pod.yaml:4"):
         documents("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n\t  name: x\n   nonsense here\n")
 
 
@@ -123,12 +123,12 @@ def test_several_documents_keep_the_lines_of_the_file():
     begin = len(text.splitlines()) - 7
     assert other.moved == [begin + 4, begin + 6, begin + 7]
     told = one.located(
-        [Violation("spec.template.spec.containers[1].image", "is not."), Violation("kind", "no.")]
+        [ApiViolation("spec.template.spec.containers[1].image", "is not."), ApiViolation("kind", "no.")]
     )
     assert told == ["both.yaml:4: kind no.", "both.yaml:40: spec.template.spec.containers[1].image is not."]
 
 
 def test_an_empty_file_shows_what_a_manifest_is():
-    with pytest.raises(Failure, match="is empty") as error:
+    with pytest.raises(CommandFailed, match="is empty") as error:
         documents("none.yaml", "\n# nothing\n---\n")
     assert "kind: Pod" in error.value.details

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from trainshed.cli.order import Program
-from trainshed.cli.submit_options import Wish
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.order import SubmittedProgram
+from trainshed.cli.submit_options import SubmitWords
+from trainshed.cli.trouble import EarlyError
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def program(**said: Any) -> Program:
-    return Program(Wish(said))
+def program(**said: Any) -> SubmittedProgram:
+    return SubmittedProgram(SubmitWords(said))
 
 
 def container(**said: Any) -> Any:
-    return program(**said).body(Wish(said), "c0de")["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+    return program(**said).body(SubmitWords(said), "c0de")["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_job_starts_where_the_person_stands(project: Path, monkeypatch: pytest
         ({"target": "../train.py"}, ["python", "../train.py"]),
         ({"module": "trainer"}, ["python", "-m", "trainer"]),
     ):
-        spec = program(**said).body(Wish(said), "c0de")["jobSpec"]
+        spec = program(**said).body(SubmitWords(said), "c0de")["jobSpec"]
         assert spec["workingDirectory"] == "src"
         assert spec["workerPoolSpecs"][0]["containerSpec"]["command"] == command
 
@@ -84,7 +84,7 @@ def test_outside_of_git_it_is_the_folder_one_stands_in_or_the_scripts_own(
 def test_a_home_is_not_packed_by_accident(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / ".git").rmdir()
     monkeypatch.setenv("HOME", str(project))
-    with pytest.raises(Trouble, match=r"all of .* would be packed"):
+    with pytest.raises(EarlyError, match=r"all of .* would be packed"):
         program(target="train.py")
     assert program(target="train.py", folder=".").root == str(project)
 
@@ -94,7 +94,7 @@ def test_a_named_folder_is_packed_and_the_script_may_be_named_from_within(projec
     assert (found.root, found.start, found.command) == (str(project / "src"), ".", ["python", "go.py"])
     assert program(target="go.py", folder="src").command == ["python", "go.py"]
     for wrong in ({"target": "train.py", "folder": "src"}, {"target": "train.py", "folder": "none"}):
-        with pytest.raises(Trouble) as told:
+        with pytest.raises(EarlyError) as told:
             program(**wrong)
         assert told.value.code == 2
 
@@ -110,7 +110,7 @@ def test_a_named_folder_is_packed_and_the_script_may_be_named_from_within(projec
     ],
 )
 def test_what_cannot_run_is_said_with_what_would_help(project: Path, said: Any, sentence: str) -> None:
-    with pytest.raises(Trouble, match=sentence):
+    with pytest.raises(EarlyError, match=sentence):
         program(**said)
 
 
@@ -130,7 +130,7 @@ def test_the_first_replica_is_pool_0_and_the_others_pool_1(project: Path) -> Non
     }
     os.environ["HERE"] = "there"
     try:
-        body = program(**said).body(Wish(said), "c0de")
+        body = program(**said).body(SubmitWords(said), "c0de")
     finally:
         del os.environ["HERE"]
     one, others = body["jobSpec"].pop("workerPoolSpecs")
@@ -168,7 +168,7 @@ def test_the_first_replica_is_pool_0_and_the_others_pool_1(project: Path) -> Non
     ],
 )
 def test_a_wrong_value_is_a_wrong_command_line(project: Path, said: Any) -> None:
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(EarlyError) as told:
         container(target="train.py", **said)
     assert told.value.code == 2
 
@@ -181,18 +181,18 @@ def test_requirements_are_sent_line_by_line_with_the_files_they_name(project: Pa
     (project / "more" / "m.txt").write_text("torch # heavy\n-r n.txt\n")
     (project / "more" / "n.txt").write_text("a @ file:///x#egg=a\n")
     said = {"target": "train.py", "requirements": "r.txt"}
-    lines = program(**said).body(Wish(said), "")["jobSpec"]["requirements"]
+    lines = program(**said).body(SubmitWords(said), "")["jobSpec"]["requirements"]
     assert lines == ["numpy>=2   --no-binary x", "torch", "a @ file:///x#egg=a", "a @ file:///x#egg=a"]
     (project / "more" / "n.txt").write_text("-r m.txt\n")
-    with pytest.raises(Trouble, match="names itself"):
-        program(**said).body(Wish(said), "")
-    with pytest.raises(Trouble, match=r"cannot read none\.txt"):
-        program(**said).body(Wish({**said, "requirements": "none.txt"}), "")
+    with pytest.raises(EarlyError, match="names itself"):
+        program(**said).body(SubmitWords(said), "")
+    with pytest.raises(EarlyError, match=r"cannot read none\.txt"):
+        program(**said).body(SubmitWords({**said, "requirements": "none.txt"}), "")
 
 
 def test_all_that_is_wrong_with_the_options_is_told_at_once(project: Path) -> None:
     said: Any = {"target": "train.py", "gpu": ":", "env": ("NO_SUCH_VARIABLE",), "labels": ("z",)}
-    with pytest.raises(Trouble) as told:
-        Program(Wish(said)).check(Wish(said))
+    with pytest.raises(EarlyError) as told:
+        SubmittedProgram(SubmitWords(said)).check(SubmitWords(said))
     assert told.value.code == 2
     assert [line.partition(" ")[0] for line in told.value.details] == ["--gpu", "--env", "--label"]

@@ -9,8 +9,8 @@ import pytest
 from trainshed.cli import places
 from trainshed.cli.results import results
 from trainshed.cli.seek import seek
-from trainshed.cli.submit_options import Wish
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.submit_options import SubmitWords
+from trainshed.cli.trouble import EarlyError
 from trainshed.client import Client
 from trainshed.client.errors import ApiError, Unreachable
 
@@ -65,8 +65,8 @@ SHELF = {"data/2025/train.csv": 10, "data/2025/test.csv": 20, "data/notes": 1, "
 def look(shelf: Shelf, **said: Any) -> list[str]:
     """What was found missing."""
     try:
-        seek(cast(Client, shelf), Wish(said))
-    except Trouble as error:
+        seek(cast(Client, shelf), SubmitWords(said))
+    except EarlyError as error:
         assert error.message == "nothing was submitted"
         return list(error.details)
     return []
@@ -167,7 +167,7 @@ def test_data_becomes_variables() -> None:
     ],
 )
 def test_data_that_is_no_place_or_has_no_name_is_refused(data: tuple[str, ...], told: str) -> None:
-    with pytest.raises(Trouble, match=re.escape(told)) as error:
+    with pytest.raises(EarlyError, match=re.escape(told)) as error:
         places.variables(data)
     assert error.value.code == 2
 
@@ -175,8 +175,8 @@ def test_data_that_is_no_place_or_has_no_name_is_refused(data: tuple[str, ...], 
 @pytest.mark.parametrize("option", ["output", "job_dir"])
 @pytest.mark.parametrize("text", ["out", "/tmp/out", "gs:/b/c", "gs://", "://b"])
 def test_an_output_that_is_no_place_is_refused_by_its_options_name(option: str, text: str) -> None:
-    [(check, given)] = places.checks(Wish({option: text}))
-    with pytest.raises(Trouble, match=f"^--{option.replace('_', '-')} {re.escape(text)} is no place"):
+    [(check, given)] = places.checks(SubmitWords({option: text}))
+    with pytest.raises(EarlyError, match=f"^--{option.replace('_', '-')} {re.escape(text)} is no place"):
         check(given)
 
 
@@ -184,8 +184,8 @@ def test_an_output_that_is_no_place_is_refused_by_its_options_name(option: str, 
     "text", ["gs://b/a//b", "gs://b/a/../c", "s3://b/.", "gs://b/a\tb", "gs://b/" + "x" * 1025]
 )
 def test_an_output_that_no_path_can_be_is_refused(text: str) -> None:
-    [(check, given)] = places.checks(Wish({"output": text}))
-    with pytest.raises(Trouble, match=r"^--output .*(part between|control|more than 1024 bytes)") as error:
+    [(check, given)] = places.checks(SubmitWords({"output": text}))
+    with pytest.raises(EarlyError, match=r"^--output .*(part between|control|more than 1024 bytes)") as error:
         check(given)
     assert error.value.code == 2
 
@@ -198,7 +198,7 @@ def test_places_become_part_of_every_pool() -> None:
     container = {"imageUri": "i", "args": ["-v"], "env": [{"name": "TRAINSHED_DATA", "value": "mine"}]}
     body = {"jobSpec": {"workerPoolSpecs": [{"containerSpec": container}, {}, {"containerSpec": container}]}}
     said = {"job_dir": "gs://b/dir", "data": ("gs://b/x", "n=gs://b/y")}
-    made = places.placed(body, Wish(said))
+    made = places.placed(body, SubmitWords(said))
     assert made["jobSpec"]["baseOutputDirectory"] == {"outputUriPrefix": "gs://b/dir"}
     expected = {
         "imageUri": "i",
@@ -219,7 +219,7 @@ def test_an_output_wins_over_the_job_dir_and_over_the_file() -> None:
             "base_output_directory": {"output_uri_prefix": "gs://b/file"},
         }
     }
-    made = places.placed(body, Wish({"output": "gs://b/out", "job_dir": "gs://b/dir"}))
+    made = places.placed(body, SubmitWords({"output": "gs://b/out", "job_dir": "gs://b/dir"}))
     assert made["jobSpec"] == {
         "worker_pool_specs": [
             {"python_package_spec": {"python_module": "m", "args": ["--job-dir", "gs://b/dir"]}}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.cli.ai_platform import archive, project, sdist
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 
 FILES = {
     "__init__.py": "",
@@ -102,16 +102,16 @@ def test_what_is_packed_installs_with_its_inner_packages_and_data(tmp_path: Path
 
 
 def test_a_folder_that_is_no_package_is_refused_in_gclouds_words(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="is not a directory"):
+    with pytest.raises(CommandFailed, match="is not a directory"):
         sdist.package_at(str(tmp_path / "none"))
     (tmp_path / "trainer").mkdir()
-    with pytest.raises(Failure, match=r"does not contain an `__init__\.py` file"):
+    with pytest.raises(CommandFailed, match=r"does not contain an `__init__\.py` file"):
         sdist.package_at(str(tmp_path / "trainer"))
 
 
 @pytest.mark.parametrize("name", ["tränér", "my trainer", "1st", "__", "a.b"])
 def test_a_name_that_no_package_can_have_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Failure, match="cannot be a package's name"):
+    with pytest.raises(CommandFailed, match="cannot be a package's name"):
         sdist.package_at(str(lay(tmp_path / name)))
 
 
@@ -144,7 +144,7 @@ def test_links_are_followed_and_never_in_a_circle(tmp_path: Path, out: Path) -> 
 def test_a_file_whose_name_is_not_text_is_refused(tmp_path: Path, out: Path) -> None:
     package = lay(tmp_path / "trainer")
     (package / os.fsdecode(b"\xff.txt")).write_text("")
-    with pytest.raises(Failure, match="not UTF-8"):
+    with pytest.raises(CommandFailed, match="not UTF-8"):
         sdist.write(package, out)
 
 
@@ -188,7 +188,7 @@ def test_a_setup_that_fails_is_told_with_its_own_last_lines(tmp_path: Path, out:
     pytest.importorskip("setuptools")
     package = lay(tmp_path / "trainer")
     (tmp_path / "setup.py").write_text("raise RuntimeError('no version today')\n")
-    with pytest.raises(Failure, match=r"setup\.py cannot be built") as failure:
+    with pytest.raises(CommandFailed, match=r"setup\.py cannot be built") as failure:
         built(package, out)
     assert "no version today" in "\n".join(failure.value.details)
 
@@ -197,21 +197,21 @@ def test_a_setup_that_forgets_the_package_is_told(tmp_path: Path, out: Path) -> 
     pytest.importorskip("setuptools")
     package = lay(tmp_path / "trainer")
     (tmp_path / "setup.py").write_text("from setuptools import setup\nsetup(name='x', py_modules=[])\n")
-    with pytest.raises(Failure, match="leaves out the package trainer"):
+    with pytest.raises(CommandFailed, match="leaves out the package trainer"):
         built(package, out)
 
 
 def test_a_backend_that_is_not_here_is_named(tmp_path: Path, out: Path) -> None:
     package = lay(tmp_path / "trainer")
     (tmp_path / "pyproject.toml").write_text("[build-system]\nrequires = []\nbuild-backend = 'nobodys.api'\n")
-    with pytest.raises(Failure, match="needs nobodys to be built") as failure:
+    with pytest.raises(CommandFailed, match="needs nobodys to be built") as failure:
         built(package, out)
     assert "install it: pip install nobodys" in failure.value.details
 
 
 def test_a_description_that_cannot_be_read_is_told_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[project\n")
-    with pytest.raises(Failure, match=r"cannot read .*pyproject\.toml"):
+    with pytest.raises(CommandFailed, match=r"cannot read .*pyproject\.toml"):
         project.project_at(tmp_path)
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.cli.terminal import Terminal
 from trainshed.cli import menu, submission, submit_options
 from trainshed.cli.submit import command
-from trainshed.cli.submit_options import Wish, read
+from trainshed.cli.submit_options import SubmitWords, read
 
 PLAIN = [
     "train.py",
@@ -53,9 +53,9 @@ LEFT_TO_CLICK = [
 ]
 
 
-def by_click(args: list[str]) -> Wish:
+def by_click(args: list[str]) -> SubmitWords:
     with command.make_context("submit", list(args)) as ctx:
-        return Wish({**ctx.params, "arguments": ctx.meta["arguments"]})
+        return SubmitWords({**ctx.params, "arguments": ctx.meta["arguments"]})
 
 
 @pytest.mark.parametrize("line", PLAIN)
@@ -86,7 +86,7 @@ def test_every_option_is_a_field_of_the_wish_and_a_parameter_of_the_command() ->
     fields = {row[0] for row in submit_options.OPTIONS}
     parameters = {parameter.name for parameter in command.params}
     assert fields | {"target"} == parameters
-    assert fields | {"target", "arguments"} == set(Wish.__annotations__)
+    assert fields | {"target", "arguments"} == set(SubmitWords.__annotations__)
     assert set(submit_options.FOR_FILES) < fields
 
 

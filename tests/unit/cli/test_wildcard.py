@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.wildcard import Named, is_wild, meant
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 NAMES = ("a.csv", "b.csv", "notes", "dir/a.csv", "dir/b.txt", "dir/sub/a.csv", "other/a.csv", "other/x/y")
 
@@ -32,7 +32,7 @@ class Shelf:
 
 
 def look(*patterns: str, names: Sequence[str] = NAMES, folders: bool = False) -> list[str]:
-    shelf = cast(Storage, Shelf(names))
+    shelf = cast(StorageClient, Shelf(names))
     return sorted(
         one.place.removeprefix("gs://b/")
         for one in meant(shelf, [f"gs://b/{pattern}" for pattern in patterns], folders=folders)
@@ -82,7 +82,7 @@ def test_folders_match_where_they_are_asked_for(pattern: str, found: list[str]) 
 )
 def test_a_wildcard_that_nothing_matches_is_told_by_its_name(pattern: str) -> None:
     for folders in (True, False):
-        with pytest.raises(Failure) as error:
+        with pytest.raises(CommandFailed) as error:
             look("a.csv", pattern, folders=folders)
         assert (error.value.message, error.value.exit_code) == (f"nothing matches gs://b/{pattern}", 1)
 
@@ -90,7 +90,7 @@ def test_a_wildcard_that_nothing_matches_is_told_by_its_name(pattern: str) -> No
 def test_folders_that_are_not_asked_for_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert look("dir/*") == ["dir/a.csv", "dir/b.txt"]
     assert capsys.readouterr().err == "skipped gs://b/dir/sub/: a folder\n"
-    with pytest.raises(Failure, match="only folders match gs://b/oth"):
+    with pytest.raises(CommandFailed, match="only folders match gs://b/oth"):
         look("oth*")
 
 
@@ -105,14 +105,14 @@ def test_what_has_the_name_to_the_letter_is_meant_first() -> None:
 def test_a_place_without_wildcards_is_not_looked_for() -> None:
     for place in ("gs://b/none", "gs://b", "/local/*.csv", "gs://b/a[", "gs://b/[]", "gs://b/a[b/c]"):
         assert not is_wild(place)
-        assert meant(cast(Storage, None), [place], folders=True) == [Named(place)]
+        assert meant(cast(StorageClient, None), [place], folders=True) == [Named(place)]
 
 
 def test_nothing_is_listed_that_cannot_match() -> None:
     shelf = Shelf(NAMES)
-    meant(cast(Storage, shelf), ["gs://b/*", "gs://b/dir/*.csv", "gs://b/*/a.csv"], folders=True)
+    meant(cast(StorageClient, shelf), ["gs://b/*", "gs://b/dir/*.csv", "gs://b/*/a.csv"], folders=True)
     assert shelf.deep == []
-    meant(cast(Storage, shelf), ["gs://b/di*/su**"], folders=True)
+    meant(cast(StorageClient, shelf), ["gs://b/di*/su**"], folders=True)
     assert shelf.deep == ["dir/su"]
 
 
@@ -127,7 +127,7 @@ def test_any_text_is_a_pattern_and_matches_itself(pattern: str, other: str) -> N
     assert pattern in look(pattern, names=(pattern,))
     try:
         found = look(pattern, names=(other,), folders=True)
-    except Failure:
+    except CommandFailed:
         return
     assert is_wild(f"gs://b/{pattern}") is False or all(
         other == one or other.startswith(one.rstrip("/") + "/") for one in found

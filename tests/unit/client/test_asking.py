@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.client.scripted import Asked, Handler, Script, failure
-from trainshed.client import ApiError, Client, ClientError, Interrupted, Unreachable, Violation
+from trainshed.client import ApiError, ApiViolation, Client, ClientError, Interrupted, Unreachable
 
 NAME = "projects/p/locations/l/customJobs/7"
 BUSY = failure(503, "UNAVAILABLE", "not now")
@@ -110,7 +110,7 @@ def test_a_refusal_is_told_with_every_violation_and_not_asked_again(script: Scri
         client.submit("a", {})
     error = caught.value
     assert (error.code, error.status, error.message) == (400, "INVALID_ARGUMENT", "two things")
-    assert error.violations == (Violation("a", "is bad"), Violation("b", "too"))
+    assert error.violations == (ApiViolation("a", "is bad"), ApiViolation("b", "too"))
     assert len(script.asked) == 1
 
 

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from trainshed.client import Client, ClientError, Interrupted
-from trainshed.client.exchange import Address, Broken, Channel
+from trainshed.client.exchange import HttpChannel, MalformedAnswer, ServerAddress
 
-Speak = Callable[[bytes, Callable[[bytes], Channel]], Channel]
+Speak = Callable[[bytes, Callable[[bytes], HttpChannel]], HttpChannel]
 
 
 @pytest.fixture
-def speak() -> Iterator[Callable[[bytes], Channel]]:
+def speak() -> Iterator[Callable[[bytes], HttpChannel]]:
     """A channel to a server that says the given bytes to the first question, and hangs up."""
-    opened: list[Channel] = []
+    opened: list[HttpChannel] = []
     threads: list[threading.Thread] = []
 
-    def connect(said: bytes) -> Channel:
+    def connect(said: bytes) -> HttpChannel:
         server = socket.create_server(("127.0.0.1", 0))
 
         def serve() -> None:
@@ -28,7 +28,7 @@ def speak() -> Iterator[Callable[[bytes], Channel]]:
 
         threads.append(threading.Thread(target=serve))
         threads[-1].start()
-        opened.append(Channel(Address(f"http://127.0.0.1:{server.getsockname()[1]}")))
+        opened.append(HttpChannel(ServerAddress(f"http://127.0.0.1:{server.getsockname()[1]}")))
         return opened[-1]
 
     yield connect
@@ -58,7 +58,7 @@ def speak() -> Iterator[Callable[[bytes], Channel]]:
     ],
 )
 def test_an_answer_is_read_whole_however_its_end_is_told(
-    speak: Callable[[bytes], Channel], said: bytes, body: bytes, stays_open: bool
+    speak: Callable[[bytes], HttpChannel], said: bytes, body: bytes, stays_open: bool
 ) -> None:
     channel = speak(said)
     assert channel.ask("GET", "/", {}, timeout=10).read() == body
@@ -81,9 +81,9 @@ def test_an_answer_is_read_whole_however_its_end_is_told(
     ],
 )
 def test_an_answer_that_is_none_or_not_whole_is_broken(
-    speak: Callable[[bytes], Channel], said: bytes
+    speak: Callable[[bytes], HttpChannel], said: bytes
 ) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(MalformedAnswer):
         speak(said).ask("GET", "/", {}, timeout=10).read()
 
 
@@ -127,7 +127,7 @@ def test_a_body_refused_before_it_has_come_still_gives_its_reason() -> None:
     ],
 )
 def test_an_address_is_taken_apart(url: str, host: str, port: int, path: str, name: str) -> None:
-    found = Address(url)
+    found = ServerAddress(url)
     assert (found.host, found.port, found.path, found.name) == (host, port, path, name)
 
 
@@ -137,4 +137,4 @@ def test_an_address_is_taken_apart(url: str, host: str, port: int, path: str, na
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError):
-        Address(url)
+        ServerAddress(url)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wsproto.frame_protocol import FrameProtocol, Opcode
 
-from trainshed.client.exchange import Broken
+from trainshed.client.exchange import MalformedAnswer
 from trainshed.client.websocket import BINARY, LONGEST, TEXT, WebSocket, frame, parse
 
 
@@ -40,7 +40,7 @@ def test_what_a_server_sends_is_understood_however_it_is_cut(said: list[bytes | 
     "data", [b"\xc2\x00", b"\x82\x81" + b"mask" + b"x", b"\x82\x7f" + (LONGEST + 1).to_bytes(8, "big")]
 )
 def test_what_is_no_frame_of_a_server_is_refused(data: bytes):
-    with pytest.raises(Broken):
+    with pytest.raises(MalformedAnswer):
         parse(data)
 
 

@@ -16,8 +16,8 @@ from trainshed.core.fleet import Fit
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink, Store
-from trainshed.service.bell import Bell
-from trainshed.service.jobs import Jobs
+from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.jobs import JobService
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.store import MemoryStore
 
@@ -69,14 +69,14 @@ class Engine:
         clock = SteppedClock()
         self.store: Store = store or MemoryStore()
         self.backend = backend or FakeBackend(machine)
-        self.logs, self.bell = NoLogs(), Bell()
+        self.logs, self.notifier = NoLogs(), JobNotifier()
         self.job_queue, self.schedule_queue = WorkQueue(clock), WorkQueue(clock)
         self.loop = JobLoop(
             store=self.store,
             backend=self.backend,
             logs=self.logs,
             clock=clock,
-            ring=self.bell.ring,
+            ring=self.notifier.ring,
             hint_scheduler=self._hint_scheduler,
             settle=patience,
             freeing=lambda job: self.scheduler.freeing(job),  # noqa: PLW0108 - made below
@@ -86,7 +86,7 @@ class Engine:
             backend=self.backend,
             clock=clock,
             fit=fit,
-            ring=self.bell.ring,
+            ring=self.notifier.ring,
             hint=self._hint_scheduler,
             hint_job=self.job_queue.hint,
             noted=patience,
@@ -94,10 +94,10 @@ class Engine:
         self.job_queue.serve(self.loop.turn)
         self.schedule_queue.serve(self.scheduler.cycle)
         self.backend.on_change(self.job_queue.hint)
-        self.jobs = Jobs(
+        self.jobs = JobService(
             store=self.store,
             clock=clock,
-            bell=self.bell,
+            notifier=self.notifier,
             hint_job=self.job_queue.hint,
             hint_scheduler=self._hint_scheduler,
             waiting_reason=self.scheduler.reason,

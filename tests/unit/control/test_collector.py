@@ -12,10 +12,10 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.collector import Collector
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import REPORT, MetricQuery, Reading, Report, Series
+from trainshed.core.metrics import REPORT, MetricQuery, Report, RunReading, Series
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit
-from trainshed.service.metrics import Board
+from trainshed.service.metrics import LatestReadings
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.metrics import MemoryMetricStore
 
@@ -27,7 +27,7 @@ KEY = RunKey(NAME, 0)
 class World:
     backend: FakeBackend = field(default_factory=lambda: FakeBackend(FakeMachine(clock=SteppedClock())))
     store: MemoryMetricStore = field(default_factory=MemoryMetricStore)
-    shown: list[Sequence[Reading]] = field(default_factory=list)
+    shown: list[Sequence[RunReading]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.collector = Collector(
@@ -133,7 +133,7 @@ def test_a_report_is_kept_once_and_its_pace_counts_from_the_first():
             await asyncio.sleep(2)
             await world.collector.look()
         assert await world.told("step") == [10, 20, 30]
-        board = Board(SteppedClock())
+        board = LatestReadings(SteppedClock())
         board.show(world.shown[-1])
         told = board.progress("j1")
         assert told is not None

@@ -8,17 +8,17 @@ import pytest
 
 from tests.builders import T0, a_job, at
 from tests.unit.control.stepped import SteppedClock, simulate
-from trainshed.control.commit import Committer, Tally
+from trainshed.control.commit import Committer, SweepResult
 from trainshed.control.resume import newest_checkpoint
-from trainshed.core.bucket import ALWAYS, BucketInfo, Draft, Full, ObjectInfo, Precondition
+from trainshed.core.bucket import ALWAYS, BucketInfo, DiskFull, ObjectDraft, ObjectInfo, Precondition
 from trainshed.core.errors import Conflict, NotFound, Unavailable
-from trainshed.core.outputs import MANIFEST, End, Patience, named_in
-from trainshed.core.view import Scan, Stored, Written
+from trainshed.core.outputs import MANIFEST, SettlingFiles, WritersEnd, named_in
+from trainshed.core.view import Stored, ViewScan, Written
 from trainshed.testing.bucket import MemoryBucket, MemoryBuckets
 
 JOB = a_job(output="gs://b/out")
-WELL = End(clean=True, succeeded=True, at=at(0))
-KILLED = End(clean=False, succeeded=False, at=at(100))
+WELL = WritersEnd(clean=True, succeeded=True, at=at(0))
+KILLED = WritersEnd(clean=False, succeeded=False, at=at(100))
 
 
 class Died(BaseException):
@@ -41,7 +41,7 @@ class Folder:
     def view_of(self, job: str) -> str | None:
         return "0.0"
 
-    async def scan(self, job: str) -> Scan:
+    async def scan(self, job: str) -> ViewScan:
         files = [
             Written(
                 bucket=bucket,
@@ -53,7 +53,7 @@ class Folder:
             )
             for (bucket, name), content in self.files.items()
         ]
-        return Scan(files=tuple(files))
+        return ViewScan(files=tuple(files))
 
     async def read(self, file: Written) -> AsyncIterator[bytes]:
         yield self.files[file.bucket, file.name]
@@ -98,7 +98,7 @@ class MortalBucket(MemoryBucket):
         super().__init__(name, home)
         self._mortal = home
 
-    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+    async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         self._mortal.spend()
         info = await super().put(draft, chunks)
         self._mortal.spend()
@@ -123,9 +123,9 @@ def a_committer(folder: Folder, buckets: MemoryBuckets) -> Committer:
     return Committer(folder, buckets, SteppedClock(), asyncio.Event())
 
 
-async def sweep(folder: Folder, buckets: MemoryBuckets, end: End | None = WELL) -> Tally:
+async def sweep(folder: Folder, buckets: MemoryBuckets, end: WritersEnd | None = WELL) -> SweepResult:
     """By a server that knows nothing but what was noted."""
-    return await a_committer(folder, buckets).sweep(JOB, Patience(), end)
+    return await a_committer(folder, buckets).sweep(JOB, SettlingFiles(), end)
 
 
 def objects(buckets: MemoryBuckets) -> dict[str, bytes]:
@@ -248,7 +248,7 @@ def test_a_file_for_which_there_is_no_bucket_is_told_of_and_tried_once():
         folder, buckets = Folder(), await buckets_of()
         folder.write("x", b"1", bucket="nowhere")
         folder.write("out/model/a", b"1")
-        committer, patience = a_committer(folder, buckets), Patience()
+        committer, patience = a_committer(folder, buckets), SettlingFiles()
         first = await committer.sweep(JOB, patience, WELL)
         folder.files["nowhere", "x"] = b"never read"
         second = await committer.sweep(JOB, patience, WELL)
@@ -265,7 +265,7 @@ def test_a_bucket_that_was_removed_and_made_anew_gets_all_of_it_again(seen: bool
         folder, buckets = Folder(), await buckets_of()
         folder.write("out/model/a", b"1")
         folder.write("free", b"1")
-        committer, patience = a_committer(folder, buckets), Patience()
+        committer, patience = a_committer(folder, buckets), SettlingFiles()
         await committer.sweep(JOB, patience, WELL)
         info = buckets.infos.pop("b")
         buckets.objects.pop("b")
@@ -282,8 +282,8 @@ def test_a_bucket_that_was_removed_and_made_anew_gets_all_of_it_again(seen: bool
 
 def test_a_file_beside_the_buckets_is_a_fault():
     class Beside(Folder):
-        async def scan(self, job: str) -> Scan:
-            return Scan(outside=("lost.bin",))
+        async def scan(self, job: str) -> ViewScan:
+            return ViewScan(outside=("lost.bin",))
 
     async def play() -> None:
         tally = await sweep(Beside(), await buckets_of())
@@ -321,12 +321,12 @@ def test_a_full_disk_is_waited_for():
                 return FullBucket(bucket, self)
 
         class FullBucket(MortalBucket):
-            async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
-                raise Full
+            async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+                raise DiskFull
 
         full = FullBuckets(SteppedClock())
         full.infos, full.objects = buckets.infos, buckets.objects
-        with pytest.raises(Full):
+        with pytest.raises(DiskFull):
             await sweep(folder, full)
         await sweep(folder, buckets)
         assert (await bucket.get("out/model/a")).size == 1
@@ -339,7 +339,7 @@ def test_a_checkpoint_that_is_being_removed_is_not_complete_any_more():
         folder, buckets = Folder(), await buckets_of()
         for name in "abc":
             folder.write(f"out/checkpoints/1/{name}", b"1")
-        committer, patience = a_committer(folder, buckets), Patience()
+        committer, patience = a_committer(folder, buckets), SettlingFiles()
         await committer.sweep(JOB, patience, WELL)
         assert await newest_checkpoint(buckets, "gs://b/out") == "gs://b/out/checkpoints/1/"
         del folder.files["b", "out/checkpoints/1/a"]

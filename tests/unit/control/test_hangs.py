@@ -7,16 +7,16 @@ from datetime import datetime
 import pytest
 
 from tests.builders import T0, a_job, a_pool, at, cancelled, running, seconds
-from trainshed.control.hangs import HangWatch
+from trainshed.control.hangs import HangWatcher
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason
 from trainshed.core.hang import HangPolicy, HangRule
 from trainshed.core.job import Job, Outcome, Scheduling
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import GpuUse, Reading, Report, Usage
+from trainshed.core.metrics import GpuUse, Report, RunReading, Usage
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit, Phase
-from trainshed.core.stacks import Dump, Frame, Process, Thread
+from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
 from trainshed.testing.backend import FakeBackend
 from trainshed.testing.store import MemoryStore
 
@@ -68,7 +68,7 @@ class Bench:
 
     def renew(self) -> None:
         """Another server."""
-        self.watch = HangWatch(
+        self.watch = HangWatcher(
             store=self.store,
             clock=self.clock,
             stacks=self.backend,
@@ -77,10 +77,10 @@ class Bench:
             hint_job=self.hinted.append,
         )
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[RunReading]:
         gpus = (GpuUse(device="0", share=self.gpu, memory=0),) if self.gpu is not None else ()
         return [
-            Reading(
+            RunReading(
                 key=key,
                 usage=Usage(taken=self.clock.seconds, cpu_seconds=self.cpu.get(key, 0.0), gpus=gpus),
                 values={},
@@ -117,9 +117,9 @@ async def bench() -> Bench:
     return await Bench().open()
 
 
-def at_line(line: int) -> Dump:
-    main = Thread(name="MainThread", frames=(Frame("f", "/w/a.py", line),), is_main=True)
-    return Dump(processes=(Process(pid=1, command="python", state="runs", threads=(main,)),))
+def at_line(line: int) -> StackDump:
+    main = ThreadStack(name="MainThread", frames=(StackFrame("f", "/w/a.py", line),), is_main=True)
+    return StackDump(processes=(ProcessStack(pid=1, command="python", state="runs", threads=(main,)),))
 
 
 async def test_a_job_that_stands_still_is_told_of_once_with_its_stacks(bench: Bench):

@@ -14,10 +14,10 @@ from trainshed.control.image_caches import CacheKeeper
 from trainshed.control.image_collector import EVERY, ImageCollector
 from trainshed.control.queue import WorkQueue
 from trainshed.core.errors import Conflict, NotFound, TrainshedError, Unavailable
-from trainshed.core.image import Image, ImageConfig, Recipe, Step
-from trainshed.core.image_cache import CacheState, ImageCache, Kept
+from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep
+from trainshed.core.image_cache import CacheState, ImageCache, PulledImage
 from trainshed.core.job import Job
-from trainshed.service.image_caches import ImageCaches, Outcome
+from trainshed.service.image_caches import CacheOutcome, ImageCacheService
 from trainshed.testing.store import MemoryStore
 
 DAY = timedelta(days=1)
@@ -31,7 +31,7 @@ class Shelf:
     trouble: dict[str, TrainshedError] = field(default_factory=dict[str, TrainshedError])
     pulls: list[str] = field(default_factory=list[str])
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
-    stock: list[Kept] = field(default_factory=list[Kept])
+    stock: list[PulledImage] = field(default_factory=list[PulledImage])
     free: int = 1 << 40
     used: set[str] = field(default_factory=set[str])
     removed: list[str] = field(default_factory=list[str])
@@ -41,16 +41,16 @@ class Shelf:
             raise NotFound(f"There is no image {name} here.")
         return ImageConfig(id=f"sha256:{name}", size=self.here[name])
 
-    async def pull(self, name: str) -> AsyncIterator[Step]:
+    async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         self.pulls.append(name)
-        yield Step(text=f"Pulling {name}", percent=40)
+        yield ImageStep(text=f"Pulling {name}", percent=40)
         await self.go_on.wait()
         if error := self.trouble.get(name):
             raise error
         self.here[name] = 10
-        yield Step(text=f"Pulled {name}", percent=100)
+        yield ImageStep(text=f"Pulled {name}", percent=100)
 
-    async def kept(self) -> tuple[Kept, ...]:
+    async def kept(self) -> tuple[PulledImage, ...]:
         return tuple(self.stock)
 
     async def space(self) -> tuple[int, int] | None:
@@ -71,13 +71,13 @@ class Shelf:
     async def tag(self, name: str, new: str) -> None:
         raise AssertionError("not asked")
 
-    def push(self, name: str) -> AsyncIterator[Step]:
+    def push(self, name: str) -> AsyncIterator[ImageStep]:
         raise AssertionError("not asked")
 
-    def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+    def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         raise AssertionError("not asked")
 
-    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+    def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         raise AssertionError("not asked")
 
     def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
@@ -89,7 +89,7 @@ class World:
         self.store, self.shelf, self.clock = MemoryStore(), Shelf(), Steps()
         self.queue = WorkQueue(self.clock)
         self.keeper = CacheKeeper(self.store, self.shelf, self.clock, self.queue)
-        self.service = ImageCaches(self.store, self.clock, self.queue.hint, self.keeper.latest)
+        self.service = ImageCacheService(self.store, self.clock, self.queue.hint, self.keeper.latest)
 
     async def seen(self, name: str = "digits") -> ImageCache:
         return await self.service.get("p", "us-central1", name)
@@ -134,12 +134,12 @@ async def test_an_image_that_is_not_to_be_had_fails_it_with_the_reason_until_it_
     world.shelf.go_on.set()
     world.shelf.trouble["a:1"] = NotFound("There is no a:1 in its registry.")
     cache, outcome = await world.service.apply(asked(world, "a:1"))
-    assert outcome is Outcome.CREATED
+    assert outcome is CacheOutcome.CREATED
     failed = await world.until(CacheState.FAILED)
     assert failed.reason == "There is no a:1 in its registry."
     world.shelf.trouble.clear()
     cache, outcome = await world.service.apply(asked(world, "a:1"))
-    assert outcome is Outcome.UNCHANGED
+    assert outcome is CacheOutcome.UNCHANGED
     assert (await world.until(CacheState.READY)).images == cache.images
 
 
@@ -159,7 +159,7 @@ async def test_applied_with_other_images_it_begins_anew(world: World):
     await world.service.create(asked(world, "a:1"))
     await world.until(CacheState.READY)
     _, outcome = await world.service.apply(asked(world, "b:1"))
-    assert outcome is Outcome.CHANGED
+    assert outcome is CacheOutcome.CHANGED
     while (await world.seen()).images != ("b:1",) or (await world.seen()).state is not CacheState.READY:
         await asyncio.sleep(0.001)
     assert world.shelf.pulls == ["a:1", "b:1"]
@@ -193,7 +193,7 @@ async def test_what_was_being_filled_when_the_server_died_is_filled_by_the_next(
     await store.insert_cache(a_cache(images=("a:1",), retention_days=0))
     world.store = store
     world.keeper = CacheKeeper(store, world.shelf, world.clock, world.queue)
-    world.service = ImageCaches(store, world.clock, world.queue.hint, world.keeper.latest)
+    world.service = ImageCacheService(store, world.clock, world.queue.hint, world.keeper.latest)
     world.shelf.go_on.set()
     await world.keeper.begin()
     await world.until(CacheState.READY)
@@ -214,8 +214,10 @@ async def test_a_job_is_told_which_cache_it_starts_from(world: World):
 # The collector
 
 
-def kept(name: str, used_at: datetime) -> Kept:
-    return Kept(id=f"sha256:{name}", names=(f"docker.io/library/{name}:1",), size=1 << 30, used_at=used_at)
+def kept(name: str, used_at: datetime) -> PulledImage:
+    return PulledImage(
+        id=f"sha256:{name}", names=(f"docker.io/library/{name}:1",), size=1 << 30, used_at=used_at
+    )
 
 
 def collector(world: World, retention: timedelta | None = None) -> ImageCollector:

@@ -11,7 +11,7 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.core.event import Reason, Severity
 from trainshed.core.fleet import Fit, Node
 from trainshed.core.job import Job, JobState, planned_replicas
-from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.testing.backend import FakeMachine
 
 
@@ -262,7 +262,7 @@ def test_how_far_a_preparation_is_is_written_at_every_mark_and_not_between(monke
         engine = an_engine()
         await unready(engine, "1")
         for percent in (0, 10, 30, 40, 80, 80):
-            far = Readiness(standing=Standing.PREPARING, message=f"{percent} %", mark=percent // 25)
+            far = Readiness(standing=ReadinessState.PREPARING, message=f"{percent} %", mark=percent // 25)
             monkeypatch.setattr(engine.backend, "prepare", lambda *_, far=far: far)
             await engine.scheduler.cycle()
         events = [event.message for event in await engine.store.events("1")]

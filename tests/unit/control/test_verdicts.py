@@ -23,7 +23,7 @@ from trainshed.core.decide import Plan, decide
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Reason
 from trainshed.core.job import Job, JobState, RestartRule
-from trainshed.core.logs import Line, LogQuery, Stream
+from trainshed.core.logs import Line, LogQuery, OutputStream
 from trainshed.core.replica import Exit, Observation, Replica
 from trainshed.core.verdict import Cause, Verdict
 from trainshed.core.view import Storing
@@ -47,8 +47,8 @@ class ToldLogs(NoLogs):
         self.asked.append(query)
         if self.broken:
             raise Unavailable("The disk is gone.")
-        texts = self.told.get(query.task or "", ()) if query.stream is Stream.STDERR else ()
-        lines = [Line(job, 0, 0, 0, Stream.STDERR, at, at, text) for at, text in enumerate(texts)]
+        texts = self.told.get(query.task or "", ()) if query.stream is OutputStream.STDERR else ()
+        lines = [Line(job, 0, 0, 0, OutputStream.STDERR, at, at, text) for at, text in enumerate(texts)]
         return tuple(reversed(lines))[: query.limit]
 
 

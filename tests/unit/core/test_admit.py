@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.builders import T0, a_holder, a_job, a_node, a_placement, a_pool, admitted, at, running, seconds
-from trainshed.core.admit import MOST_BEHIND, Held, Snapshot, Verdict, admit, held_by
+from trainshed.core.admit import MOST_BEHIND, AdmissionResult, Reservation, Snapshot, admit, held_by
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node
 from trainshed.core.job import Job, Scheduling
@@ -26,17 +26,17 @@ def answers(
     waiting: list[Job],
     *,
     nodes: tuple[Node, ...] = (a_node(),),
-    held: tuple[Held, ...] = (),
+    held: tuple[Reservation, ...] = (),
     fit: Fit = Fit.SHRINK,
-) -> dict[str, Verdict]:
+) -> dict[str, AdmissionResult]:
     return {v.job.id: v for v in admit(Snapshot(nodes=nodes, held=held, fit=fit), waiting, T0)}
 
 
-def let_in(verdicts: dict[str, Verdict]) -> list[str]:
+def let_in(verdicts: dict[str, AdmissionResult]) -> list[str]:
     return [id for id, v in verdicts.items() if v.admission is not None]
 
 
-def why(verdict: Verdict) -> Waiting:
+def why(verdict: AdmissionResult) -> Waiting:
     assert verdict.waiting is not None
     return verdict.waiting
 
@@ -175,7 +175,7 @@ def test_a_job_holds_its_places_until_its_timeout_from_when_it_started():
     job = running(a_job(scheduling=Scheduling(timeout=seconds(100))))
     admission = job.status.admission
     assert admission is not None
-    assert held_by(job, at(50)) == Held(
+    assert held_by(job, at(50)) == Reservation(
         job="1", display_name="job-1", placements=admission.placements, until=at(100)
     )
 

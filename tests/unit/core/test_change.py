@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.builders import T0, a_holder, a_job, a_node, a_pool, at, cancelled, running, seconds
 from trainshed.catalogue import load_catalogue
-from trainshed.core.admit import Held, Snapshot
+from trainshed.core.admit import Reservation, Snapshot
 from trainshed.core.change import changes
-from trainshed.core.explanation import Change, Toll, World
+from trainshed.core.explanation import Change, ChangeCost, World
 from trainshed.core.fleet import Fit, Node
 from trainshed.core.history import History, history_of
 from trainshed.core.job import Job, JobState, Pool, Scheduling
@@ -17,7 +17,7 @@ LONG = Scheduling(timeout=seconds(10_000))
 
 def a_world(
     *waiting: Job,
-    held: tuple[Held, ...] = (),
+    held: tuple[Reservation, ...] = (),
     running: tuple[Job, ...] = (),
     node: Node | None = None,
     fit: Fit = Fit.SHRINK,
@@ -58,7 +58,7 @@ def test_the_most_replicas_and_the_largest_machine_that_fit_now_are_named_and_wh
 def test_a_cancel_names_the_job_to_cancel():
     job = a_job(on("n1-standard-8"), scheduling=LONG)
     *_, last = changes(a_world(job, held=(HALF,)), job)
-    assert (last.field, last.job, last.toll) == ("cancel", "h", Toll.OTHER)
+    assert (last.field, last.job, last.toll) == ("cancel", "h", ChangeCost.OTHER)
     assert "Cancel job h 'job-h'" in last.sentence
 
 
@@ -114,7 +114,7 @@ def test_a_job_that_fits_behind_one_that_does_not_may_pass_by_a_shorter_timeout(
     job = a_job(on("n1-standard-1"), scheduling=LONG)
     first, *_ = changes(a_world(HEAD, job, held=(HALF,)), job)
     assert told((first,)) == [("scheduling.timeout", "10000s", "4860s")]
-    assert first.toll is Toll.NOBODY
+    assert first.toll is ChangeCost.NOBODY
 
 
 def test_a_timeout_shorter_than_its_runs_took_is_no_help():

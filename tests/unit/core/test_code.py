@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainshed.core.code import (
     File,
-    Manifest,
+    FolderManifest,
     Mode,
     collisions,
     contradictions,
@@ -51,7 +51,7 @@ def test_the_id_tells_a_change_of_name_content_size_or_mode():
         File("a", EMPTY, 1),
         File("a", EMPTY, 0, Mode.LINK),
     ]
-    assert len({Manifest((one,)).id for one in (first, *others)}) == 5
+    assert len({FolderManifest((one,)).id for one in (first, *others)}) == 5
 
 
 _paths = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), min_size=1, max_size=20)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import T0, a_holder, a_job, a_node, a_pool, at, cancelled, closing, running, seconds
-from trainshed.core.admit import Held, Snapshot
+from trainshed.core.admit import Reservation, Snapshot
 from trainshed.core.explanation import Eta, World
 from trainshed.core.foresee import foresee
 from trainshed.core.history import History, history_of, rest
@@ -26,7 +26,7 @@ def ended(job: Job, *lengths: float, state: JobState = JobState.SUCCEEDED) -> li
     ]
 
 
-def a_world(*waiting: Job, held: tuple[Held, ...] = (FULL,), past: list[Job] | None = None) -> World:
+def a_world(*waiting: Job, held: tuple[Reservation, ...] = (FULL,), past: list[Job] | None = None) -> World:
     return World(
         snapshot=Snapshot(nodes=(a_node(),), held=held),
         waiting=waiting,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import T0
-from trainshed.core.image_cache import CacheState, ImageCache, Kept, best, held, to_collect
+from trainshed.core.image_cache import CacheState, ImageCache, PulledImage, best, held, to_collect
 
 DAY = timedelta(days=1)
 
@@ -16,8 +16,8 @@ def cache(name: str, *images: str, **changes: Any) -> ImageCache:
     return ImageCache(id=name, images=images, **(said | changes))
 
 
-def kept(name: str, days: float, size: int = 10) -> Kept:
-    return Kept(
+def kept(name: str, days: float, size: int = 10) -> PulledImage:
+    return PulledImage(
         id=f"sha256:{name}", names=(f"docker.io/library/{name}:1",), size=size, used_at=T0 - days * DAY
     )
 

@@ -1,6 +1,6 @@
 """Names survive a round trip through text: a backend finds its runs again by them."""
 
-from trainshed.core.logs import Line, Stream
+from trainshed.core.logs import Line, OutputStream
 from trainshed.core.names import ReplicaName, RunKey
 
 
@@ -18,10 +18,17 @@ def test_the_name_on_a_log_line_is_vertex_ais():
 
 
 def test_insert_ids_are_of_one_width_and_sort_as_their_lines_do():
-    def line(at_ns: int, sequence: int, stream: Stream = Stream.STDOUT) -> Line:
+    def line(at_ns: int, sequence: int, stream: OutputStream = OutputStream.STDOUT) -> Line:
         return Line("1", 0, 0, 0, stream, at_ns, sequence, "")
 
-    lines = [line(9, 0), line(9, 5), line(9, 50), line(9, 1, Stream.STDERR), line(10, 0), line(10**18, 0)]
+    lines = [
+        line(9, 0),
+        line(9, 5),
+        line(9, 50),
+        line(9, 1, OutputStream.STDERR),
+        line(10, 0),
+        line(10**18, 0),
+    ]
     ids = [each.insert_id for each in lines]
     assert ids == sorted(ids)
     assert len({len(i) for i in ids}) == 1

@@ -9,11 +9,11 @@ from trainshed.core.outputs import (
     MANIFEST,
     QUIET,
     SETTLE,
-    Batch,
-    End,
-    Kind,
-    Patience,
+    SettlingFiles,
+    StoreBatch,
     Unit,
+    UnitKind,
+    WritersEnd,
     batches,
     manifest_of,
     named_in,
@@ -29,20 +29,22 @@ def written(name: str, changed: float = 0, stamp: str = "1") -> Written:
     return Written(bucket="b", name=name, path=f"/x/{name}", size=1, stamp=stamp, changed_at=at(changed))
 
 
-def look(*files: Written, now: float, since: float = 0, end: End | None = None) -> dict[str, Batch]:
+def look(
+    *files: Written, now: float, since: float = 0, end: WritersEnd | None = None
+) -> dict[str, StoreBatch]:
     """The batches by their unit's prefix, of files first seen at `since`."""
-    patience = Patience()
+    patience = SettlingFiles()
     patience.look(files, at(since))
     patience.look(files, at(now))
     return {batch.unit.prefix: batch for batch in batches(files, OUT, patience, at(now), end)}
 
 
-def killed(when: float) -> End:
-    return End(clean=False, succeeded=False, at=at(when))
+def killed(when: float) -> WritersEnd:
+    return WritersEnd(clean=False, succeeded=False, at=at(when))
 
 
-def well(when: float) -> End:
-    return End(clean=True, succeeded=True, at=at(when))
+def well(when: float) -> WritersEnd:
+    return WritersEnd(clean=True, succeeded=True, at=at(when))
 
 
 def test_a_file_that_was_just_seen_is_not_stored_and_one_that_has_settled_is():
@@ -52,7 +54,7 @@ def test_a_file_that_was_just_seen_is_not_stored_and_one_that_has_settled_is():
 
 
 def test_a_file_that_changes_has_to_settle_anew():
-    patience = Patience()
+    patience = SettlingFiles()
     patience.look([written("x", stamp="1")], at(0))
     patience.look([written("x", stamp="2")], at(10))
     assert not patience.is_still(written("x", stamp="2"), at(11), SETTLE)
@@ -61,7 +63,7 @@ def test_a_file_that_changes_has_to_settle_anew():
 
 def test_a_checkpoint_waits_until_all_of_it_is_quiet():
     quiet = QUIET.total_seconds()
-    patience = Patience()
+    patience = SettlingFiles()
     first, second = written("out/checkpoints/1/a"), written("out/checkpoints/1/b")
     patience.look([first], at(0))
     patience.look([first, second], at(4))
@@ -122,16 +124,16 @@ def test_what_a_program_itself_calls_a_manifest_is_not_taken_for_one():
 
 
 def test_names_belong_to_their_units():
-    assert unit_of("b", "out/model/a/b", OUT).kind is Kind.MODEL
-    assert unit_of("b", "out/checkpoints/x", OUT) == Unit(Kind.CHECKPOINTS, "b", "out/checkpoints/")
-    assert unit_of("b", "out/checkpoints/x/y/z", OUT) == Unit(Kind.CHECKPOINT, "b", "out/checkpoints/x/")
+    assert unit_of("b", "out/model/a/b", OUT).kind is UnitKind.MODEL
+    assert unit_of("b", "out/checkpoints/x", OUT) == Unit(UnitKind.CHECKPOINTS, "b", "out/checkpoints/")
+    assert unit_of("b", "out/checkpoints/x/y/z", OUT) == Unit(UnitKind.CHECKPOINT, "b", "out/checkpoints/x/")
     for bucket, name, output in (
         ("c", "out/model/a", OUT),
         ("b", "out/model", OUT),
         ("b", "outer/model/a", OUT),
         ("b", "out/model/a", ""),
     ):
-        assert unit_of(bucket, name, output).kind is Kind.FREE
+        assert unit_of(bucket, name, output).kind is UnitKind.FREE
     assert unit_of("b", "model/a", "gs://b/").prefix == "model/"
 
 
@@ -141,10 +143,10 @@ def test_a_manifest_names_the_files_of_its_unit_and_no_others():
 
     files = [stored("c/1"), stored("c/ü/2"), stored(f"c/{MANIFEST}", manifest=True), stored("d/1")]
     all_of_it = {(one.bucket, one.name): one for one in files}
-    folder = manifest_of(Unit(Kind.CHECKPOINT, "b", "c/"), all_of_it, "j", 2)
+    folder = manifest_of(Unit(UnitKind.CHECKPOINT, "b", "c/"), all_of_it, "j", 2)
     assert named_in(folder) == {"1": (3, "c"), "ü/2": (3, "c")}
     assert json.loads(folder)["attempt"] == 2
-    assert set(named_in(manifest_of(Unit(Kind.CHECKPOINTS, "b", "c/"), all_of_it, "j", 2))) == {"1"}
+    assert set(named_in(manifest_of(Unit(UnitKind.CHECKPOINTS, "b", "c/"), all_of_it, "j", 2))) == {"1"}
 
 
 def test_a_job_that_does_not_speak_of_gcs_wants_no_view():
@@ -194,4 +196,4 @@ def test_only_a_path_that_begins_with_gcs_is_one_of_a_bucket():
 
 def test_an_output_said_with_s3_has_the_same_units():
     assert unit_of("b", "out/model/x", "s3://b/out") == unit_of("b", "out/model/x", OUT)
-    assert unit_of("b", "out/model/x", OUT).kind is Kind.MODEL
+    assert unit_of("b", "out/model/x", OUT).kind is UnitKind.MODEL

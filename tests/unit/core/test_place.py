@@ -5,11 +5,11 @@ import pytest
 from tests.builders import a_job, a_node, a_placement, a_pool
 from trainshed.core.fleet import Fit
 from trainshed.core.machine import GIB
-from trainshed.core.place import Amount, Need, Room, fitted, needs
+from trainshed.core.place import Amount, ReplicaNeed, Room, fitted, needs
 
 
-def a_need(index: int = 0, *, cpus: float = 1, gpus: int = 0) -> Need:
-    return Need(pool=0, index=index, cpus=cpus, memory=GIB, gpus=gpus)
+def a_need(index: int = 0, *, cpus: float = 1, gpus: int = 0) -> ReplicaNeed:
+    return ReplicaNeed(pool=0, index=index, cpus=cpus, memory=GIB, gpus=gpus)
 
 
 def test_a_gang_is_placed_whole():

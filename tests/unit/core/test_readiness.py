@@ -8,13 +8,13 @@ from tests.builders import a_job, a_pool, admitted, alive, all_alive, at, cancel
 from trainshed.core.decide import Start, decide
 from trainshed.core.event import Reason
 from trainshed.core.job import JobState, Outcome
-from trainshed.core.readiness import READY, Readiness, Standing, together
+from trainshed.core.readiness import READY, Readiness, ReadinessState, together
 from trainshed.core.replica import Exit
 from trainshed.core.verdict import Cause, Verdict
 
-BUILDING = Readiness(standing=Standing.PREPARING, message="Building it: 3 of 12.", remedy="It comes.")
+BUILDING = Readiness(standing=ReadinessState.PREPARING, message="Building it: 3 of 12.", remedy="It comes.")
 BROKEN = Readiness(
-    standing=Standing.FAILED,
+    standing=ReadinessState.FAILED,
     message="It could not be built.",
     verdict=Verdict(cause=Cause.NO_SUCH_PACKAGE, summary="no such thing", advice="Check it."),
 )
@@ -82,13 +82,15 @@ def test_once_ready_again_the_replicas_start():
 @pytest.mark.parametrize(
     ("parts", "standing"),
     [
-        ((), Standing.READY),
-        ((READY, READY), Standing.READY),
-        ((READY, BUILDING), Standing.PREPARING),
-        ((BUILDING, BROKEN, READY), Standing.FAILED),
+        ((), ReadinessState.READY),
+        ((READY, READY), ReadinessState.READY),
+        ((READY, BUILDING), ReadinessState.PREPARING),
+        ((BUILDING, BROKEN, READY), ReadinessState.FAILED),
     ],
 )
-def test_several_parts_are_as_ready_as_the_least_ready(parts: tuple[Readiness, ...], standing: Standing):
+def test_several_parts_are_as_ready_as_the_least_ready(
+    parts: tuple[Readiness, ...], standing: ReadinessState
+):
     assert together(parts).standing is standing
 
 

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import at
-from trainshed.core.runtime import GIB, Phase, Runtime, room_to_keep, victims, with_below
+from trainshed.core.runtime import GIB, Runtime, RuntimePhase, room_to_keep, victims, with_below
 
 
 def kept(id: str, used: float, size: int = 10, below: str = "") -> Runtime:
     return Runtime(
-        id=id, name=id, phase=Phase.READY, size=size, used_at=at(used), built_at=at(0), below=below
+        id=id, name=id, phase=RuntimePhase.READY, size=size, used_at=at(used), built_at=at(0), below=below
     )
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from trainshed.core.stacks import (
-    Dump,
-    Frame,
-    Process,
-    Thread,
+    ProcessStack,
+    StackDump,
+    StackFrame,
+    ThreadStack,
     clean_command,
     drawn,
     grouped,
@@ -18,33 +18,37 @@ from trainshed.core.stacks import (
 
 TORCH = "/venv/lib/python3.11/site-packages/torch/distributed"
 REDUCE = (
-    Frame("all_reduce", f"{TORCH}/distributed_c10d.py", 2501),
-    Frame("_exception_logger.<locals>.wrapper", f"{TORCH}/c10d_logger.py", 83),
-    Frame("main", "/srv/train.py", 41),
-    Frame("<module>", "/srv/train.py", 50),
+    StackFrame("all_reduce", f"{TORCH}/distributed_c10d.py", 2501),
+    StackFrame("_exception_logger.<locals>.wrapper", f"{TORCH}/c10d_logger.py", 83),
+    StackFrame("main", "/srv/train.py", 41),
+    StackFrame("<module>", "/srv/train.py", 50),
 )
-LOAD = (Frame("load_batch", "/srv/data.py", 17), Frame("main", "/srv/train.py", 40))
+LOAD = (StackFrame("load_batch", "/srv/data.py", 17), StackFrame("main", "/srv/train.py", 40))
 LAUNCHER = (
-    Frame("_poll", f"{TORCH}/elastic/agent.py", 5),
-    Frame("<module>", "/venv/bin/torchrun", 8),
+    StackFrame("_poll", f"{TORCH}/elastic/agent.py", 5),
+    StackFrame("<module>", "/venv/bin/torchrun", 8),
 )
 
 
 def a_process(
-    frames: tuple[Frame, ...] = (),
+    frames: tuple[StackFrame, ...] = (),
     *,
     pid: int = 1,
     waits: bool = False,
     others: int = 0,
     command: str = "python",
-) -> Process:
-    main = Thread(name="MainThread", frames=frames, waits=waits, is_main=True)
-    rest = tuple(Thread(name=f"t{n}", frames=(Frame("run", "x.py", n),)) for n in range(others))
-    return Process(pid=pid, command=command, state="sleeps in futex", threads=(main, *rest) if frames else ())
+) -> ProcessStack:
+    main = ThreadStack(name="MainThread", frames=frames, waits=waits, is_main=True)
+    rest = tuple(ThreadStack(name=f"t{n}", frames=(StackFrame("run", "x.py", n),)) for n in range(others))
+    return ProcessStack(
+        pid=pid, command=command, state="sleeps in futex", threads=(main, *rest) if frames else ()
+    )
 
 
-def a_dump(*stacks: tuple[Frame, ...], waits: bool = False) -> Dump:
-    return Dump(processes=tuple(a_process(frames, pid=n, waits=waits) for n, frames in enumerate(stacks)))
+def a_dump(*stacks: tuple[StackFrame, ...], waits: bool = False) -> StackDump:
+    return StackDump(
+        processes=tuple(a_process(frames, pid=n, waits=waits) for n, frames in enumerate(stacks))
+    )
 
 
 def test_the_same_stacks_are_told_once_and_the_odd_replica_is_named() -> None:
@@ -78,7 +82,7 @@ def test_a_replica_of_several_programs_is_told_by_the_places_of_all() -> None:
 
 
 def test_where_parents_are_in_the_same_place_the_child_that_differs_is_told() -> None:
-    join = (Frame("join", "/lib/python3.11/mp.py", 3), Frame("main", "/srv/spawn.py", 9))
+    join = (StackFrame("join", "/lib/python3.11/mp.py", 3), StackFrame("main", "/srv/spawn.py", 9))
     dumps = {"workerpool0-0": a_dump(join, REDUCE), "workerpool0-1": a_dump(join, LOAD)}
     assert told(grouped(dumps)) == (
         "workerpool0-0 is in all_reduce (train.py:41); workerpool0-1 is in load_batch (data.py:17)"
@@ -86,8 +90,8 @@ def test_where_parents_are_in_the_same_place_the_child_that_differs_is_told() ->
 
 
 def test_how_many_workers_and_other_threads_there_are_makes_no_difference() -> None:
-    one = Dump(processes=(a_process(REDUCE), a_process(LOAD, pid=2)))
-    two = Dump(
+    one = StackDump(processes=(a_process(REDUCE), a_process(LOAD, pid=2)))
+    two = StackDump(
         processes=(
             a_process(REDUCE, others=3),
             a_process(LOAD, pid=2),
@@ -96,18 +100,18 @@ def test_how_many_workers_and_other_threads_there_are_makes_no_difference() -> N
         )
     )
     assert print_of(one) == print_of(two)
-    assert print_of(one) != print_of(Dump(processes=(a_process(REDUCE),)))
+    assert print_of(one) != print_of(StackDump(processes=(a_process(REDUCE),)))
 
 
 def test_another_program_is_told_by_what_it_waits_for() -> None:
-    dump = Dump(processes=(a_process(command="trainer --fast"),))
+    dump = StackDump(processes=(a_process(command="trainer --fast"),))
     [group] = grouped({"workerpool0-0": dump})
     assert told([group]) == "workerpool0-0 is in trainer, which sleeps in futex"
     assert not dump.speaks
 
 
 def test_a_replica_of_which_nothing_is_known_says_why() -> None:
-    [group] = grouped({"workerpool0-0": Dump(fault="No time.")})
+    [group] = grouped({"workerpool0-0": StackDump(fault="No time.")})
     assert "No time." in told([group])
 
 
@@ -117,14 +121,15 @@ def test_replicas_are_counted_in_their_natural_order() -> None:
 
 
 def test_many_places_are_cut_short() -> None:
-    dumps = {f"workerpool0-{n}": a_dump((Frame("f", "/w/a.py", n),)) for n in range(9)}
+    dumps = {f"workerpool0-{n}": a_dump((StackFrame("f", "/w/a.py", n),)) for n in range(9)}
     assert told(grouped(dumps)).endswith("workerpool0-5 is in f (a.py:5); 3 more are in other places")
 
 
 def test_a_group_is_drawn_with_its_frames_and_counts_the_rest() -> None:
     process = a_process(LOAD, pid=7, others=2)
     dumps = {
-        f"workerpool0-{n}": Dump(processes=(process,), fault="py-spy saw no thread of 8.") for n in range(5)
+        f"workerpool0-{n}": StackDump(processes=(process,), fault="py-spy saw no thread of 8.")
+        for n in range(5)
     }
     [group] = grouped(dumps)
     assert drawn(group).splitlines() == [

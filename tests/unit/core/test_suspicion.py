@@ -7,17 +7,19 @@ import pytest
 from tests.builders import KILLED, a_job, a_pool, a_rule, all_alive, at, cancelled, closing, running, seconds
 from trainshed.core.decide import decide
 from trainshed.core.event import Reason, Severity
-from trainshed.core.hang import HangPolicy, HangRule, Pulse, Sign, Stall, StallKind
+from trainshed.core.hang import HangPolicy, HangRule, Pulse, RunActivity, Stall, StallKind
 from trainshed.core.job import Job, JobState, Outcome, RestartRule, Scheduling
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Phase
-from trainshed.core.stacks import Dump, Group
+from trainshed.core.stacks import StackDump, StackGroup
 from trainshed.core.standing import standing
 from trainshed.core.suspicion import is_watched, lives, may_hang, over, suspected
 
 WELL = Exit(code=0)
 STALL = Stall(kind=StallKind.STILL, since=at(10))
-GROUPS = (Group(tasks=("workerpool0-0", "workerpool1-0"), place="f (a.py:1)", waits=True, dump=Dump()),)
+GROUPS = (
+    StackGroup(tasks=("workerpool0-0", "workerpool1-0"), place="f (a.py:1)", waits=True, dump=StackDump()),
+)
 
 
 def a_gang(policy: HangPolicy = HangPolicy.WARN, rule: RestartRule | None = None, attempt: int = 0) -> Job:
@@ -26,7 +28,7 @@ def a_gang(policy: HangPolicy = HangPolicy.WARN, rule: RestartRule | None = None
 
 
 def pulses(job: Job) -> dict[RunKey, Pulse]:
-    pulse = Pulse(sign=Sign(), begun_at=at(0), seen_at=at(0), spoke_at=at(0), worked_at=at(0))
+    pulse = Pulse(sign=RunActivity(), begun_at=at(0), seen_at=at(0), spoke_at=at(0), worked_at=at(0))
     return {job.key(replica): pulse for replica in job.status.replicas}
 
 

@@ -18,7 +18,7 @@ from tests.builders import (
     seconds,
     with_replica,
 )
-from trainshed.core.admit import Held, Snapshot
+from trainshed.core.admit import Reservation, Snapshot
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.explanation import Explanation, Fact, Ground, World, lasting
 from trainshed.core.fleet import Node
@@ -35,7 +35,7 @@ FULL = a_holder("h", cpus=8, until=at(3600))
 def told(
     job: Job,
     *others: Job,
-    held: tuple[Held, ...] = (),
+    held: tuple[Reservation, ...] = (),
     nodes: tuple[Node, ...] = (a_node(),),
     history: History | None = None,
     running: tuple[Job, ...] = (),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
-from trainshed.identity import OpenDoor, TokenFile
+from trainshed.identity import NoAuthentication, TokenFile
 
 
 @pytest.fixture
@@ -99,4 +99,4 @@ def test_a_wrong_token_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("header", [None, "", "Bearer whatever"])
 def test_an_open_door_lets_everybody_in(header: str | None) -> None:
-    OpenDoor().check(header)
+    NoAuthentication().check(header)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainshed.logs import lines
-from trainshed.logs.lines import LONGEST, UNENDED, Piece, Read, boundary, pieces
+from trainshed.logs.lines import LONGEST, UNENDED, LinePiece, Read, boundary, pieces
 
 BLOCK = lines.BLOCK
 SMALL = 16  # in place of BLOCK: boundaries and long characters then meet in every way
@@ -29,7 +29,7 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-def whole(data: bytes, closed: bool = True) -> list[Piece]:
+def whole(data: bytes, closed: bool = True) -> list[LinePiece]:
     return list(pieces(data, 0, 0, closed))
 
 
@@ -99,4 +99,4 @@ def test_only_a_newline_ends_a_line() -> None:
 
 def test_a_last_line_without_newline_waits_until_the_file_is_closed() -> None:
     assert [piece.data for piece in whole(b"a\nb", closed=False)] == [b"a"]
-    assert whole(b"a\nb")[-1] == Piece(2, 3, UNENDED, b"b")
+    assert whole(b"a\nb")[-1] == LinePiece(2, 3, UNENDED, b"b")

@@ -1,6 +1,6 @@
 """What pip prints, as a sentence on how far it is, and as the lines that say why it failed."""
 
-from trainshed.runtimes.progress import MOST_LINES, Progress
+from trainshed.runtimes.progress import MOST_LINES, PipProgress
 
 PIP = """\
 Looking in links: /wheels
@@ -14,8 +14,8 @@ Installing collected packages: typing_extensions, torch, odd
 """
 
 
-def heard(text: str) -> Progress:
-    progress = Progress()
+def heard(text: str) -> PipProgress:
+    progress = PipProgress()
     for line in text.splitlines():
         progress.hear(line)
     return progress
@@ -24,7 +24,7 @@ def heard(text: str) -> Progress:
 def test_each_step_is_told_in_its_own_words():
     lines = PIP.splitlines()
     told: list[str] = []
-    progress = Progress()
+    progress = PipProgress()
     for line in ["", *lines]:
         progress.hear(line)
         told.append(progress.sentence([]))

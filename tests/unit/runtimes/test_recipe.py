@@ -2,15 +2,17 @@
 
 import pytest
 
-from trainshed.runtimes.recipe import Interpreter, Recipe, layered, recipe_of
-from trainshed.runtimes.rows import Row, shipped_rows
+from trainshed.runtimes.recipe import EnvironmentRecipe, Interpreter, layered, recipe_of
+from trainshed.runtimes.rows import RuntimeRow, shipped_rows
 
 OWN = Interpreter(path="/usr/bin/python3", version="3.11")
 TWELVE = Interpreter(path="/usr/bin/python3.12", version="3.12")
 ROWS = shipped_rows()
 
 
-def found(image: str, rows: tuple[Row, ...] = ROWS, others: dict[str, Interpreter] | None = None) -> Recipe:
+def found(
+    image: str, rows: tuple[RuntimeRow, ...] = ROWS, others: dict[str, Interpreter] | None = None
+) -> EnvironmentRecipe:
     recipe = recipe_of(image, rows, OWN, others or {})
     assert recipe is not None
     return recipe
@@ -104,29 +106,33 @@ def test_a_tag_of_ours_may_name_a_python_too():
 
 
 def test_of_several_versions_the_nearest_is_taken():
-    rows = tuple(Row(name="team/torch", version=v, google=("torch",)) for v in ("1.9", "2.3", "2.13", "3.0"))
+    rows = tuple(
+        RuntimeRow(name="team/torch", version=v, google=("torch",)) for v in ("1.9", "2.3", "2.13", "3.0")
+    )
     for asked, given in {"2.4": "2.3", "2": "2.13", "1.0": "1.9", "9.0": "3.0", "latest": "3.0"}.items():
         assert found(f"team/torch:{asked}", rows).name == f"team/torch:{given}"
 
 
 def test_the_operator_s_images_may_be_patterns():
-    rows = (Row(name="team/base", images=("registry.example/team/*",)),)
+    rows = (RuntimeRow(name="team/base", images=("registry.example/team/*",)),)
     assert found("registry.example/team/trainer:v7", rows).name == "team/base"
     assert recipe_of("registry.example/other/trainer:v7", rows, OWN, {}) is None
 
 
 def test_the_digest_is_decided_by_everything_that_decides_what_is_inside():
-    row = Row(name="a", requirements=("x==1",))
+    row = RuntimeRow(name="a", requirements=("x==1",))
     digests = {
         found("a", (row,)).digest,
-        found("a", (Row(name="a", requirements=("x==2",)),)).digest,
-        found("a", (Row(name="a", requirements=("x==1",), index="https://example.com/simple"),)).digest,
-        found("a", (Row(name="a", requirements=("x==1",), python="3.12"),), {"3.12": TWELVE}).digest,
+        found("a", (RuntimeRow(name="a", requirements=("x==2",)),)).digest,
+        found(
+            "a", (RuntimeRow(name="a", requirements=("x==1",), index="https://example.com/simple"),)
+        ).digest,
+        found("a", (RuntimeRow(name="a", requirements=("x==1",), python="3.12"),), {"3.12": TWELVE}).digest,
         layered(found("a", (row,)), ("y",)).digest,
         layered(found("a", (row,)), ("z",)).digest,
     }
     assert len(digests) == 6
-    assert found("b", (Row(name="b", requirements=("x==1",)),)).digest == found("a", (row,)).digest
+    assert found("b", (RuntimeRow(name="b", requirements=("x==1",)),)).digest == found("a", (row,)).digest
 
 
 def test_more_on_top_keeps_what_is_below():

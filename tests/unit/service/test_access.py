@@ -17,7 +17,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Operation
 from trainshed.service import access
-from trainshed.service.access import Access, Memory
+from trainshed.service.access import AccessService, AnswerCache
 from trainshed.testing.bucket import MemoryBuckets
 from trainshed.testing.store import MemoryStore
 
@@ -56,7 +56,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.buckets = MemoryBuckets(self.clock)
-        self.access = Access(PlainTokens(), self.store, self.buckets, self.clock)
+        self.access = AccessService(PlainTokens(), self.store, self.buckets, self.clock)
 
     async def job(self, identity: str = "1", project: str = "p1") -> Job:
         return await self.store.insert(replace(a_job(), id=identity, project=project), ())
@@ -155,7 +155,7 @@ async def test_memory_is_bounded_and_forgets_the_oldest(monkeypatch: pytest.Monk
         asked.append(key)
         return key
 
-    memory = Memory(Clock(), ask)
+    memory = AnswerCache(Clock(), ask)
     for key in ("a", "b", "c", "d", "b", "a"):
         assert await memory.get(key) == key
     assert asked == ["a", "b", "c", "d", "a"]
@@ -170,7 +170,7 @@ async def test_what_could_not_be_looked_up_is_asked_again() -> None:
             raise found
         return cast("str", found)
 
-    memory = Memory(Clock(), ask)
+    memory = AnswerCache(Clock(), ask)
     with pytest.raises(NotFound):
         await memory.get("x")
     assert await memory.get("x") == "there"

@@ -13,9 +13,9 @@ from trainshed.core.event import Event, Reason, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Scheduling
 from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
-from trainshed.service.bell import Bell
-from trainshed.service.code import Code
-from trainshed.service.jobs import Jobs, Request, new_id
+from trainshed.service.code import CodeService
+from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.jobs import JobRequest, JobService, new_id
 from trainshed.testing.code import MemoryCodeStore
 from trainshed.testing.store import MemoryStore
 
@@ -44,17 +44,17 @@ class Desk:
     """The service over a store in memory, and whom it has told."""
 
     store: MemoryStore = field(default_factory=MemoryStore)
-    bell: Bell = field(default_factory=Bell)
+    notifier: JobNotifier = field(default_factory=JobNotifier)
     told: list[str] = field(default_factory=list[str])
     reasons: dict[str, Waiting] = field(default_factory=dict[str, Waiting])
     clock: Clock = field(default_factory=StillClock)
 
     @property
-    def jobs(self) -> Jobs:
-        return Jobs(
+    def jobs(self) -> JobService:
+        return JobService(
             store=self.store,
             clock=self.clock,
-            bell=self.bell,
+            notifier=self.notifier,
             hint_job=self.told.append,
             hint_scheduler=lambda: self.told.append("scheduler"),
             waiting_reason=self.reasons.get,
@@ -66,13 +66,15 @@ class Desk:
     async def put(self, job: Job, state: JobState) -> Job:
         """As the loop would: a written state, and the bell."""
         written = await self.store.write(job, replace(job.status, state=state))
-        self.bell.ring(written)
+        self.notifier.ring(written)
         return written
 
 
-def a_request(**scheduling: object) -> Request:
+def a_request(**scheduling: object) -> JobRequest:
     plan = Scheduling(**scheduling)  # type: ignore[arg-type]
-    return Request(display_name="mine", spec=JobSpec(pools=(a_pool(),), scheduling=plan), labels={"a": "b"})
+    return JobRequest(
+        display_name="mine", spec=JobSpec(pools=(a_pool(),), scheduling=plan), labels={"a": "b"}
+    )
 
 
 async def test_a_submitted_job_is_kept_queued_with_a_reason_and_an_event():
@@ -276,12 +278,12 @@ async def test_events_of_an_unknown_job_are_not_found():
 
 
 def test_a_bell_forgets_who_no_longer_listens():
-    bell = Bell()
-    with bell.listen("1") as first, bell.listen("1") as second:
-        bell.ring(a_job(id="1"))
-        bell.ring(a_job(id="2"))
+    notifier = JobNotifier()
+    with notifier.listen("1") as first, notifier.listen("1") as second:
+        notifier.ring(a_job(id="1"))
+        notifier.ring(a_job(id="2"))
         assert (first.is_set(), second.is_set()) == (True, True)
-    with bell.listen("1") as third:
+    with notifier.listen("1") as third:
         assert not third.is_set()
 
 
@@ -296,7 +298,7 @@ async def test_a_job_may_name_only_a_folder_that_is_kept_and_holds_it_from_then_
     clock = Steps()
     folders = MemoryCodeStore(clock)
     desk = Desk()
-    jobs = replace(desk.jobs, code=Code(folders))
+    jobs = replace(desk.jobs, code=CodeService(folders))
     request = a_request()
     named = replace(request, spec=replace(request.spec, code=manifest(SOME).id))
     with pytest.raises(Invalid) as caught:

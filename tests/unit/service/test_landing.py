@@ -10,7 +10,7 @@ from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.job import LEGACY, PIPELINE
-from trainshed.service.landing import Landing
+from trainshed.service.results_check import ResultsCheck
 from trainshed.testing.bucket import MemoryBuckets
 
 
@@ -24,7 +24,7 @@ async def told(output: str, kind: str = "", buckets: MemoryBuckets | None = None
             info = BucketInfo(name=name, project=project, location="US", created_at=T0, updated_at=T0)
             await buckets.create(replace(info, scheme=scheme))
     job = a_job(output=output)
-    return await Landing(buckets).told(replace(job, extras={kind: {}} if kind else {}), T0)
+    return await ResultsCheck(buckets).told(replace(job, extras={kind: {}} if kind else {}), T0)
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ from trainshed.core.job import Job, JobSpec, JobState
 from trainshed.core.legacy import Legacy
 from trainshed.core.ports import Operation
 from trainshed.core.query import JobQuery
-from trainshed.service.jobs import Request
-from trainshed.service.legacy import LegacyJobs
+from trainshed.service.jobs import JobRequest
+from trainshed.service.legacy import LegacyJobService
 from trainshed.testing.bucket import MemoryBuckets
 from trainshed.testing.store import MemoryStore
 
 
-def wanted(name: str = "mine", key: str = "", **request: object) -> tuple[Request, Legacy]:
-    asked = Request(display_name=name, spec=JobSpec(pools=(a_pool(),)), **request)  # type: ignore[arg-type]
+def wanted(name: str = "mine", key: str = "", **request: object) -> tuple[JobRequest, Legacy]:
+    asked = JobRequest(display_name=name, spec=JobSpec(pools=(a_pool(),)), **request)  # type: ignore[arg-type]
     return asked, Legacy(job_id=name, training_input={"region": "mars"}, request=key)
 
 
@@ -36,8 +36,8 @@ class Office:
     desk: Desk
 
     @property
-    def legacy(self) -> LegacyJobs:
-        return LegacyJobs(self.desk.jobs)
+    def legacy(self) -> LegacyJobService:
+        return LegacyJobService(self.desk.jobs)
 
     async def create(self, name: str = "mine", key: str = "", project: str = "shed", **said: object) -> Job:
         return await self.legacy.create(project, "mars", *wanted(name, key, **said))
@@ -61,7 +61,7 @@ async def test_results_go_to_a_bucket_of_the_project_that_is_there(office: Offic
     for name, project in (("mine", "shed"), ("theirs", "other")):
         info = BucketInfo(name=name, project=project, location="US", created_at=T0, updated_at=T0)
         await buckets.create(info)
-    legacy = LegacyJobs(office.desk.jobs, buckets)
+    legacy = LegacyJobService(office.desk.jobs, buckets)
     for number, place in enumerate(("", "gs://mine/x", "s3://of-another-store/x", "/srv/x")):
         request, said = wanted(f"good_{number}")
         request = replace(request, spec=replace(request.spec, output=place))

@@ -11,17 +11,17 @@ from tests.builders import a_job, at
 from tests.properties.effort import PROPERTY
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Job
-from trainshed.core.logs import Line, LogQuery, Stream
+from trainshed.core.logs import Line, LogQuery, OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink
-from trainshed.service.bell import Bell
-from trainshed.service.logs import SERVICE_TASK, Logs, Row, event_row
+from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.logs import SERVICE_TASK, LogRow, LogService, event_row
 from trainshed.testing.store import MemoryStore
 
 
 def a_line(job: str, second: float, text: str = "", pool: int = 0) -> Line:
     at_ns = event_row(a_job(), Event(at=at(second), reason=Reason.RUNNING, message="")).at_ns
-    return Line(job, 0, pool, 0, Stream.STDOUT, at_ns, int(second * 1000), text)
+    return Line(job, 0, pool, 0, OutputStream.STDOUT, at_ns, int(second * 1000), text)
 
 
 class Shelf:
@@ -66,17 +66,17 @@ class Shelf:
         return frozenset(line.job for line in self.lines)
 
 
-async def a_story(lines: Sequence[Line], events: dict[str, list[Event]]) -> tuple[Logs, list[Job]]:
+async def a_story(lines: Sequence[Line], events: dict[str, list[Event]]) -> tuple[LogService, list[Job]]:
     store = MemoryStore()
     jobs = [await store.insert(a_job(id=id), told) for id, told in events.items()]
-    return Logs(store=store, lines=Shelf(lines), bell=Bell()), jobs
+    return LogService(store=store, lines=Shelf(lines), notifier=JobNotifier()), jobs
 
 
 def an_event(second: float, message: str = "") -> Event:
     return Event(at=at(second), reason=Reason.RUNNING, message=message)
 
 
-async def words(logs: Logs, jobs: list[Job], query: LogQuery) -> list[str]:
+async def words(logs: LogService, jobs: list[Job], query: LogQuery) -> list[str]:
     return [
         row.entry.text if isinstance(row.entry, Line) else row.entry.message
         async for _, row in logs.merged(jobs, query)
@@ -109,7 +109,9 @@ async def test_the_services_own_lines_can_be_asked_for_alone_and_left_out():
 async def test_a_search_for_one_line_does_not_read_line_by_line():
     shelf = Shelf([a_line("1", n, str(n)) for n in range(2000)])
     job = await (store := MemoryStore()).insert(a_job(id="1"), ())
-    found = await words(Logs(store=store, lines=shelf, bell=Bell()), [job], LogQuery(limit=1))
+    found = await words(
+        LogService(store=store, lines=shelf, notifier=JobNotifier()), [job], LogQuery(limit=1)
+    )
     assert found == [str(n) for n in range(2000)]
     assert shelf.reads < 10
 
@@ -131,7 +133,7 @@ places = st.lists(st.integers(0, 12), max_size=12, unique=True)
 def test_any_story_comes_whole_in_order_and_once(
     lines: list[int], events: list[int], newest_first: bool, limit: int
 ):
-    async def play() -> list[Row]:
+    async def play() -> list[LogRow]:
         logs, jobs = await a_story(
             [a_line(str(n % 2), n) for n in lines],
             {id: [an_event(n) for n in events if n % 2 == int(id)] for id in "01"},
@@ -173,7 +175,7 @@ async def test_news_is_a_change_of_the_job():
     logs, jobs = await a_story([], {"1": []})
     waiting = asyncio.create_task(logs.news(jobs[0], LogQuery(), patience=60))
     await asyncio.sleep(0.01)
-    logs.bell.ring(await logs.store.write(jobs[0], replace(jobs[0].status, attempt=1)))
+    logs.notifier.ring(await logs.store.write(jobs[0], replace(jobs[0].status, attempt=1)))
     await waiting
 
 

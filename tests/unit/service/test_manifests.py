@@ -10,10 +10,10 @@ from tests.unit.service.test_jobs import HERE, Desk, TickingClock
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Reason
 from trainshed.core.job import MANIFEST, Job, JobSpec, JobState
-from trainshed.core.manifest import Manifest, manifest_of
+from trainshed.core.manifest import KubernetesManifest, manifest_of
 from trainshed.core.query import JobQuery
-from trainshed.service.jobs import Request
-from trainshed.service.manifests import Manifests
+from trainshed.service.jobs import JobRequest
+from trainshed.service.manifests import ManifestService
 
 
 class Office:
@@ -22,17 +22,17 @@ class Office:
         self.output = default_output
 
     @property
-    def manifests(self) -> Manifests:
+    def manifests(self) -> ManifestService:
         jobs = self.desk.jobs
         jobs.default_output = self.output
-        return Manifests(jobs)
+        return ManifestService(jobs)
 
     async def apply(
         self, digest: str = "a", name: str = "one", kind: str = "Pod", *, again: bool = False
     ) -> tuple[Job, bool]:
         spec = JobSpec(pools=(replace(a_pool(), args=(digest,)),))
-        request = Request(display_name=name, spec=spec, remarks=("It is so.",))
-        manifest = Manifest(kind=kind, name=name, digest=digest)
+        request = JobRequest(display_name=name, spec=spec, remarks=("It is so.",))
+        manifest = KubernetesManifest(kind=kind, name=name, digest=digest)
         return await self.manifests.apply(*HERE, request, manifest, again=again)
 
     async def end(self, job: Job, state: JobState = JobState.SUCCEEDED) -> None:
@@ -43,7 +43,7 @@ async def test_the_same_applied_again_is_the_same_job():
     office = Office()
     job, is_new = await office.apply()
     assert is_new
-    assert (job.kind, manifest_of(job)) == (MANIFEST, Manifest(kind="Pod", name="one", digest="a"))
+    assert (job.kind, manifest_of(job)) == (MANIFEST, KubernetesManifest(kind="Pod", name="one", digest="a"))
     assert await office.apply() == (job, False)
     reasons = [event.reason for event in await office.desk.store.events(job.id)]
     assert reasons == [Reason.SUBMITTED, Reason.LEFT_OUT]
@@ -110,7 +110,7 @@ async def test_a_deleted_one_can_be_applied_anew():
 async def test_a_job_that_came_by_another_way_is_none_of_its_business():
     office = Office()
     spec = JobSpec(pools=(a_pool(),))
-    other = await office.desk.jobs.submit(*HERE, Request(display_name="one", spec=spec))
+    other = await office.desk.jobs.submit(*HERE, JobRequest(display_name="one", spec=spec))
     assert manifest_of(other) is None
     job, is_new = await office.apply()
     assert is_new

@@ -9,26 +9,26 @@ from tests.unit.service.test_jobs import Desk, StillClock
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import ModelQuery
-from trainshed.service.jobs import Request
-from trainshed.service.pipelines import Models, Pipelines
+from trainshed.service.jobs import JobRequest
+from trainshed.service.pipelines import ModelService, PipelineService
 
 HERE = ("p", "us-central1")
 
 
-def asked(identity: str = "", display_name: str = "digits") -> Request:
+def asked(identity: str = "", display_name: str = "digits") -> JobRequest:
     job = a_pipeline(1, identity, display_name)
-    return Request(display_name="mine", spec=job.spec, extras=job.extras)
+    return JobRequest(display_name="mine", spec=job.spec, extras=job.extras)
 
 
 async def trained(desk: Desk) -> Job:
-    job = await Pipelines(desk.jobs).submit(*HERE, asked())
+    job = await PipelineService(desk.jobs).submit(*HERE, asked())
     return await desk.put(job, JobState.SUCCEEDED)
 
 
 async def test_a_pipeline_is_found_as_itself_and_as_its_job() -> None:
     desk = Desk()
-    job = await Pipelines(desk.jobs).submit(*HERE, asked())
-    assert (await Pipelines(desk.jobs).get(*HERE, job.id)).id == job.id
+    job = await PipelineService(desk.jobs).submit(*HERE, asked())
+    assert (await PipelineService(desk.jobs).get(*HERE, job.id)).id == job.id
     assert (await desk.jobs.get(*HERE, job.id)).kind == PIPELINE
     assert desk.told == ["scheduler"]
 
@@ -36,7 +36,7 @@ async def test_a_pipeline_is_found_as_itself_and_as_its_job() -> None:
 async def test_what_is_no_pipeline_is_neither_found_cancelled_nor_deleted() -> None:
     desk = Desk()
     job = await desk.jobs.submit(*HERE, replace(asked(), extras={}))
-    pipelines = Pipelines(desk.jobs)
+    pipelines = PipelineService(desk.jobs)
     for act in (pipelines.get, pipelines.cancel, pipelines.delete):
         for identity in (job.id, "none"):
             with pytest.raises(NotFound, match=f"trainingPipelines/{identity}"):
@@ -46,7 +46,7 @@ async def test_what_is_no_pipeline_is_neither_found_cancelled_nor_deleted() -> N
 
 async def test_a_key_used_for_another_request_is_refused() -> None:
     desk = Desk()
-    pipelines = Pipelines(desk.jobs)
+    pipelines = PipelineService(desk.jobs)
     first = await pipelines.submit(*HERE, asked(), "key")
     assert await pipelines.submit(*HERE, asked(), "key") == first
     with pytest.raises(AlreadyExists, match="key"):
@@ -58,7 +58,7 @@ async def test_a_key_used_for_another_request_is_refused() -> None:
 
 async def test_cancelling_and_deleting_a_pipeline_is_that_of_its_job() -> None:
     desk = Desk()
-    pipelines = Pipelines(desk.jobs)
+    pipelines = PipelineService(desk.jobs)
     job = await pipelines.submit(*HERE, asked())
     with pytest.raises(Conflict):
         await pipelines.delete(*HERE, job.id)
@@ -75,11 +75,11 @@ async def test_cancelling_and_deleting_a_pipeline_is_that_of_its_job() -> None:
 async def test_deleting_a_model_is_not_taken_for_deleting_its_job() -> None:
     desk = Desk()
     job = await trained(desk)
-    models = Models(desk.store, StillClock())
+    models = ModelService(desk.store, StillClock())
     assert (await models.find(ModelQuery(project="p"))).models == (await models.get(*HERE, job.id),)
     operation = await models.delete(*HERE, job.id)
     assert await desk.jobs.operation(operation.name) == operation
     assert await desk.store.deleted(frozenset({job.id})) == frozenset(), "or its logs would be swept away"
-    assert (await Pipelines(desk.jobs).get(*HERE, job.id)).is_final
+    assert (await PipelineService(desk.jobs).get(*HERE, job.id)).is_final
     with pytest.raises(NotFound):
         await models.delete(*HERE, job.id)

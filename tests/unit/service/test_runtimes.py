@@ -7,12 +7,14 @@ import pytest
 
 from trainshed.core.errors import NotFound
 from trainshed.core.ports import Store
-from trainshed.core.runtime import Phase, Runtime
-from trainshed.core.runtime_port import RuntimeShelf
+from trainshed.core.runtime import Runtime, RuntimePhase
+from trainshed.core.runtime_port import RuntimeStore
 from trainshed.service import runtimes
-from trainshed.service.runtimes import RuntimeDesk
+from trainshed.service.runtimes import RuntimeService
 
-BUILDING = Runtime(id="7", name="team/own", phase=Phase.BUILDING, message="Building team/own: it begins.")
+BUILDING = Runtime(
+    id="7", name="team/own", phase=RuntimePhase.BUILDING, message="Building team/own: it begins."
+)
 
 
 class Shelf:
@@ -28,14 +30,14 @@ class Shelf:
         return found
 
 
-def desk(*words: Runtime) -> RuntimeDesk:
-    return RuntimeDesk(cast("Store", None), cast("RuntimeShelf", Shelf(*words)))
+def desk(*words: Runtime) -> RuntimeService:
+    return RuntimeService(cast("Store", None), cast("RuntimeStore", Shelf(*words)))
 
 
 async def test_who_follows_a_build_is_told_that_it_was_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "PACE", 0)
     told = [one async for one in desk(BUILDING).follow("7")]
-    assert [one.phase for one in told] == [Phase.BUILDING, Phase.ABSENT]
+    assert [one.phase for one in told] == [RuntimePhase.BUILDING, RuntimePhase.ABSENT]
     assert told[-1].message == "team/own was removed while it was built."
 
 

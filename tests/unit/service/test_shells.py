@@ -13,11 +13,11 @@ from trainshed.core.job import Job, JobState
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Phase
 from trainshed.core.shell_port import Screen, Terminal
-from trainshed.service.shells import LIFE, MOST_OPEN, MOST_TICKETS, Place, ShellDesk, Ticket
+from trainshed.service.shells import LIFE, MOST_OPEN, MOST_TICKETS, ReplicaPlace, ShellService, Ticket
 from trainshed.testing.store import MemoryStore
 
 PAGE = "http://127.0.0.1:8080"
-PLACE = Place("shed", "here", "1", "workerpool0-0")
+PLACE = ReplicaPlace("shed", "here", "1", "workerpool0-0")
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Opened:
 class Bench:
     def __init__(self) -> None:
         self.clock, self.store, self.shells = Clock(), MemoryStore(), Opened()
-        self.desk = ShellDesk(self.store, self.shells, self.clock)
+        self.desk = ShellService(self.store, self.shells, self.clock)
 
     async def keep(self, job: Job) -> None:
         await self.store.insert(job, ())
@@ -59,7 +59,7 @@ class Bench:
         assert found is not None
         await self.store.write(found, job.status, ())
 
-    async def ticket(self, place: Place = PLACE, origin: str | None = PAGE) -> Ticket:
+    async def ticket(self, place: ReplicaPlace = PLACE, origin: str | None = PAGE) -> Ticket:
         return await self.desk.issue(place, ("ls",), Screen(10, 20), origin)
 
 
@@ -104,7 +104,7 @@ async def test_a_ticket_is_good_for_the_page_that_asked(bench: Bench, origin: st
 @pytest.mark.parametrize(
     "place", [replace(PLACE, task="workerpool0-1"), replace(PLACE, job="2"), replace(PLACE, project="other")]
 )
-async def test_a_ticket_is_good_for_one_replica_of_one_job(bench: Bench, place: Place):
+async def test_a_ticket_is_good_for_one_replica_of_one_job(bench: Bench, place: ReplicaPlace):
     ticket = await bench.ticket()
     with pytest.raises(Forbidden):
         bench.desk.redeem(ticket.word, place, PAGE)
@@ -177,4 +177,4 @@ async def test_a_shell_that_does_not_open_counts_for_nothing(bench: Bench):
 
 async def test_a_backend_without_shells_is_told_so(bench: Bench):
     with pytest.raises(Conflict, match="has no shells"):
-        await ShellDesk(bench.store, None, bench.clock).issue(PLACE, (), None, None)
+        await ShellService(bench.store, None, bench.clock).issue(PLACE, (), None, None)

@@ -12,9 +12,9 @@ from trainshed.core.event import Reason
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job, JobSpec, JobState
 from trainshed.core.machine import Catalogue
-from trainshed.service.jobs import Request
-from trainshed.service.landing import Landing
-from trainshed.service.why import Why
+from trainshed.service.jobs import JobRequest
+from trainshed.service.results_check import ResultsCheck
+from trainshed.service.why import WhyService
 from trainshed.testing.backend import FakeBackend, FakeMachine
 from trainshed.testing.bucket import MemoryBuckets
 from trainshed.testing.store import MemoryStore
@@ -27,16 +27,16 @@ class StillClock:
         return T0
 
 
-async def a_why(*jobs: Job, cpus: float = 1) -> Why:
+async def a_why(*jobs: Job, cpus: float = 1) -> WhyService:
     store = MemoryStore()
     for job in jobs:
         await store.insert(job, ())
     machine = FakeMachine(nodes=(a_node(cpus=cpus),))
-    return Why(store, FakeBackend(machine), StillClock(), Fit.SHRINK, Catalogue())
+    return WhyService(store, FakeBackend(machine), StillClock(), Fit.SHRINK, Catalogue())
 
 
-def a_request() -> Request:
-    return Request(display_name="new", spec=JobSpec(pools=(a_pool(),)))
+def a_request() -> JobRequest:
+    return JobRequest(display_name="new", spec=JobSpec(pools=(a_pool(),)))
 
 
 def ended(job: Job, length: float) -> Job:
@@ -59,7 +59,7 @@ async def test_a_waiting_job_is_told_who_holds_what_it_needs():
 async def test_a_job_whose_results_have_no_place_is_told_so_until_it_is_over():
     waits = a_job(output="gs://none-yet/x")
     why = await a_why(HOLDER, waits, replace(ended(waits, 3), id="over"))
-    why.landing = Landing(MemoryBuckets(StillClock()))
+    why.landing = ResultsCheck(MemoryBuckets(StillClock()))
     _, told = await why.explain(*HERE, "1")
     assert Reason.NO_BUCKET in [one.reason for one in told.ground.grounds]
     _, told = await why.explain(*HERE, "over")

@@ -13,7 +13,7 @@ from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import Invalid
 from trainshed.core.job import Job, Status
 from trainshed.wire.base import Message
-from trainshed.wire.custom_job import Draft, Offer, parse_custom_job
+from trainshed.wire.custom_job import JobDraft, Offer, parse_custom_job
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, 5, UTC)
 OFFER = Offer(
@@ -35,7 +35,7 @@ def a_body(*pools: Mapping[str, object], **spec: object) -> dict[str, Any]:
     return {"displayName": "mine", "jobSpec": {"workerPoolSpecs": list(pools) or [a_pool()], **spec}}
 
 
-def parsed(body: Mapping[str, object]) -> Draft:
+def parsed(body: Mapping[str, object]) -> JobDraft:
     return parse_custom_job(body, OFFER)
 
 
@@ -53,7 +53,7 @@ def a_job(body: Mapping[str, object] | None = None, **status: Any) -> Job:
     return job_of(parsed(body or a_body()), **status)
 
 
-def job_of(draft: Draft, **status: Any) -> Job:
+def job_of(draft: JobDraft, **status: Any) -> Job:
     """The job that the draft becomes."""
     return Job(
         id="123",

@@ -4,7 +4,7 @@ from tests.unit.wire.bodies import NOW, a_job
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Placement
 from trainshed.core.job import Failure, JobState
-from trainshed.core.logs import Line, Stream
+from trainshed.core.logs import Line, OutputStream
 from trainshed.core.ports import Operation
 from trainshed.core.replica import Exit, Phase, Replica
 from trainshed.wire.job_status import render_events, render_job_status
@@ -29,7 +29,7 @@ def line(**changes: object) -> Line:
         "attempt": 1,
         "pool": 0,
         "index": 2,
-        "stream": Stream.STDOUT,
+        "stream": OutputStream.STDOUT,
         "at_ns": 1_000_000_001,
         "sequence": 40,
         "text": "hello",
@@ -74,7 +74,7 @@ def test_a_line_becomes_an_entry_of_its_task() -> None:
 
 
 def test_what_a_program_says_on_stderr_is_an_error() -> None:
-    assert render_line(line(stream=Stream.STDERR), a_job())["severity"] == "ERROR"
+    assert render_line(line(stream=OutputStream.STDERR), a_job())["severity"] == "ERROR"
 
 
 def test_an_event_becomes_an_entry_of_the_service_before_lines_of_its_moment() -> None:

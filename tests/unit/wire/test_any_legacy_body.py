@@ -11,9 +11,9 @@ from trainshed.core.errors import Invalid
 from trainshed.core.job import MAX_REPLICAS
 from trainshed.wire.legacy_filter import parse_legacy_filter
 from trainshed.wire.legacy_job import parse_labels, parse_legacy_job
-from trainshed.wire.legacy_schema import Job
+from trainshed.wire.legacy_schema import LegacyJobBody
 
-NAMES = names(Job)
+NAMES = names(LegacyJobBody)
 WORDS = (
     "CUSTOM",
     "PREMIUM_1",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.wire.test_manifest import JOB, OFFER, POD
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.manifest_file import documents
 from trainshed.core.errors import Invalid
 from trainshed.wire.manifest import VERSIONS, parse_manifest
@@ -71,6 +71,6 @@ def test_however_indentation_got_lost_it_is_mended_or_told_and_only_space_is_cha
     lines = [" " * chance.choice([0, 2, 4, 7]) + line.lstrip() for line in text.strip().splitlines()]
     try:
         (found,) = documents("x.yaml", "\n".join(lines))
-    except Failure:
+    except CommandFailed:
         return
     assert [line.strip() for line in found.text.splitlines()] == [line.strip() for line in lines]

@@ -2,7 +2,7 @@
 
 from tests.builders import T0, at
 from trainshed.core.event import Reason
-from trainshed.core.explanation import Change, Eta, Explanation, Fact, Ground, Toll
+from trainshed.core.explanation import Change, ChangeCost, Eta, Explanation, Fact, Ground
 from trainshed.core.job import JobState
 from trainshed.wire.explanation import render_explanation
 
@@ -12,7 +12,12 @@ WAITS = Ground(reason=Reason.WAITS_FOR_CAPACITY, message="Needs 1 CPU.", remedy=
 
 def test_a_waiting_job_is_told_with_all_that_is_known():
     change = Change(
-        field="cancel", before="RUNNING", after="CANCELLED", sentence="Cancel 2.", toll=Toll.OTHER, job="2"
+        field="cancel",
+        before="RUNNING",
+        after="CANCELLED",
+        sentence="Cancel 2.",
+        toll=ChangeCost.OTHER,
+        job="2",
     )
     told = Explanation(
         state=JobState.QUEUED,

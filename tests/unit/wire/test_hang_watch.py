@@ -9,7 +9,7 @@ from tests.builders import T0, running
 from tests.unit.wire.bodies import a_body, a_job, faults, parsed
 from trainshed.core.hang import HangPolicy, HangRule, StallKind, Suspicion
 from trainshed.core.job import Scheduling
-from trainshed.core.stacks import Dump, Frame, Process, Thread, grouped
+from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack, grouped
 from trainshed.wire.custom_job import render_custom_job
 from trainshed.wire.job_status import render_job_status
 from trainshed.wire.stacks import render_stacks
@@ -92,9 +92,9 @@ def test_a_suspicion_is_part_of_the_status() -> None:
 
 
 def test_stacks_are_told_by_group_and_replica() -> None:
-    main = Thread(name="MainThread", frames=(Frame("f", "/w/a.py", 3),), waits=True, is_main=True)
-    python = Process(pid=7, command="python a.py", state="sleeps", threads=(main,))
-    dumps = {"workerpool0-0": Dump(processes=(python,)), "workerpool0-1": Dump(fault="No time.")}
+    main = ThreadStack(name="MainThread", frames=(StackFrame("f", "/w/a.py", 3),), waits=True, is_main=True)
+    python = ProcessStack(pid=7, command="python a.py", state="sleeps", threads=(main,))
+    dumps = {"workerpool0-0": StackDump(processes=(python,)), "workerpool0-1": StackDump(fault="No time.")}
     answer = render_stacks(dumps, grouped(dumps), 5)
     assert answer["summary"].startswith("workerpool0-0 waits in f (a.py:3); workerpool0-1 is in an unknown")
     assert answer["alive"] == 5

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshed.core.errors import Invalid
-from trainshed.core.query import All, Any, Compare, Condition, Field, Not, Op
+from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField
 from trainshed.wire.job_filter import parse_filter, parse_order_by
 
-A = Compare(Field.STATE, Op.EQ, "RUNNING")
-B = Compare(Field.STATE, Op.EQ, "FAILED")
-C = Compare(Field.DISPLAY_NAME, Op.EQ, "c")
+A = Compare(QueryField.STATE, Operator.EQ, "RUNNING")
+B = Compare(QueryField.STATE, Operator.EQ, "FAILED")
+C = Compare(QueryField.DISPLAY_NAME, Operator.EQ, "c")
 TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
@@ -24,26 +24,26 @@ def test_no_filter_is_no_condition(text: str) -> None:
     [
         ('display_name="c"', C),
         ("displayName = c", C),
-        ('display_name!="c"', Compare(Field.DISPLAY_NAME, Op.NE, "c")),
-        ('display_name:"my_job_*"', Compare(Field.DISPLAY_NAME, Op.LIKE, "my_job_*")),
-        ('display_name="my_job_*"', Compare(Field.DISPLAY_NAME, Op.LIKE, "my_job_*")),
-        ('display_name!="my_*"', Not(Compare(Field.DISPLAY_NAME, Op.LIKE, "my_*"))),
-        ("display_name:job", Compare(Field.DISPLAY_NAME, Op.LIKE, "*job*")),
+        ('display_name!="c"', Compare(QueryField.DISPLAY_NAME, Operator.NE, "c")),
+        ('display_name:"my_job_*"', Compare(QueryField.DISPLAY_NAME, Operator.LIKE, "my_job_*")),
+        ('display_name="my_job_*"', Compare(QueryField.DISPLAY_NAME, Operator.LIKE, "my_job_*")),
+        ('display_name!="my_*"', NotOf(Compare(QueryField.DISPLAY_NAME, Operator.LIKE, "my_*"))),
+        ("display_name:job", Compare(QueryField.DISPLAY_NAME, Operator.LIKE, "*job*")),
         ('state="JOB_STATE_RUNNING"', A),
         ("state=RUNNING", A),
-        ("state!=JOB_STATE_FAILED", Compare(Field.STATE, Op.NE, "FAILED")),
-        ("state=EXPIRED", Compare(Field.STATE, Op.EQ, "EXPIRED")),
-        ('create_time>="2026-01-31T12:00:00Z"', Compare(Field.CREATED, Op.GE, TIME)),
-        ("createTime<2026-01-31T13:00:00+01:00", Compare(Field.CREATED, Op.LT, TIME)),
-        ('update_time="2026-01-31T12:00:00Z"', Compare(Field.UPDATED, Op.EQ, TIME)),
-        ('startTime!="2026-01-31T12:00:00Z"', Compare(Field.STARTED, Op.NE, TIME)),
-        ('end_time > "2026-01-31T12:00:00.000Z"', Compare(Field.ENDED, Op.GT, TIME)),
-        ("labels.k=v", Compare(Field.LABEL, Op.EQ, "v", "k")),
-        ('labels."k"!="v"', Compare(Field.LABEL, Op.NE, "v", "k")),
-        ("labels.my-key:*", Compare(Field.LABEL, Op.LIKE, "*", "my-key")),
-        ("labels.k=v*", Compare(Field.LABEL, Op.LIKE, "v*", "k")),
-        ("labels:k", Compare(Field.LABEL, Op.LIKE, "*", "k")),
-        ('name="projects/p/locations/l/customJobs/12"', Compare(Field.ID, Op.EQ, "12")),
+        ("state!=JOB_STATE_FAILED", Compare(QueryField.STATE, Operator.NE, "FAILED")),
+        ("state=EXPIRED", Compare(QueryField.STATE, Operator.EQ, "EXPIRED")),
+        ('create_time>="2026-01-31T12:00:00Z"', Compare(QueryField.CREATED, Operator.GE, TIME)),
+        ("createTime<2026-01-31T13:00:00+01:00", Compare(QueryField.CREATED, Operator.LT, TIME)),
+        ('update_time="2026-01-31T12:00:00Z"', Compare(QueryField.UPDATED, Operator.EQ, TIME)),
+        ('startTime!="2026-01-31T12:00:00Z"', Compare(QueryField.STARTED, Operator.NE, TIME)),
+        ('end_time > "2026-01-31T12:00:00.000Z"', Compare(QueryField.ENDED, Operator.GT, TIME)),
+        ("labels.k=v", Compare(QueryField.LABEL, Operator.EQ, "v", "k")),
+        ('labels."k"!="v"', Compare(QueryField.LABEL, Operator.NE, "v", "k")),
+        ("labels.my-key:*", Compare(QueryField.LABEL, Operator.LIKE, "*", "my-key")),
+        ("labels.k=v*", Compare(QueryField.LABEL, Operator.LIKE, "v*", "k")),
+        ("labels:k", Compare(QueryField.LABEL, Operator.LIKE, "*", "k")),
+        ('name="projects/p/locations/l/customJobs/12"', Compare(QueryField.ID, Operator.EQ, "12")),
     ],
 )
 def test_a_comparison_is_understood(text: str, condition: Condition) -> None:
@@ -53,14 +53,14 @@ def test_a_comparison_is_understood(text: str, condition: Condition) -> None:
 @pytest.mark.parametrize(
     ("text", "condition"),
     [
-        ("state=RUNNING AND state=FAILED", All((A, B))),
-        ("state=RUNNING state=FAILED", All((A, B))),
-        ("state=RUNNING OR state=FAILED", Any((A, B))),
-        ("display_name=c AND state=RUNNING OR state=FAILED", All((C, Any((A, B))))),
-        ("(display_name=c AND state=RUNNING) OR state=FAILED", Any((All((C, A)), B))),
-        ("NOT state=RUNNING", Not(A)),
-        ("-state=RUNNING", Not(A)),
-        ("NOT (state=RUNNING OR state=FAILED) display_name=c", All((Not(Any((A, B))), C))),
+        ("state=RUNNING AND state=FAILED", AllOf((A, B))),
+        ("state=RUNNING state=FAILED", AllOf((A, B))),
+        ("state=RUNNING OR state=FAILED", AnyOf((A, B))),
+        ("display_name=c AND state=RUNNING OR state=FAILED", AllOf((C, AnyOf((A, B))))),
+        ("(display_name=c AND state=RUNNING) OR state=FAILED", AnyOf((AllOf((C, A)), B))),
+        ("NOT state=RUNNING", NotOf(A)),
+        ("-state=RUNNING", NotOf(A)),
+        ("NOT (state=RUNNING OR state=FAILED) display_name=c", AllOf((NotOf(AnyOf((A, B))), C))),
     ],
 )
 def test_comparisons_are_combined_as_in_googles_lists(text: str, condition: Condition) -> None:
@@ -145,7 +145,7 @@ def test_another_order_is_refused_with_those_there_are(text: str) -> None:
     ],
 )
 def test_what_is_the_same_in_all_is_always_met_or_never(text: str, meets: bool) -> None:
-    assert parse_filter(text, {"kind_of": "custom"}) == (All(()) if meets else Any(()))
+    assert parse_filter(text, {"kind_of": "custom"}) == (AllOf(()) if meets else AnyOf(()))
 
 
 def test_what_is_the_same_in_all_has_no_order_and_is_unknown_elsewhere() -> None:

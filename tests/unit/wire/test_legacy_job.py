@@ -12,7 +12,7 @@ from trainshed.core.errors import Invalid
 from trainshed.core.event import Reason
 from trainshed.core.job import Failure, Job, JobState, Status, planned_replicas
 from trainshed.core.legacy import Legacy
-from trainshed.core.query import All, Compare, Field, Op
+from trainshed.core.query import AllOf, Compare, Operator, QueryField
 from trainshed.wire.legacy_filter import parse_legacy_filter
 from trainshed.wire.legacy_job import (
     LegacyDraft,
@@ -374,12 +374,17 @@ def test_the_labels_of_a_change_are_taken_whole() -> None:
 
 def test_the_filter_is_said_in_the_words_of_the_older_api() -> None:
     assert parse_legacy_filter("") is None
-    assert parse_legacy_filter("jobId:census*") == Compare(Field.DISPLAY_NAME, Op.LIKE, "census*")
-    assert parse_legacy_filter("jobId:rnn* AND state:FAILED") == All(
-        (Compare(Field.DISPLAY_NAME, Op.LIKE, "rnn*"), Compare(Field.STATE, Op.EQ, "FAILED"))
+    assert parse_legacy_filter("jobId:census*") == Compare(QueryField.DISPLAY_NAME, Operator.LIKE, "census*")
+    assert parse_legacy_filter("jobId:rnn* AND state:FAILED") == AllOf(
+        (
+            Compare(QueryField.DISPLAY_NAME, Operator.LIKE, "rnn*"),
+            Compare(QueryField.STATE, Operator.EQ, "FAILED"),
+        )
     )
-    assert parse_legacy_filter('state="PREPARING"') == Compare(Field.STATE, Op.EQ, "PENDING")
-    assert parse_legacy_filter("labels.team=vision") == Compare(Field.LABEL, Op.EQ, "vision", "team")
+    assert parse_legacy_filter('state="PREPARING"') == Compare(QueryField.STATE, Operator.EQ, "PENDING")
+    assert parse_legacy_filter("labels.team=vision") == Compare(
+        QueryField.LABEL, Operator.EQ, "vision", "team"
+    )
 
 
 def test_what_a_filter_cannot_ask_is_refused_with_what_it_can() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from tests.builders import a_job, at
 from trainshed.core.job import JobState
-from trainshed.core.metrics import GpuUse, Point, Progress, Reading, Report, Series, Usage
+from trainshed.core.metrics import GpuUse, Point, Progress, Report, RunReading, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.wire import prometheus
 from trainshed.wire.metrics import render_progress, render_series
@@ -72,7 +72,7 @@ def test_a_replica_is_told_with_counters_gauges_and_what_it_reported():
     use = Usage(
         taken=1, cpu_seconds=2.5, memory=7, processes=2, gpus=(GpuUse(device="1", share=0.5, memory=9),)
     )
-    reading = Reading(
+    reading = RunReading(
         key=RunKey(ReplicaName(job.id, 1, 0, 0), 0),
         usage=use,
         values={},

@@ -4,17 +4,17 @@ import pytest
 
 from trainshed.core.errors import Invalid
 from trainshed.core.shell_port import Screen
-from trainshed.wire.shell import Wish, Words, parse_shell, parse_words
+from trainshed.wire.shell import ShellRequest, Words, parse_shell, parse_words
 
 
 def test_a_wish_names_a_replica_a_command_and_a_screen():
     body = {"task": "workerpool0-1", "command": ["ls", "-l"], "screen": {"rows": 10, "columns": "20"}}
-    assert parse_shell(body) == Wish("workerpool0-1", ("ls", "-l"), Screen(10, 20))
+    assert parse_shell(body) == ShellRequest("workerpool0-1", ("ls", "-l"), Screen(10, 20))
 
 
 def test_all_of_a_wish_may_be_left_out():
-    assert parse_shell({}) == Wish("", (), None)
-    assert parse_shell({"screen": None}) == Wish("", (), None)
+    assert parse_shell({}) == ShellRequest("", (), None)
+    assert parse_shell({"screen": None}) == ShellRequest("", (), None)
 
 
 def test_every_violation_of_a_wish_is_told_with_its_path():

@@ -59,8 +59,8 @@ def test_the_storage_api_has_numbers_of_its_own() -> None:
         (bucket.NotModified(), True, (304, "notModified")),
         (bucket.NotModified(), False, (412, "conditionNotMet")),
         (bucket.OutOfRange(9), True, (416, "requestedRangeNotSatisfiable")),
-        (bucket.Full(), False, (507, "insufficientStorage")),
-        (bucket.Damaged(), True, (409, "damaged")),
+        (bucket.DiskFull(), False, (507, "insufficientStorage")),
+        (bucket.DamagedObject(), True, (409, "damaged")),
         (errors.Conflict(), False, (409, "conflict")),
         (errors.TrainshedError(), False, (500, "internalError")),
     ):

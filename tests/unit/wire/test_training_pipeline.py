@@ -12,7 +12,7 @@ from trainshed.core.errors import Invalid
 from trainshed.core.event import Reason
 from trainshed.core.job import Failure, Job, JobState
 from trainshed.core.model import model_of
-from trainshed.wire.custom_job import Draft, render_custom_job
+from trainshed.wire.custom_job import JobDraft, render_custom_job
 from trainshed.wire.job_schema import CustomJobSpec
 from trainshed.wire.job_status import render_job_status
 from trainshed.wire.model import parse_model_filter, plain_id, render_model
@@ -46,7 +46,7 @@ def a_model(**changes: object) -> dict[str, Any]:
 OUT = {"baseOutputDirectory": {"output_uri_prefix": "gs://b/out/"}}
 
 
-def parsed(body: Mapping[str, object]) -> Draft:
+def parsed(body: Mapping[str, object]) -> JobDraft:
     return parse_training_pipeline(body, OFFER)
 
 

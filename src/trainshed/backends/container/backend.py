@@ -16,23 +16,23 @@ from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from trainshed.backends.container.boxes import Boxes
-from trainshed.backends.container.bury import Undertaker
-from trainshed.backends.container.derive import Deriver, Means
+from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.derived_images import DerivedImages, ImageBuildTools
 from trainshed.backends.container.disk import DiskWatch
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.furnisher import Furnisher
-from trainshed.backends.container.hatch import Hatch
 from trainshed.backends.container.init import make_init
+from trainshed.backends.container.loopback import LoopbackPort
+from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import Networks
-from trainshed.backends.container.render import Furnishing, container_name, render
-from trainshed.backends.container.run import Run, reload
+from trainshed.backends.container.reaper import ContainerReaper
+from trainshed.backends.container.render import RunMounts, container_name, render
+from trainshed.backends.container.run import ContainerRun, reload
+from trainshed.backends.container.run_supervisor import ContainerRunSupervisor
 from trainshed.backends.container.shell import ContainerShells, ContainerTerminal
-from trainshed.backends.container.stacks import BoxStacks
+from trainshed.backends.container.stacks import ContainerStacks
 from trainshed.backends.container.start import Starter
-from trainshed.backends.container.stats import MEASURES, Gauge
-from trainshed.backends.container.tend import Tender
-from trainshed.backends.machine.node import Here
+from trainshed.backends.container.stats import MEASURES, ContainerStats
+from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -46,9 +46,9 @@ from trainshed.core.names import ReplicaName, RunKey, task_name
 from trainshed.core.ports import Capabilities
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation
-from trainshed.core.runtime import Need
+from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.shell_port import Screen
-from trainshed.core.stacks import Dump
+from trainshed.core.stacks import StackDump
 
 _PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -64,7 +64,7 @@ class ContainerBackend:
         size: tuple[float | None, int | None] = (None, None),  # CPUs and memory; what there is where none
         code: CodeStore | None = None,
         subnets: str = "10.210.0.0/16",
-        hatch: Hatch | None = None,
+        hatch: LoopbackPort | None = None,
     ) -> None:
         home = home.absolute()
         self.capabilities = Capabilities(
@@ -78,35 +78,35 @@ class ContainerBackend:
             shells=True,
             images=True,
         )
-        self._gauge, self._stacks, self._shells = Gauge(), BoxStacks(), ContainerShells(engine)
+        self._gauge, self._stacks, self._shells = ContainerStats(), ContainerStacks(), ContainerShells(engine)
         self._engine, self.images = engine, images
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
-        self._here, self._subnets = Here(*size), subnets
-        hatch = hatch or Hatch()
-        self._furnisher = Furnisher(self._jobs_folder, self._trash, code, hatch, self._hint_job)
-        self.derived = Deriver(home / "derived", images, hatch, self._hint_job)
-        self.views = self._furnisher.views
+        self._here, self._subnets = LocalNode(*size), subnets
+        hatch = hatch or LoopbackPort()
+        self._mount_preparer = MountPreparer(self._jobs_folder, self._trash, code, hatch, self._hint_job)
+        self.derived = DerivedImages(home / "derived", images, hatch, self._hint_job)
+        self.views = self._mount_preparer.views
         self._id = self._init = ""
         self._hints: list[Callable[[str], None]] = []
-        self._runs: dict[str, dict[RunKey, Run]] = {}
+        self._runs: dict[str, dict[RunKey, ContainerRun]] = {}
         # One launch of a name at a time: the second finds the first.
         self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
-        self._boxes: Boxes
+        self._boxes: EngineContainers
         self._networks: Networks
         self._disk: DiskWatch
-        self._tender: Tender
+        self._supervisor: ContainerRunSupervisor
         self._starter: Starter
-        self._undertaker: Undertaker
+        self._reaper: ContainerReaper
 
     async def start(self) -> None:
         """Unavailable, with the reason, where containers cannot be run here."""
         told = await self._engine.ask("GET", "/version")
         podman = "podman" in str(told.get("Components", "")).lower()
         found = await asyncio.to_thread(self._open)
-        self._boxes = Boxes(self._engine, self._id, podman=podman)
-        self._tender = Tender(self._boxes, self._hint)
-        self._disk = DiskWatch(self._engine, self._tender.kill)
-        self._furnisher.use(self._engine, self._id)
+        self._boxes = EngineContainers(self._engine, self._id, podman=podman)
+        self._supervisor = ContainerRunSupervisor(self._boxes, self._hint)
+        self._disk = DiskWatch(self._engine, self._supervisor.kill)
+        self._mount_preparer.use(self._engine, self._id)
         self._networks = networks = Networks(self._engine, self._id, self._subnets, self._home, podman=podman)
         self._starter = Starter(
             home=self._id,
@@ -115,12 +115,12 @@ class ContainerBackend:
             boxes=self._boxes,
             networks=networks,
             images=self.images,
-            furnisher=self._furnisher,
+            mount_preparer=self._mount_preparer,
             derived=self.derived,
         )
         memory = (await self.nodes())[0].memory
-        self.derived.open(Means(self._engine, self._boxes, self._id, self._init, memory))
-        self._undertaker = Undertaker(self._boxes, networks, self._furnisher.volumes)
+        self.derived.open(ImageBuildTools(self._engine, self._boxes, self._id, self._init, memory))
+        self._reaper = ContainerReaper(self._boxes, networks, self._mount_preparer.volumes)
         if found:
             await networks.keep_apart()
         for job, runs in found:
@@ -129,18 +129,18 @@ class ContainerBackend:
             for run in runs:
                 if run.network:
                     networks.adopt(job, run.network)
-                self._tender.find_again(run)
+                self._supervisor.find_again(run)
                 self._disk.watch(run)
         await self._shells.begin(self._id)
-        self._undertaker.begin(lambda: self._runs, self._containers)
+        self._reaper.begin(lambda: self._runs, self._containers)
 
     async def close(self) -> None:
         await self._shells.close()
-        await self._undertaker.close()
+        await self._reaper.close()
         await self._networks.close()
-        await self._furnisher.forget()
+        await self._mount_preparer.forget()
         await self._disk.close()
-        await self._tender.close()
+        await self._supervisor.close()
         await self._gauge.close()
         self._stacks.close()
         await self.derived.close()
@@ -155,32 +155,34 @@ class ContainerBackend:
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
         pools = [pool for pool in spec.pools if not pool.is_empty]
-        needs = dict.fromkeys(Need(pool.image, spec.requirements, pool.packages) for pool in pools)
+        needs = dict.fromkeys(RuntimeNeed(pool.image, spec.requirements, pool.packages) for pool in pools)
         return together([self._ready(need, job) for need in needs])
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         image = self.images.config(launch.image, launch.key.name.job) or ImageConfig(id=launch.image)
-        run = Run(launch.key, str(run_folder(self._jobs_folder, launch.key)), "")
-        return render(launch, image, self._starter.frame(run, launch, None), Furnishing())
+        run = ContainerRun(launch.key, str(run_folder(self._jobs_folder, launch.key)), "")
+        return render(launch, image, self._starter.frame(run, launch, None), RunMounts())
 
     async def launch(self, launch: Launch) -> Handle:
         key = launch.key
         job = key.name.job
         if not _SAFE.fullmatch(job):
             raise Invalid((Violation("job", f"'{job}' cannot be the name of a container."),))
-        await self._undertaker.wait(job)
+        await self._reaper.wait(job)
         async with self._lock(key.name):
             known = self._runs.get(job, {}).get(key)
             if known is not None and known.observation is not None:
                 return known.handle
-            run = known or Run(key, str(run_folder(self._jobs_folder, key)), container_name(self._id, key))
+            run = known or ContainerRun(
+                key, str(run_folder(self._jobs_folder, key)), container_name(self._id, key)
+            )
             run.container = run.container or container_name(self._id, key)
             self._runs.setdefault(job, {})[key] = run
             try:
                 await self._clear_the_way(key)
-                with self._undertaker.giving_way():
+                with self._reaper.giving_way():
                     await self._starter.begin(run, launch, shared=self._shared(run))
-                self._tender.begun(run)
+                self._supervisor.begun(run)
                 self._disk.watch(run)
             except BaseException:
                 self._forget(run)
@@ -201,7 +203,7 @@ class ContainerBackend:
     ) -> ContainerTerminal:
         return await self._shells.open(self._runs.get(key.name.job, {}).get(key), command, screen)
 
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]:
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
         runs = [self._runs.get(key.name.job, {}).get(key) for key in keys]
         return await self._stacks.dump(run for run in runs if run is not None)
 
@@ -211,9 +213,9 @@ class ContainerBackend:
             return
         try:
             if force:
-                await self._tender.kill(run)
+                await self._supervisor.kill(run)
             else:
-                await self._tender.ask(run)
+                await self._supervisor.ask(run)
         except EngineFault as error:
             raise Unavailable(f"{key} could not be stopped: {error.message}") from error
 
@@ -225,13 +227,13 @@ class ContainerBackend:
         await asyncio.gather(*(self.stop(run.key, force=True) for run in alive))
         if left := [str(run.key) for run in runs if not run.gone.is_set()]:
             raise Unavailable(f"Containers of {', '.join(left)} do not end although they were killed.")
-        await self._furnisher.forget(job)
+        await self._mount_preparer.forget(job)
         try:
             await asyncio.to_thread(self._put_away, job)
         except OSError as error:
             raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
         del self._runs[job]
-        self._undertaker.bury(job, [run.container for run in runs if run.container])
+        self._reaper.bury(job, [run.container for run in runs if run.container])
 
     async def jobs(self) -> frozenset[str]:
         return frozenset(self._runs)
@@ -249,7 +251,7 @@ class ContainerBackend:
 
     # Starting
 
-    def _shared(self, run: Run) -> bool:
+    def _shared(self, run: ContainerRun) -> bool:
         """Whether others of its attempt are alive."""
         name = run.key.name
         runs = self._runs.get(name.job, {}).values()
@@ -273,7 +275,7 @@ class ContainerBackend:
                     raise Unavailable(f"{run.container} cannot be removed: {error.message}") from error
                 run.container = ""
 
-    def _forget(self, run: Run) -> None:
+    def _forget(self, run: ContainerRun) -> None:
         """It was not started, and is not shown; its folder, where there is one, says what is left to do."""
         runs = self._runs.get(run.key.name.job, {})
         if run.observation is None and not Path(run.folder).exists():
@@ -281,7 +283,7 @@ class ContainerBackend:
             if not runs:
                 self._runs.pop(run.key.name.job, None)
 
-    def _ready(self, need: Need, job: str) -> Readiness:
+    def _ready(self, need: RuntimeNeed, job: str) -> Readiness:
         """Of an image, then of what is on top of it."""
         found = self.images.readiness(need.image, job)
         if not found.is_ready or not (need.requirements or need.packages):
@@ -303,7 +305,7 @@ class ContainerBackend:
 
     # Beginning
 
-    def _open(self) -> list[tuple[str, list[Run]]]:
+    def _open(self) -> list[tuple[str, list[ContainerRun]]]:
         for folder in (self._home, self._jobs_folder, self._trash):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._home.chmod(0o700)  # files of runs are open to anybody who gets there
@@ -314,7 +316,7 @@ class ContainerBackend:
         self._init = make_init(self._home / "bin")
         return list(find_runs(self._jobs_folder, reload))
 
-    def _hint(self, run: Run) -> None:
+    def _hint(self, run: ContainerRun) -> None:
         self._hint_job(run.key.name.job)
 
     def _hint_job(self, job: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.run import Run, write
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.container.run import ContainerRun, write
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError
 
 _log = logging.getLogger(__name__)
@@ -28,23 +28,23 @@ _AT_ONCE = 2
 
 
 class DiskWatch:
-    def __init__(self, engine: Engine, kill: Callable[[Run], Awaitable[None]]) -> None:
+    def __init__(self, engine: Engine, kill: Callable[[ContainerRun], Awaitable[None]]) -> None:
         self._engine, self._kill = engine, kill
-        self._errands = Errands()
+        self._background = BackgroundTasks()
         self._looking = asyncio.Semaphore(_AT_ONCE)
 
-    def watch(self, run: Run) -> None:
+    def watch(self, run: ContainerRun) -> None:
         """Where it is to be held to a limit, from now until it is gone."""
         try:
             limit = int((Path(run.folder) / LIMIT).read_text())
         except (OSError, ValueError):
             return
-        self._errands.run(self._hold(run, limit))
+        self._background.run(self._hold(run, limit))
 
     async def close(self) -> None:
-        await self._errands.close()
+        await self._background.close()
 
-    async def _hold(self, run: Run, limit: int) -> None:
+    async def _hold(self, run: ContainerRun, limit: int) -> None:
         upper, used = "", 0
         while not await _gone(run, min(max((limit - used) / _FAST, _SHORTEST), _LONGEST)):
             try:
@@ -56,13 +56,13 @@ class DiskWatch:
             except TrainshedError as error:
                 _log.debug("what %s fills was not seen: %s", run.key, error.message)
 
-    async def _end(self, run: Run, used: int, limit: int) -> None:
+    async def _end(self, run: ContainerRun, used: int, limit: int) -> None:
         run.full = f"it filled {used / GIB:.3f} GiB of disk, and its diskSpec allows {limit / GIB:.3g} GiB"
         with contextlib.suppress(OSError):
             write(f"{run.folder}/full", run.full.encode())
         await self._kill(run)
 
-    async def _upper(self, run: Run) -> str:
+    async def _upper(self, run: ContainerRun) -> str:
         """The folder of what the container has written, where it can be seen from here."""
         told: dict[str, Any] = await self._engine.ask("GET", f"/containers/{run.container}/json")
         driver: dict[str, Any] = told.get("GraphDriver") or {}
@@ -70,7 +70,7 @@ class DiskWatch:
         found = str(data.get("UpperDir") or "")
         return found if found and os.access(found, os.R_OK | os.X_OK) else ""
 
-    async def _used(self, run: Run, upper: str) -> int:
+    async def _used(self, run: ContainerRun, upper: str) -> int:
         folder = Path(run.folder)
         own = await asyncio.to_thread(filled, [str(folder / "tmp"), str(folder.parent / "work"), upper])
         if upper:
@@ -98,7 +98,7 @@ def filled(folders: Iterable[str]) -> int:
     return total
 
 
-async def _gone(run: Run, seconds: float) -> bool:
+async def _gone(run: ContainerRun, seconds: float) -> bool:
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(run.gone.wait(), seconds)
     return run.gone.is_set()

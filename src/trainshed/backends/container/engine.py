@@ -39,7 +39,7 @@ class EngineFault(TrainshedError):
 
 
 @dataclass(slots=True)
-class Link:
+class EngineConnection:
     """One connection."""
 
     reader: asyncio.StreamReader
@@ -70,12 +70,12 @@ class Link:
 
 
 @dataclass(slots=True)
-class Answer:
+class EngineAnswer:
     """The head of an answer, with its body still to come."""
 
     status: int
     headers: Mapping[str, str]
-    _link: Link
+    _link: EngineConnection
 
     async def pieces(self) -> AsyncIterator[bytes]:
         while isinstance(event := await _told(self._link), h11.Data):
@@ -101,7 +101,7 @@ class Answer:
         return b"".join([piece async for piece in self.pieces()])
 
 
-class Hijacked:
+class TerminalConnection:
     """A connection that has become a terminal's: bytes both ways."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -131,7 +131,7 @@ class Hijacked:
 class Engine:
     def __init__(self, socket: str, version: str = VERSION) -> None:
         self.socket, self._version = socket, f"v{version}"
-        self._idle: list[Link] = []
+        self._idle: list[EngineConnection] = []
 
     def _of(self, path: str) -> str:
         return LIBPOD if path.startswith("/libpod/") else self._version
@@ -157,10 +157,10 @@ class Engine:
         query: Query | None = None,
         body: Body = None,
         headers: Mapping[str, str] | None = None,
-    ) -> AsyncGenerator[Answer]:
+    ) -> AsyncGenerator[EngineAnswer]:
         """An answer that may be long, either way. Its connection is closed unless it was read whole."""
         head, data = _request(verb, f"/{self._of(path)}{path}", query, body, headers or {})
-        link: Link | None = None
+        link: EngineConnection | None = None
         try:
             link, answer = await self._reach(head, data)
             if answer.status >= 400:
@@ -174,7 +174,7 @@ class Engine:
             if link is not None:
                 self._keep(link)
 
-    async def hijack(self, path: str, body: Mapping[str, object]) -> Hijacked:
+    async def hijack(self, path: str, body: Mapping[str, object]) -> TerminalConnection:
         """The raw connection behind a POST that the engine turns into one."""
         text = json.dumps(body).encode()
         head = (
@@ -199,9 +199,11 @@ class Engine:
         except BaseException:
             writer.close()
             raise
-        return Hijacked(reader, writer)
+        return TerminalConnection(reader, writer)
 
-    async def _reach(self, head: h11.Request, data: bytes | AsyncIterator[bytes]) -> tuple[Link, Answer]:
+    async def _reach(
+        self, head: h11.Request, data: bytes | AsyncIterator[bytes]
+    ) -> tuple[EngineConnection, EngineAnswer]:
         while True:
             link = await self._link()
             try:
@@ -228,17 +230,17 @@ class Engine:
                     continue
                 raise Unavailable("The container engine hung up.")
             headers = {name.decode().lower(): value.decode(errors="replace") for name, value in event.headers}
-            return link, Answer(event.status_code, headers, link)
+            return link, EngineAnswer(event.status_code, headers, link)
 
-    async def _link(self) -> Link:
+    async def _link(self) -> EngineConnection:
         while self._idle:
             link = self._idle.pop()
             if not link.reader.at_eof():
                 return link
             link.close()
-        return Link(*await asyncio.open_unix_connection(self.socket))
+        return EngineConnection(*await asyncio.open_unix_connection(self.socket))
 
-    def _keep(self, link: Link) -> None:
+    def _keep(self, link: EngineConnection) -> None:
         if link.is_fresh and len(self._idle) < _MOST_IDLE:
             link.talk.start_next_cycle()
             link.used = True
@@ -251,7 +253,7 @@ class Engine:
         return Unavailable(f"The container engine at {self.socket} does not answer: {why}.")
 
 
-async def _told(link: Link) -> Any:
+async def _told(link: EngineConnection) -> Any:
     event = await link.event()
     if isinstance(event, h11.ConnectionClosed):
         raise Unavailable("The container engine hung up in the middle of an answer.")

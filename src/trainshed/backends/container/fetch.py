@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from trainshed.backends.container.layers import Layers
 from trainshed.backends.container.unpulled import error_of
-from trainshed.core.image import ImageConfig, Reference, Step
-from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.image import ImageConfig, ImageStep, Reference
+from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.verdict import Verdict
 
 QUARTER = 25  # percent: each is a line in the history of those who wait
@@ -39,22 +39,22 @@ class Fetch:
         return self.config is not None or self.verdict is not None
 
     @property
-    def step(self) -> Step:
+    def step(self) -> ImageStep:
         if self.sentence:
-            return Step(text=f"{self.layers.doing}: {self.sentence}", percent=self.layers.percent)
+            return ImageStep(text=f"{self.layers.doing}: {self.sentence}", percent=self.layers.percent)
         return self.layers.step
 
     def readiness(self) -> Readiness:
         return Readiness(
-            standing=Standing.PREPARING,
+            standing=ReadinessState.PREPARING,
             message=f"{self.step.text}.",
             remedy=_ONCE,
             mark=(self.step.percent or 0) // QUARTER,
         )
 
-    async def follow(self) -> AsyncIterator[Step]:
+    async def follow(self) -> AsyncIterator[ImageStep]:
         """Every new word, and the last; raises what went wrong."""
-        said: Step | None = None
+        said: ImageStep | None = None
         while not self.is_over:
             moved = self._moved
             if self.step != said:
@@ -64,7 +64,7 @@ class Fetch:
         if self.verdict is not None:
             raise error_of(self.verdict)
         assert self.config is not None
-        yield Step(text=self.outcome, percent=100, image=self.config.id)
+        yield ImageStep(text=self.outcome, percent=100, image=self.config.id)
 
     @property
     def outcome(self) -> str:
@@ -79,7 +79,7 @@ class Fetch:
 def absent(reference: Reference) -> Readiness:
     """Nobody has asked for it yet, and this is no asking."""
     return Readiness(
-        standing=Standing.PREPARING,
+        standing=ReadinessState.PREPARING,
         message=f"Image {reference.familiar} is not here: it is pulled from {reference.domain} first.",
         remedy=_ONCE,
     )
@@ -87,7 +87,7 @@ def absent(reference: Reference) -> Readiness:
 
 def failed(reference: Reference, verdict: Verdict) -> Readiness:
     return Readiness(
-        standing=Standing.FAILED,
+        standing=ReadinessState.FAILED,
         message=f"Image {reference.familiar} could not be pulled.",
         remedy=verdict.advice,
         verdict=verdict,

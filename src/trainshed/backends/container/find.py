@@ -22,13 +22,13 @@ _GONE = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EngineAddress:
     socket: str
     said_by: str = ""  # the setting that names it; nobody where engines just usually listen there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class AnsweringEngine:
     """An engine that answers."""
 
     socket: str
@@ -41,7 +41,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class NoEngine:
     """No engine answers."""
 
     why: str  # a part of a sentence
@@ -51,20 +51,20 @@ class Silence:
         return f"none ({self.why}; {self.remedy})"
 
 
-OFF = Silence("containers are switched off by --engine none", "start the server without it")
+OFF = NoEngine("containers are switched off by --engine none", "start the server without it")
 
 
-def places(engine: str, environ: Mapping[str, str]) -> tuple[Place, ...] | Silence:
+def places(engine: str, environ: Mapping[str, str]) -> tuple[EngineAddress, ...] | NoEngine:
     """Where to look, in order. A setting of ours leaves no choice; those of other tools come first."""
     if engine == NONE:
         return OFF
     if engine != AUTO:
-        return (Place(path_of(engine), "--engine"),)
-    found: list[Place] = []
+        return (EngineAddress(path_of(engine), "--engine"),)
+    found: list[EngineAddress] = []
     for name in ("DOCKER_HOST", "CONTAINER_HOST"):
         said = environ.get(name, "")
         if path := path_of(said):
-            found.append(Place(path, name))
+            found.append(EngineAddress(path, name))
     user = os.getuid()
     own = environ.get("XDG_RUNTIME_DIR") or (f"/run/user/{user}" if user else "")
     usual = [f"{own}/podman/podman.sock"] if own else []
@@ -73,7 +73,7 @@ def places(engine: str, environ: Mapping[str, str]) -> tuple[Place, ...] | Silen
     if home := environ.get("HOME", ""):
         usual.append(f"{home}/.docker/run/docker.sock")
     known = {place.socket for place in found}
-    return (*found, *(Place(path) for path in usual if path not in known))
+    return (*found, *(EngineAddress(path) for path in usual if path not in known))
 
 
 def path_of(said: str) -> str:
@@ -82,46 +82,46 @@ def path_of(said: str) -> str:
     return path if path.startswith("/") else ""
 
 
-def is_within_reach(there: Sequence[Place]) -> bool:
+def is_within_reach(there: Sequence[EngineAddress]) -> bool:
     """Whether somebody listens at one of them. Whether it is an engine is for `look` to say."""
     return any(_touch(place.socket) == 0 for place in there)
 
 
-async def look(engine: str, environ: Mapping[str, str], limit: float = LIMIT) -> Found | Silence:
+async def look(engine: str, environ: Mapping[str, str], limit: float = LIMIT) -> AnsweringEngine | NoEngine:
     """The first engine that answers."""
     there = places(engine, environ)
-    if isinstance(there, Silence):
+    if isinstance(there, NoEngine):
         return there
     faults: list[str] = []
     for place in there:
         answer = await ask(place.socket, limit)
-        if isinstance(answer, Found):
+        if isinstance(answer, AnsweringEngine):
             return answer
         if answer:
             faults.append(f"{place.socket} {answer}")
     return silence(there, faults, environ)
 
 
-def silence(there: Sequence[Place], faults: Sequence[str], environ: Mapping[str, str]) -> Silence:
+def silence(there: Sequence[EngineAddress], faults: Sequence[str], environ: Mapping[str, str]) -> NoEngine:
     """The reason, in words: what is wrong where somebody listens, else that nobody does."""
     if faults:
         remedy = "see to it, or name another engine's socket with --engine"
         if any("may not be used" in fault for fault in faults):
             remedy = "let this user use it, by its group or as root, or name another with --engine"
-        return Silence("; ".join(faults), remedy)
+        return NoEngine("; ".join(faults), remedy)
     far = [f"{name}={environ[name]}" for name in ("DOCKER_HOST", "CONTAINER_HOST") if environ.get(name)]
     far = [text for text in far if not path_of(text.partition("=")[2])]
     if far:
-        return Silence(f"{far[0]} is no socket of this machine", "name one with --engine /PATH/OF/SOCKET")
+        return NoEngine(f"{far[0]} is no socket of this machine", "name one with --engine /PATH/OF/SOCKET")
     where = ", ".join(place.socket for place in there)
     named = [place.said_by for place in there if place.said_by]
     user = "--user " if os.getuid() else ""
     starting = f"start one with 'systemctl {user}start podman.socket' or 'systemctl {user}start docker'"
     remedy = starting if not named else f"start it, or change {named[0]}"
-    return Silence(f"no engine answers at {where}", remedy)
+    return NoEngine(f"no engine answers at {where}", remedy)
 
 
-async def ask(path: str, limit: float = LIMIT) -> Found | str:
+async def ask(path: str, limit: float = LIMIT) -> AnsweringEngine | str:
     """Who answers there; else what is wrong with it, as a part of a sentence, and nothing where nobody is."""
     fault = _touch(path)
     if fault in _GONE:
@@ -139,7 +139,7 @@ async def ask(path: str, limit: float = LIMIT) -> Found | str:
         return "is not a container engine's"
 
 
-def read_version(path: str, told: Mapping[str, Any]) -> Found | str:
+def read_version(path: str, told: Mapping[str, Any]) -> AnsweringEngine | str:
     """What an engine says of itself. Pure."""
     parts = {str(part["Name"]) for part in told.get("Components") or ()}
     name = "Podman" if any("podman" in part.lower() for part in parts) else "Docker"
@@ -147,7 +147,7 @@ def read_version(path: str, told: Mapping[str, Any]) -> Found | str:
     if _number(newest) < _LEAST:
         return f"is {name} {told['Version']}, whose API {newest} is too old: 1.41 is needed"
     api = oldest if _number(oldest) > _LEAST else "1.41"
-    return Found(socket=path, name=name, version=str(told["Version"]), api=api)
+    return AnsweringEngine(socket=path, name=name, version=str(told["Version"]), api=api)
 
 
 def _number(version: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from trainshed.backends.container.engine import Engine, EngineFault
 from trainshed.backends.container.layers import Layers
 from trainshed.backends.container.unpulled import error_of, hung, unpulled
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
-from trainshed.core.image import Image, ImageConfig, Recipe, Reference, Step, familiar, parse
+from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, familiar, parse
 
 _MISSING, _CONFLICT = 404, 409
 _NONE = "<none>"
@@ -32,7 +32,7 @@ SLOWEST = 250_000  # bytes a second that a push is trusted to make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RegistryTimeouts:
     """Seconds without a word from a registry after which it is given up."""
 
     answer: float = 30.0  # before the first
@@ -45,7 +45,7 @@ class Patience:
 class ImageCalls:
     engine: Engine
     auth: RegistryAuth
-    patience: Patience
+    patience: RegistryTimeouts
 
     async def all(self) -> tuple[Image, ...]:
         try:
@@ -94,7 +94,7 @@ class ImageCalls:
         except TimeoutError as error:
             raise hung(doing, waits, layers.percent) from error
 
-    async def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+    async def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         query: dict[str, Any] = {
             "t": recipe.tags,
             "dockerfile": recipe.dockerfile,
@@ -116,20 +116,20 @@ class ImageCalls:
                 for line in str(one.get("stream") or one.get("status") or "").splitlines():
                     if line.strip():
                         last = line
-                        yield Step(text=line.rstrip())
+                        yield ImageStep(text=line.rstrip())
         found = await self.inspect(recipe.tags[0])
         if found is None:
             raise unpulled("The image was not built", last or "the engine did not say why")
         names = ", ".join(map(familiar, recipe.tags))
-        yield Step(text=f"Built {names} ({found.id[:19]})", percent=100, image=found.id)
+        yield ImageStep(text=f"Built {names} ({found.id[:19]})", percent=100, image=found.id)
 
-    async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+    async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         try:
             async for one in self._lines("/images/load", {"quiet": True}, archive, {}, "It was not loaded"):
                 for line in str(one.get("stream") or one.get("status") or "").splitlines():
                     names = line.partition(":")[2].strip() if line.startswith("Loaded image") else ""
                     for name in _names(names.split(",")):
-                        yield Step(text=f"Loaded image {name}", percent=100)
+                        yield ImageStep(text=f"Loaded image {name}", percent=100)
         except EngineFault as fault:
             if _NO_ARCHIVE.search(fault.message):
                 what = "What was sent is no archive of images, as `trainshed images save` writes them"

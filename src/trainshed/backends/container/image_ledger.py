@@ -19,7 +19,7 @@ from typing import Any, cast
 from trainshed.backends.container.engine import Engine, EngineFault
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import Image, canonical
-from trainshed.core.image_cache import Kept
+from trainshed.core.image_cache import PulledImage
 
 log = logging.getLogger(__name__)
 
@@ -81,15 +81,15 @@ class ImageLedger:
             log.warning("which images were pulled cannot be written down: %s", error)
 
 
-def kept_of(images: Iterable[Image], ledger: ImageLedger) -> tuple[Kept, ...]:
+def kept_of(images: Iterable[Image], ledger: ImageLedger) -> tuple[PulledImage, ...]:
     """Those that were pulled here and could be had again: somebody's own name for one keeps it."""
     there = tuple(images)
     ledger.keep(frozenset(one.id for one in there))
-    found: list[Kept] = []
+    found: list[PulledImage] = []
     for one in there:
         names, entry = tuple(map(canonical, one.names)), ledger.entries.get(one.id)
         if entry is not None and entry.names and set(names) <= set(entry.names):
-            found.append(Kept(id=one.id, names=names, size=one.size, used_at=entry.used_at))
+            found.append(PulledImage(id=one.id, names=names, size=one.size, used_at=entry.used_at))
     return tuple(found)
 
 

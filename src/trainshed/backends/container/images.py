@@ -19,14 +19,14 @@ from typing import TypeVar
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.fetch import Fetch, absent, failed
-from trainshed.backends.container.image_calls import ImageCalls, Patience, checked
+from trainshed.backends.container.image_calls import ImageCalls, RegistryTimeouts, checked
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of, space_of
 from trainshed.backends.container.layers import Layers
 from trainshed.backends.container.unpulled import Unpulled, error_of, unpulled
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
-from trainshed.core.image import Image, ImageConfig, Recipe, Reference, Step, parse, refusal
-from trainshed.core.image_cache import Kept
+from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal
+from trainshed.core.image_cache import PulledImage
 from trainshed.core.readiness import READY, Readiness
 
 log = logging.getLogger(__name__)
@@ -44,11 +44,11 @@ class EngineImages:
         engine: Engine,
         *,
         auth: RegistryAuth | None = None,
-        patience: Patience | None = None,
+        patience: RegistryTimeouts | None = None,
         ledger: ImageLedger | None = None,
     ) -> None:
         self._engine, self._ledger = engine, ledger or ImageLedger(None)
-        self._calls = ImageCalls(engine, auth or RegistryAuth(), patience or Patience())
+        self._calls = ImageCalls(engine, auth or RegistryAuth(), patience or RegistryTimeouts())
         self._seen: dict[str, ImageConfig | None] = {}  # by canonical name; None: here, not looked at yet
         self._pinned: dict[tuple[str, str], ImageConfig] = {}  # name, job
         self._fetches: dict[str, Fetch] = {}
@@ -57,19 +57,19 @@ class EngineImages:
         self._parsed: dict[str, Reference] = {}
         # Two images of one registry often share layers: one after the other, those are pulled once.
         self._lanes: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._errands = Errands()
+        self._background = BackgroundTasks()
 
     async def start(self) -> None:
         try:
             await self._list()
         except TrainshedError as error:
             log.warning("the images of the container engine cannot be listed: %s", error.message)
-        self._errands.run(self._watch())
+        self._background.run(self._watch())
 
     async def close(self) -> None:
         """Pulls are given up; what came whole of them stays with the engine."""
         self._ledger.write()
-        await self._errands.close()
+        await self._background.close()
 
     # What a backend asks
 
@@ -140,18 +140,18 @@ class EngineImages:
     async def inspect(self, name: str) -> ImageConfig:
         return (await self._find(name))[1]
 
-    async def pull(self, name: str) -> AsyncIterator[Step]:
+    async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         reference = checked("name", name)
         fetch = self._fetches.get(reference.canonical) or self._fetch(reference)
         fetch.fresh = True
         async for step in fetch.follow():
             yield step
 
-    async def push(self, name: str) -> AsyncIterator[Step]:
+    async def push(self, name: str) -> AsyncIterator[ImageStep]:
         reference = checked("name", name)
         config = await self.inspect(reference.familiar)
         layers = Layers(f"Pushing image {reference.familiar}")
-        said = Step(text=f"{layers.doing}: asking its registry")
+        said = ImageStep(text=f"{layers.doing}: asking its registry")
         yield said
         try:
             async for _ in self._calls.push(reference, layers, config.size):
@@ -161,14 +161,14 @@ class EngineImages:
         except Unpulled as error:
             raise error_of(error.verdict) from error
         digest = f" ({layers.digest})" if layers.digest else ""
-        yield Step(text=f"Pushed image {reference.familiar}{digest}", percent=100)
+        yield ImageStep(text=f"Pushed image {reference.familiar}{digest}", percent=100)
 
-    async def build(self, context: AsyncIterator[bytes], recipe: Recipe) -> AsyncIterator[Step]:
+    async def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         recipe = replace(recipe, tags=tuple(checked("tag", tag).canonical for tag in recipe.tags))
         async for step in self._changing(self._calls.build(context, recipe)):
             yield step
 
-    async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+    async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         async for step in self._changing(self._calls.load(archive)):
             yield step
 
@@ -189,7 +189,7 @@ class EngineImages:
 
     # What a collector asks
 
-    async def kept(self) -> tuple[Kept, ...]:
+    async def kept(self) -> tuple[PulledImage, ...]:
         return kept_of(await self._list(), self._ledger)
 
     async def space(self) -> tuple[int, int] | None:
@@ -231,7 +231,7 @@ class EngineImages:
             with contextlib.suppress(TrainshedError):
                 await self._list()
 
-    async def _changing(self, steps: AsyncIterator[Step]) -> AsyncIterator[Step]:
+    async def _changing(self, steps: AsyncIterator[ImageStep]) -> AsyncIterator[ImageStep]:
         """Before the steps end, what is here is known anew."""
         try:
             async for step in steps:
@@ -254,7 +254,7 @@ class EngineImages:
             reference, Layers(f"Pulling image {reference.familiar}"), sentence="looking for it here"
         )
         self._fetches[reference.canonical] = fetch
-        fetch.task = self._errands.run(self._fetched(fetch))
+        fetch.task = self._background.run(self._fetched(fetch))
         return fetch
 
     async def _fetched(self, fetch: Fetch) -> None:

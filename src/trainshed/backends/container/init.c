@@ -4,7 +4,7 @@
  *
  * A hatch is a port on the container's own loopback behind which programs find one of the machine's: the server
  * they were told of. The init listens there and never answers: it hands the socket to whoever listens at
- * /.trainshed/hatch/socket (hatches.py), again after every restart of the server. Meanwhile connections wait.
+ * /.trainshed/hatch/socket (loopback_server.py), again after every restart of the server. Meanwhile connections wait.
  *
  * It may assume three files, mounted one by one so that nothing inside can put others in their place:
  *

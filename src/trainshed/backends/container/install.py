@@ -14,18 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.fitting import Files, body, changes
-from trainshed.backends.container.hatch import Hatch, loopback_ports
-from trainshed.backends.container.record import BLANK, Record, parse
+from trainshed.backends.container.loopback import LoopbackPort, loopback_ports
+from trainshed.backends.container.record import BLANK, ContainerRecord, parse
 from trainshed.backends.container.render import LABEL
+from trainshed.backends.container.render_installer import InstallerFiles, body, changes
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
-from trainshed.core.layer_port import Hearing, Kit
+from trainshed.core.layer_port import InstallKit, PipListener
 from trainshed.core.replica import Exit
 
-FIT = Path(__file__).with_name("fit.py")
+FIT = Path(__file__).with_name("installer.py")
 LOOK = 0.1  # seconds between two looks at whether it is done
 ASK = 5.0  # ... and at whether its container is still there
 LONGEST = 7200.0  # seconds: what hangs must not keep others from being made for ever
@@ -33,7 +33,7 @@ _MISSING = 404
 PATIENCE = 60.0  # seconds an engine that is away is waited for, once all is installed
 
 
-class Broken(Exception):
+class InstallFailed(Exception):
     """It failed; with the exit code of what failed."""
 
     def __init__(self, code: int, why: str = "") -> None:
@@ -44,19 +44,19 @@ class Broken(Exception):
 @dataclass(slots=True, kw_only=True)
 class Installation:
     engine: Engine
-    boxes: Boxes
+    boxes: EngineContainers
     base: ImageConfig
     name: str  # of its container
     folder: Path
     init: str
     home: str  # its id
-    hatch: Hatch
-    hearing: Hearing
+    hatch: LoopbackPort
+    hearing: PipListener
     memory: int = 0
     _read: int = 0
     _rest: bytes = b""
 
-    async def run(self, kit: Kit, moved: Callable[[], None]) -> None:
+    async def run(self, kit: InstallKit, moved: Callable[[], None]) -> None:
         """Install. Raises Broken."""
         ports = sorted(loopback_ports(kit.addresses)) if self.hatch.folder is not None else []
         self.hatch.passed.update(ports)
@@ -70,10 +70,10 @@ class Installation:
         except EngineFault as fault:
             if fault.status == _MISSING:
                 raise Unavailable(f"The image is no longer here: {fault.message}") from fault
-            raise Broken(1, f"The container engine does not start it: {fault.message}") from fault
+            raise InstallFailed(1, f"The container engine does not start it: {fault.message}") from fault
         end = await self._end(files, moved)
         if end != Exit(code=0):
-            raise Broken(128 + end.signal if end.signal else end.code or 1)
+            raise InstallFailed(128 + end.signal if end.signal else end.code or 1)
 
     async def commit(self, name: str, digest: str) -> str:
         """The id of what came out, under a name."""
@@ -92,13 +92,13 @@ class Installation:
                 made = str((await self.engine.ask("GET", f"/images/{name}/json"))["Id"])
                 return made if made.startswith("sha256:") else f"sha256:{made}"
             except EngineFault as fault:
-                raise Broken(1, f"The container engine does not keep it: {fault.message}") from fault
+                raise InstallFailed(1, f"The container engine does not keep it: {fault.message}") from fault
             except Unavailable:
                 if time.monotonic() > until:
                     raise
             await asyncio.sleep(1.0)
 
-    def _lay_out(self, kit: Kit) -> Files:
+    def _lay_out(self, kit: InstallKit) -> InstallerFiles:
         shutil.rmtree(self.folder, ignore_errors=True)
         tmp = self.folder / "tmp"
         tmp.mkdir(parents=True, mode=0o700)
@@ -108,7 +108,7 @@ class Installation:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
         self._read, self._rest = 0, b""
-        return Files(
+        return InstallerFiles(
             init=self.init,
             fit=str(FIT),
             plan=str(self.folder / "plan"),
@@ -118,7 +118,7 @@ class Installation:
             hatch=str(self.hatch.folder or ""),
         )
 
-    async def _end(self, files: Files, moved: Callable[[], None]) -> Exit:
+    async def _end(self, files: InstallerFiles, moved: Callable[[], None]) -> Exit:
         begun = asked = time.monotonic()
         while True:
             await asyncio.sleep(LOOK)
@@ -129,12 +129,14 @@ class Installation:
                 return end
             now = time.monotonic()
             if now - begun > LONGEST:
-                raise Broken(124, f"It was ended because it took longer than {LONGEST / 60:.0f} minutes.")
+                raise InstallFailed(
+                    124, f"It was ended because it took longer than {LONGEST / 60:.0f} minutes."
+                )
             if now - asked > ASK:
                 asked = now
                 await self._look(files)
 
-    async def _look(self, files: Files) -> None:
+    async def _look(self, files: InstallerFiles) -> None:
         """Raises Broken where its container has ended without a word."""
         try:
             box = await self.boxes.look(self.name)
@@ -142,7 +144,7 @@ class Installation:
             return
         if (box is None or not box.running) and _read(files.record).exit is None:
             more = " for want of memory" if box is not None and box.out_of_memory else ""
-            raise Broken(1, f"Its container was ended from outside{more}.")
+            raise InstallFailed(1, f"Its container was ended from outside{more}.")
 
     def _listen(self, log: str) -> bool:
         """Hear what was said since; whether there was anything."""
@@ -156,5 +158,5 @@ class Installation:
         return bool(lines)
 
 
-def _read(record: str) -> Record:
+def _read(record: str) -> ContainerRecord:
     return parse(Path(record).read_bytes())

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainshed.core.image import Step
+from trainshed.core.image import ImageStep
 
 MIB = 1 << 20
 _OVER = frozenset(
@@ -62,7 +62,7 @@ class Layers:
         return not self.layers or not all(layer.is_over for layer in self.layers.values())
 
     @property
-    def step(self) -> Step:
+    def step(self) -> ImageStep:
         coming = [layer for layer in self.layers.values() if layer.total]
         total = sum(layer.total for layer in coming)
         done = sum(layer.total if layer.is_over else layer.done for layer in coming)
@@ -74,4 +74,4 @@ class Layers:
             said = f"{sum(layer.is_over for layer in self.layers.values())} of {len(self.layers)} layers"
         else:
             said = f"{self.percent} %, {done / MIB:.0f} of {total / MIB:.0f} MiB"
-        return Step(text=f"{self.doing}: {said}", percent=self.percent)
+        return ImageStep(text=f"{self.doing}: {said}", percent=self.percent)

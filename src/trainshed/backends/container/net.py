@@ -11,7 +11,7 @@ _OWN = 4  # addresses that are no replica's: the network's, the bridge's, the ho
 
 
 @dataclass(frozen=True, slots=True)
-class Net:
+class JobNetwork:
     name: str
     subnet: IPv4Network
     internal: bool = False  # it leads nowhere

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.holder import Holder
-from trainshed.backends.container.net import Net, first_free, prefix, subnets_of
+from trainshed.backends.container.net import JobNetwork, first_free, prefix, subnets_of
+from trainshed.backends.container.network_anchor import NetworkAnchor
+from trainshed.backends.container.network_isolation import NetworkIsolation
+from trainshed.backends.container.network_pool import MOST, NetworkPool
 from trainshed.backends.container.render import LABEL
-from trainshed.backends.container.spares import MOST, Spares
-from trainshed.backends.container.wall import Wall
 from trainshed.core.errors import Invalid, Unavailable, Violation
 
 _UNKNOWN = 250  # replicas, where nobody says how many there will be
@@ -34,12 +34,12 @@ class Networks:
         self._range = ipaddress.IPv4Network(subnets)
         self._taken: set[IPv4Network] | None = None
         self._given: dict[str, str] = {}  # the name of each job's
-        self._known: dict[str, Net] = {}  # by their names: those that are surely there
+        self._known: dict[str, JobNetwork] = {}  # by their names: those that are surely there
         self._making = asyncio.Lock()
-        self._wall = Wall(subnets)
+        self._wall = NetworkIsolation(subnets)
         # Docker keeps a bridge as long as its network is there: nothing is to be held.
         most = MOST if podman else 0
-        self._spares = Spares(Holder(engine, home, folder), self._delete, most=most)
+        self._spares = NetworkPool(NetworkAnchor(engine, home, folder), self._delete, most=most)
 
     async def close(self) -> None:
         await self._spares.close()
@@ -57,7 +57,7 @@ class Networks:
         """An earlier server gave it to the job."""
         self._given[job] = name
 
-    async def make(self, job: str, replicas: int, *, internal: bool = False) -> Net:
+    async def make(self, job: str, replicas: int, *, internal: bool = False) -> JobNetwork:
         """The job's network, made where it is not there."""
         if (known := self._known_of(job)) is not None:
             return known
@@ -115,13 +115,13 @@ class Networks:
             if labels.get(f"{LABEL}.home") == self._home and not used:
                 await self._delete(name)
 
-    def _known_of(self, job: str) -> Net | None:
+    def _known_of(self, job: str) -> JobNetwork | None:
         return self._known.get(self._given.get(job, ""))
 
     def _used(self) -> frozenset[str]:
         return self._spares.names.union(self._given.values())
 
-    async def _find_or_make(self, job: str, replicas: int, internal: bool) -> Net:
+    async def _find_or_make(self, job: str, replicas: int, internal: bool) -> JobNetwork:
         if (given := self._given.get(job)) is not None:
             try:
                 return await self._find(given)
@@ -138,7 +138,7 @@ class Networks:
         self._spares.made(made)
         return made
 
-    async def _make(self, job: str, bits: int, internal: bool) -> Net:
+    async def _make(self, job: str, bits: int, internal: bool) -> JobNetwork:
         taken = self._taken
         if taken is None:
             taken = self._taken = {net for one in await self._all() for net in subnets_of(one)}
@@ -147,7 +147,7 @@ class Networks:
             subnet = first_free(self._range, bits, taken)
             if subnet is None:
                 raise Unavailable(f"All subnets of {self._range} are in use: jobs have to end first.")
-            net = Net(name, subnet, internal)
+            net = JobNetwork(name, subnet, internal)
             taken.add(subnet)
             try:
                 await self._create(net, job)
@@ -176,15 +176,15 @@ class Networks:
         # Podman by its own words: for Docker's it looks at every container, and stumbles over a broken one.
         return await self._engine.ask("GET", "/libpod/networks/json" if self._podman else "/networks")
 
-    async def _find(self, name: str) -> Net:
+    async def _find(self, name: str) -> JobNetwork:
         place = f"/libpod/networks/{name}/json" if self._podman else f"/networks/{name}"
         told: dict[str, Any] = await self._engine.ask("GET", place)
         found = subnets_of(told)
         if not found:
             raise Unavailable(f"Network {name} has no addresses.")
-        return Net(name, found[0], bool(told.get("Internal") or told.get("internal")))
+        return JobNetwork(name, found[0], bool(told.get("Internal") or told.get("internal")))
 
-    async def _create(self, net: Net, job: str) -> None:
+    async def _create(self, net: JobNetwork, job: str) -> None:
         labels = {f"{LABEL}.home": self._home, f"{LABEL}.job": job}
         if self._podman:
             body = net.for_podman(labels, isolate=not await self.keep_apart())
@@ -192,7 +192,7 @@ class Networks:
         else:
             await self._engine.ask("POST", "/networks/create", None, net.for_docker(labels))
 
-    async def _delete(self, net: Net | str) -> None:
+    async def _delete(self, net: JobNetwork | str) -> None:
         name = net if isinstance(net, str) else net.name
         try:
             await self._engine.ask("DELETE", f"/networks/{name}")

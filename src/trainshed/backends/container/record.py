@@ -22,7 +22,7 @@ _MOST_SIGNAL = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record(KnownRecord):
+class ContainerRecord(KnownRecord):
     oom: int = 0
 
     @property
@@ -30,7 +30,7 @@ class Record(KnownRecord):
         return self.started_at is not None
 
 
-def parse(text: bytes) -> Record:
+def parse(text: bytes) -> ContainerRecord:
     boot, oom = "", 0
     held = ended = started_at = ended_at = None
     for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
@@ -46,7 +46,7 @@ def parse(text: bytes) -> Record:
                     ended, ended_at = held or _exit(how, number), ended_at if held else _moment(at)
                 case _:
                     pass
-    return Record(
+    return ContainerRecord(
         boot=boot,
         started_at=started_at,
         oom=oom,

@@ -32,7 +32,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Furnishing:
+class RunMounts:
     """What a container is given beside its image: folders, variables, where it starts."""
 
     mounts: tuple[Mount, ...] = ()
@@ -46,7 +46,7 @@ class Furnishing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class ContainerFrame:
     """What rendering needs to know of the backend."""
 
     home: str  # its id: by this label its containers are known
@@ -62,7 +62,9 @@ def container_name(home: str, key: RunKey) -> str:
     return f"{LABEL}-{home}-{key}"
 
 
-def render(launch: Launch, image: ImageConfig, frame: Frame, furnishing: Furnishing) -> dict[str, object]:
+def render(
+    launch: Launch, image: ImageConfig, frame: ContainerFrame, furnishing: RunMounts
+) -> dict[str, object]:
     key, place = launch.key, launch.placement
     endpoint = {"IPAMConfig": {"IPv4Address": frame.address}} if frame.address else {}
     body: dict[str, object] = {
@@ -87,11 +89,11 @@ def render(launch: Launch, image: ImageConfig, frame: Frame, furnishing: Furnish
     return body
 
 
-def _hatches(furnishing: Furnishing) -> tuple[str, ...]:
+def _hatches(furnishing: RunMounts) -> tuple[str, ...]:
     return tuple(word for port in furnishing.hatches for word in ("--hatch", str(port)))
 
 
-def words(launch: Launch, image: ImageConfig, furnishing: Furnishing) -> tuple[str, ...]:
+def words(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> tuple[str, ...]:
     """What is run: a command replaces the image's entry point, and either one the image's own arguments."""
     if launch.module:
         return (PYTHON, "-m", launch.module, *launch.args)
@@ -102,7 +104,7 @@ def words(launch: Launch, image: ImageConfig, furnishing: Furnishing) -> tuple[s
     return (*image.entrypoint, *(launch.args or image.command))
 
 
-def _env(launch: Launch, image: ImageConfig, furnishing: Furnishing) -> dict[str, str]:
+def _env(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> dict[str, str]:
     env = {"PYTHONUNBUFFERED": "1"}  # into a file Python would hold lines back, and a follower see nothing
     env |= image.env
     env |= furnishing.env
@@ -113,7 +115,7 @@ def _env(launch: Launch, image: ImageConfig, furnishing: Furnishing) -> dict[str
     return env
 
 
-def _host(launch: Launch, frame: Frame, furnishing: Furnishing) -> dict[str, object]:
+def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[str, object]:
     place = launch.placement
     memory = max(place.memory, MINIMUM)
     own = (

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
-from trainshed.backends.container.record import BLANK, Record, holder, parse
+from trainshed.backends.container.record import BLANK, ContainerRecord, holder, parse
 from trainshed.backends.machine.run import KnownRun
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Handle
@@ -29,7 +29,7 @@ _ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nob
 
 
 @dataclass(slots=True, eq=False)
-class Run(KnownRun):
+class ContainerRun(KnownRun):
     has_limits: ClassVar[bool] = True
     container: str  # its name
     network: str = ""  # as it was begun in by an earlier server
@@ -65,7 +65,7 @@ class Run(KnownRun):
         write(f"{self.folder}/.launch.json", json.dumps(launch).encode())
         os.rename(f"{self.folder}/.launch.json", f"{self.folder}/launch.json")
 
-    def read(self) -> Record | None:
+    def read(self) -> ContainerRecord | None:
         """What the init wrote; None where the run is not prepared."""
         try:
             with open(self.record, "rb", buffering=0) as file:
@@ -73,7 +73,7 @@ class Run(KnownRun):
         except FileNotFoundError:
             return None
         except OSError:
-            return Record()
+            return ContainerRecord()
 
     def holder(self) -> int | None:
         return holder(self.record)
@@ -105,7 +105,7 @@ def write(path: str, content: bytes) -> None:
         os.close(handle)
 
 
-def reload(key: RunKey, path: Path) -> Run:
+def reload(key: RunKey, path: Path) -> ContainerRun:
     """A run as an earlier server left it."""
     try:
         launch = json.loads((path / "launch.json").read_bytes())
@@ -116,7 +116,7 @@ def reload(key: RunKey, path: Path) -> Run:
     full = ""
     with contextlib.suppress(OSError):
         full = (path / "full").read_text()
-    return Run(
+    return ContainerRun(
         key,
         str(path),
         container,

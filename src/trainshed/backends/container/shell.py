@@ -15,8 +15,8 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from trainshed.backends.container.engine import Engine, EngineFault, Hijacked
-from trainshed.backends.container.run import Run
+from trainshed.backends.container.engine import Engine, EngineFault, TerminalConnection
+from trainshed.backends.container.run import ContainerRun
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.shell_port import Screen
 
@@ -41,7 +41,9 @@ _HEAD = 8  # bytes before each piece where there is no terminal: which stream, a
 class ContainerTerminal:
     """Implements `core.shell_port.Terminal`, over the engine's connection to a program."""
 
-    def __init__(self, engine: Engine, run: Run, identity: str, mark: str, line: Hijacked) -> None:
+    def __init__(
+        self, engine: Engine, run: ContainerRun, identity: str, mark: str, line: TerminalConnection
+    ) -> None:
         self._engine, self._run, self._id, self._mark, self._line = engine, run, identity, mark, line
         self.screen: Screen | None = None
         self._rest = bytearray()
@@ -180,7 +182,9 @@ class ContainerShells:
         for pid in await asyncio.to_thread(_marked, self._home):
             _killed(pid)
 
-    async def open(self, run: Run | None, command: Sequence[str], screen: Screen | None) -> ContainerTerminal:
+    async def open(
+        self, run: ContainerRun | None, command: Sequence[str], screen: Screen | None
+    ) -> ContainerTerminal:
         if run is None or not run.alive:
             raise NotFound("The replica does not run: no shell can be opened in it.")
         self._open = {one for one in self._open if not one.is_closed}
@@ -194,7 +198,9 @@ class ContainerShells:
     async def close(self) -> None:
         await asyncio.gather(*(one.close() for one in self._open))
 
-    async def _begin(self, run: Run, command: Sequence[str], screen: Screen | None) -> ContainerTerminal:
+    async def _begin(
+        self, run: ContainerRun, command: Sequence[str], screen: Screen | None
+    ) -> ContainerTerminal:
         mark = f"{self._home}{secrets.token_hex(8)}"
         try:
             made = await _made(self._engine, run.container, command, screen, mark)

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainshed.backends.container.boxes import Boxes
-from trainshed.backends.container.derive import Deriver
+from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.derived_images import DerivedImages
 from trainshed.backends.container.engine import EngineFault
-from trainshed.backends.container.furnisher import Furnisher
-from trainshed.backends.container.network import Net, Networks
-from trainshed.backends.container.render import Frame, render
-from trainshed.backends.container.run import Run
+from trainshed.backends.container.mount_preparer import MountPreparer
+from trainshed.backends.container.network import JobNetwork, Networks
+from trainshed.backends.container.render import ContainerFrame, render
+from trainshed.backends.container.run import ContainerRun
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
-from trainshed.core.runtime import Need
+from trainshed.core.runtime import RuntimeNeed
 
 # What the engine says of a container that can never be started, however often it is tried.
 _HOPELESS = re.compile(
@@ -40,19 +40,19 @@ class Starter:
     home: str  # its id
     init: str
     podman: bool
-    boxes: Boxes
+    boxes: EngineContainers
     networks: Networks
     images: Images
-    furnisher: Furnisher
-    derived: Deriver
+    mount_preparer: MountPreparer
+    derived: DerivedImages
 
-    async def begin(self, run: Run, launch: Launch, *, shared: bool) -> None:
+    async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
         """`shared` where others of its job's attempt are alive. Returns with a record that tells all else."""
         job = run.key.name.job
         image = await self.images.resolve(launch.image, job)
         if launch.packages or launch.requirements:
             image = await self.derived.resolve(need_of(launch), image, job)
-        launch, furnishing = await self.furnisher.furnish(launch, image, run.folder, shared=shared)
+        launch, furnishing = await self.mount_preparer.furnish(launch, image, run.folder, shared=shared)
         run.note = furnishing.note
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
         body = render(launch, image, self.frame(run, launch, net), furnishing)
@@ -73,9 +73,9 @@ class Starter:
         except EngineFault as error:
             await self._not_started(run, launch, error, shared)
 
-    def frame(self, run: Run, launch: Launch, net: Net | None) -> Frame:
+    def frame(self, run: ContainerRun, launch: Launch, net: JobNetwork | None) -> ContainerFrame:
         hosts = {name: net.address(number) for number, name in enumerate(launch.peers)} if net else {}
-        return Frame(
+        return ContainerFrame(
             home=self.home,
             init=self.init,
             record=run.record,
@@ -85,7 +85,7 @@ class Starter:
             hosts=hosts,
         )
 
-    async def _not_started(self, run: Run, launch: Launch, error: EngineFault, shared: bool) -> None:
+    async def _not_started(self, run: ContainerRun, launch: Launch, error: EngineFault, shared: bool) -> None:
         """The engine refused. Returns where there is a run nevertheless, or one that can never be."""
         run.refusals += 1
         record = run.read()
@@ -108,11 +108,11 @@ class Starter:
         raise Unavailable(f"The container engine does not start {run.key}: {said}")
 
 
-def need_of(launch: Launch) -> Need:
-    return Need(launch.image, launch.requirements, launch.packages)
+def need_of(launch: Launch) -> RuntimeNeed:
+    return RuntimeNeed(launch.image, launch.requirements, launch.packages)
 
 
-def _refuse(run: Run, stderr: str, message: str) -> None:
+def _refuse(run: ContainerRun, stderr: str, message: str) -> None:
     with contextlib.suppress(OSError), Path(stderr).open("a") as file:
         file.write(f"trainshed: the container cannot be started: {message}\n")
     run.write_end(126, datetime.now(UTC))

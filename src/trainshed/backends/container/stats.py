@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainshed.backends.container.run import Run
+from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine.cgroup import find
 from trainshed.backends.machine.gpu import Gpus
-from trainshed.backends.machine.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
-from trainshed.backends.machine.processes import Families
+from trainshed.backends.machine.proc import TICKS, RisingSum, cpu_of_group, io_of, memory_of, slurp, stat_of
+from trainshed.backends.machine.processes import ProcessFamilies
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
@@ -27,7 +27,7 @@ MEASURES = frozenset(Measure)
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class LiveContainer:
     """A container that is alive."""
 
     pid: int  # of its init, as this machine counts
@@ -35,7 +35,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class ContainerCgroups:
     """The folders of a container's cgroups; empty where there is none."""
 
     cpu: str = ""
@@ -48,27 +48,27 @@ class Groups:
 
 
 @dataclass(slots=True)
-class _Tracked:
+class _TrackedContainer:
     """What is remembered of a container between looks."""
 
     pid: int
-    groups: Groups
-    cpu: Rising = field(default_factory=Rising)
-    read: Rising = field(default_factory=Rising)
-    written: Rising = field(default_factory=Rising)
-    received: Rising = field(default_factory=Rising)
-    sent: Rising = field(default_factory=Rising)
+    groups: ContainerCgroups
+    cpu: RisingSum = field(default_factory=RisingSum)
+    read: RisingSum = field(default_factory=RisingSum)
+    written: RisingSum = field(default_factory=RisingSum)
+    received: RisingSum = field(default_factory=RisingSum)
+    sent: RisingSum = field(default_factory=RisingSum)
 
 
-class Gauge:
+class ContainerStats:
     """Stats of the runs of a backend: looked at in a thread, one look at a time."""
 
     def __init__(self) -> None:
-        self._sampler = Sampler()
+        self._sampler = ContainerSampler()
         self._gpus: dict[RunKey, tuple[str, ...]] = {}
         self._looking = asyncio.Lock()
 
-    async def sample(self, runs: Iterable[Run]) -> Mapping[RunKey, Usage]:
+    async def sample(self, runs: Iterable[ContainerRun]) -> Mapping[RunKey, Usage]:
         alive = [run for run in runs if run.sight is Sight.RUNNING]
         async with self._looking:
             return await asyncio.to_thread(self._look, alive) if alive else {}
@@ -77,9 +77,9 @@ class Gauge:
         async with self._looking:
             self._sampler.close()
 
-    def _look(self, runs: list[Run]) -> Mapping[RunKey, Usage]:
+    def _look(self, runs: list[ContainerRun]) -> Mapping[RunKey, Usage]:
         self._gpus = {run.key: self._gpus.get(run.key) or devices(run.folder) for run in runs}
-        boxes = {run.key: Box(pid, self._gpus[run.key]) for run in runs if (pid := run.holder())}
+        boxes = {run.key: LiveContainer(pid, self._gpus[run.key]) for run in runs if (pid := run.holder())}
         return self._sampler.sample(boxes)
 
 
@@ -93,26 +93,28 @@ def devices(folder: str) -> tuple[str, ...]:
     return tuple(name for name in env.get("NVIDIA_VISIBLE_DEVICES", "").split(",") if name.isdigit())
 
 
-class Sampler:
+class ContainerSampler:
     def __init__(self, gpus: Gpus | None = None, proc: str = "/proc") -> None:
         self._gpus = gpus or Gpus()
         self._proc = proc
         self._mounts = ""
-        self._tracked: dict[RunKey, _Tracked] = {}
-        self._families = Families(proc)
+        self._tracked: dict[RunKey, _TrackedContainer] = {}
+        self._families = ProcessFamilies(proc)
 
     def close(self) -> None:
         self._gpus.close()
 
-    def sample(self, boxes: Mapping[RunKey, Box]) -> dict[RunKey, Usage]:
-        known: dict[RunKey, _Tracked] = {}
+    def sample(self, boxes: Mapping[RunKey, LiveContainer]) -> dict[RunKey, Usage]:
+        known: dict[RunKey, _TrackedContainer] = {}
         for key, box in boxes.items():
             tracked = self._tracked.get(key)
             if tracked is None or tracked.pid != box.pid:
                 groups = slurp(f"{self._proc}/{box.pid}/cgroup")
                 if not groups:
                     continue  # it has ended meanwhile
-                tracked = _Tracked(box.pid, groups_of(self._mounted(), groups.decode(errors="replace")))
+                tracked = _TrackedContainer(
+                    box.pid, groups_of(self._mounted(), groups.decode(errors="replace"))
+                )
             known[key] = tracked
         self._tracked = known
         pids = self._members(known)
@@ -127,7 +129,7 @@ class Sampler:
             self._mounts = slurp(f"{self._proc}/self/mountinfo").decode(errors="replace")
         return self._mounts
 
-    def _members(self, known: Mapping[RunKey, _Tracked]) -> dict[RunKey, list[int]]:
+    def _members(self, known: Mapping[RunKey, _TrackedContainer]) -> dict[RunKey, list[int]]:
         pids: dict[RunKey, list[int]] = {}
         for key, tracked in known.items():
             folder = tracked.groups.members
@@ -140,7 +142,7 @@ class Sampler:
                 pids[key] = [tracked.pid, *families.get(tracked.pid, [])]
         return pids
 
-    def _use(self, tracked: _Tracked, pids: list[int], gpus: tuple[str, ...]) -> Usage:
+    def _use(self, tracked: _TrackedContainer, pids: list[int], gpus: tuple[str, ...]) -> Usage:
         taken, groups = time.monotonic(), tracked.groups
         seconds, memory = cpu_in(groups), memory_in(groups)
         ticks = own = shared = read = written = 0
@@ -173,20 +175,20 @@ def members(pid: int, proc: str = "/proc") -> list[int]:
     text = slurp(f"{proc}/self/mountinfo").decode(errors="replace")
     folder = groups_of(text, slurp(f"{proc}/{pid}/cgroup").decode(errors="replace")).members
     told = slurp(f"{folder}/cgroup.procs") if folder else b""
-    found = [int(one) for one in told.split()] if told else Families(proc).look({pid})[pid]
+    found = [int(one) for one in told.split()] if told else ProcessFamilies(proc).look({pid})[pid]
     return sorted(one for one in found if one != pid)
 
 
-def groups_of(mounts: str, groups: str) -> Groups:
+def groups_of(mounts: str, groups: str) -> ContainerCgroups:
     """Where the numbers of a process's groups are, by /proc/self/mountinfo and /proc/PID/cgroup. Pure.
 
     A group that holds more than containers, as the root does, is none of a container's.
     """
     old = {name: _deep(mounts, groups, name) for name in ("cpuacct", "memory")}
     if old["cpuacct"] or old["memory"]:
-        return Groups(cpu=old["cpuacct"], memory=old["memory"])
+        return ContainerCgroups(cpu=old["cpuacct"], memory=old["memory"])
     new = _deep(mounts, groups, "")
-    return Groups(cpu=new, memory=new, is_new=True)
+    return ContainerCgroups(cpu=new, memory=new, is_new=True)
 
 
 def _deep(mounts: str, groups: str, controller: str) -> str:
@@ -198,7 +200,7 @@ def _deep(mounts: str, groups: str, controller: str) -> str:
     return ""
 
 
-def cpu_in(groups: Groups) -> float | None:
+def cpu_in(groups: ContainerCgroups) -> float | None:
     """Seconds of CPU of all that ever ran in it."""
     if not groups.cpu:
         return None
@@ -208,7 +210,7 @@ def cpu_in(groups: Groups) -> float | None:
     return int(text) / 1e9 if text.isdigit() else None
 
 
-def memory_in(groups: Groups) -> int | None:
+def memory_in(groups: ContainerCgroups) -> int | None:
     """Bytes in use, without files that are merely still cached: those go when somebody needs room."""
     if not groups.memory:
         return None

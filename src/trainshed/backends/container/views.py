@@ -12,22 +12,22 @@ from collections.abc import Callable
 from pathlib import Path
 from stat import S_IMODE
 
-from trainshed.backends.container.furnishing import can_overlay, is_root, overlay_volume, volume
 from trainshed.backends.container.render import Mount
-from trainshed.backends.container.volumes import Volumes
+from trainshed.backends.container.run_mounts import can_overlay, is_root, overlay_volume, volume
+from trainshed.backends.container.volumes import EngineVolumes
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts
 from trainshed.core.view import ROOT, S3_ROOT, View
 
 _ANYBODY, _ALL = 0o666, 0o777
 
 
-class BoxViews(Mounts):
+class ContainerViews(Mounts):
     def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
         super().__init__(jobs, trash, hint)
         self._users: dict[str, str] = {}  # for whom a job's copies are
 
     async def mount(
-        self, job: str, view: View, volumes: Volumes, *, shared: bool, user: str
+        self, job: str, view: View, volumes: EngineVolumes, *, shared: bool, user: str
     ) -> tuple[tuple[Mount, ...], str]:
         """What a run that is about to start gets of its job's view, and what there is to say of it."""
         if self._shelf is None:

@@ -14,7 +14,7 @@ _IS_GONE, _IS_THERE = 404, 409
 _WITH_QUOTA = frozenset({"btrfs", "zfs"})  # storage drivers that always have one
 
 
-class Volumes:
+class EngineVolumes:
     def __init__(self, engine: Engine, home: str) -> None:
         self._engine, self._home = engine, home
         self._info: dict[str, Any] | None = None

@@ -14,7 +14,7 @@ from trainshed.core.names import ReplicaName
 _MOMENT = 0.2  # seconds a launch may wait
 
 
-class Folders:
+class CodeFolders:
     def __init__(self, code: CodeStore | None, hint: Callable[[str], None]) -> None:
         self._code = code
         self._hint = hint

@@ -23,7 +23,7 @@ from pathlib import Path
 from trainshed.backends.machine import written
 from trainshed.backends.machine.unstored import Unstored
 from trainshed.core.errors import NotYet, Unavailable
-from trainshed.core.view import Laid, Scan, Shelf, Stored, View, Written, local_path
+from trainshed.core.view import LaidOutView, Stored, View, ViewScan, ViewSource, Written, local_path
 
 FOLDER = "gcs"
 _DRAFT = ".new"
@@ -37,13 +37,13 @@ class Mounts:
     def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
         self._jobs, self._trash = jobs, trash
         self.unstored = Unstored(jobs.with_name("unstored"))
-        self._shelf: Shelf | None = None
+        self._shelf: ViewSource | None = None
         self._hint = hint
         self._current: dict[str, Path] = {}
         self._notes: dict[str, str] = {}
-        self._laying: dict[str, asyncio.Task[Laid]] = {}
+        self._laying: dict[str, asyncio.Task[LaidOutView]] = {}
 
-    def take_from(self, shelf: Shelf) -> None:
+    def take_from(self, shelf: ViewSource) -> None:
         """Say where the buckets are, before the first launch."""
         self._shelf = shelf
 
@@ -54,7 +54,7 @@ class Mounts:
             self._current[job] = max(found, key=lambda one: [int(n) for n in one.name.split(".")])
 
     async def folder(
-        self, job: str, view: View, shelf: Shelf, *, shared: bool, copies: bool
+        self, job: str, view: View, shelf: ViewSource, *, shared: bool, copies: bool
     ) -> tuple[Path, str]:
         """The folder of the view for a run that is about to start, and what there is to say of it."""
         current = self._current.get(job)
@@ -82,9 +82,9 @@ class Mounts:
         view = self._current.get(job)
         return None if view is None else view.name
 
-    async def scan(self, job: str) -> Scan:
+    async def scan(self, job: str) -> ViewScan:
         view = self._current.get(job)
-        return Scan() if view is None else await asyncio.to_thread(written.scan, view)
+        return ViewScan() if view is None else await asyncio.to_thread(written.scan, view)
 
     def read(self, file: Written) -> AsyncIterator[bytes]:
         return written.read(file)
@@ -121,7 +121,7 @@ class Mounts:
 
     # ---- making them
 
-    async def _make(self, job: str, view: View, shelf: Shelf, copies: bool) -> Path:
+    async def _make(self, job: str, view: View, shelf: ViewSource, copies: bool) -> Path:
         laying = self._laying.pop(job, None)
         home = self._jobs / job / FOLDER
         old = self._current.get(job)
@@ -141,7 +141,9 @@ class Mounts:
         self._current[job], self._notes[job] = fresh, _note(laid)
         return fresh
 
-    async def _lay(self, shelf: Shelf, view: View, fresh: Path, old: Path | None, copies: bool) -> Laid:
+    async def _lay(
+        self, shelf: ViewSource, view: View, fresh: Path, old: Path | None, copies: bool
+    ) -> LaidOutView:
         draft = fresh.with_name(f"{fresh.name}{_DRAFT}")
         await asyncio.to_thread(self._clear, draft, fresh, old)
         laid = await shelf.lay_out(view, str(draft / ("plain" if copies else "lower")), copies=copies)
@@ -193,7 +195,7 @@ def _unseal(view: Path) -> None:
         (view / "work" / "work").chmod(0o700)
 
 
-def _note(laid: Laid) -> str:
+def _note(laid: LaidOutView) -> str:
     parts: list[str] = []
     if laid.missing:
         parts.append(

@@ -17,7 +17,7 @@ _HOST = "127.0.0.1"  # where replicas find each other: all of them are here
 _log = logging.getLogger(__name__)
 
 
-class Here:
+class LocalNode:
     """This machine as the one node of a backend, looked at once; as large as is said, or as it is."""
 
     def __init__(self, cpus: float | None, memory: int | None) -> None:

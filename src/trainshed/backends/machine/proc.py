@@ -80,7 +80,7 @@ def cpu_of_group(text: bytes) -> float | None:
     return None
 
 
-class Rising:
+class RisingSum:
     """A sum over processes; it dips when one ends before its parent has its numbers. The answer never does.
 
     A dip at two looks in a row means that nobody will ever have them (a parent may ignore its children):

@@ -70,7 +70,7 @@ def send(process: Process | Identity, number: int) -> None:
             os.close(handle)
 
 
-class Families:
+class ProcessFamilies:
     """Which process descends from which of some heads. A process keeps its head for life."""
 
     def __init__(self, proc: str = "/proc") -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainshed.backends.machine.proc import slurp
-from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, Frame, Thread
+from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
 
 _MAY_TRACE = 1 << 19  # CAP_SYS_PTRACE
 _MOST = 16 << 20  # bytes of an answer
@@ -49,7 +49,7 @@ def _call_is_there() -> bool:
     return call(os.getpid(), None, 0, None, 0, 0) == 0
 
 
-def spy_on(spy: str, pid: int, patience: float) -> tuple[tuple[Thread, ...], str]:
+def spy_on(spy: str, pid: int, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
     """The threads of a Python process, or none and why."""
     command = [spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
     try:
@@ -87,7 +87,7 @@ def _inside(pid: int) -> int:
     return pid
 
 
-def read_threads(text: bytes, own: int = 0) -> tuple[Thread, ...]:
+def read_threads(text: bytes, own: int = 0) -> tuple[ThreadStack, ...]:
     """What `py-spy dump --json` prints, the main thread first: `own` is its number, where not the pid."""
     try:
         rows: Any = json.loads(text)
@@ -98,13 +98,13 @@ def read_threads(text: bytes, own: int = 0) -> tuple[Thread, ...]:
     return tuple(found[:MOST_THREADS])
 
 
-def _thread(row: dict[str, Any], own: int) -> Thread:
+def _thread(row: dict[str, Any], own: int) -> ThreadStack:
     frames = tuple(
-        Frame(str(one.get("name", "?")), str(one.get("filename", "?")), int(one.get("line") or 0))
+        StackFrame(str(one.get("name", "?")), str(one.get("filename", "?")), int(one.get("line") or 0))
         for one in (row.get("frames") or ())[:MOST_FRAMES]
     )
     is_main = row.get("os_thread_id") in (row.get("pid"), own) or row.get("thread_name") == "MainThread"
-    return Thread(
+    return ThreadStack(
         name=str(row.get("thread_name") or ("MainThread" if is_main else "")),
         frames=frames,
         waits=not row.get("active", True),

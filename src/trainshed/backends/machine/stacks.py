@@ -14,7 +14,7 @@ from threading import Event
 
 from trainshed.backends.machine import spy
 from trainshed.backends.machine.proc import slurp
-from trainshed.core.stacks import MOST_PROCESSES, Dump, Process, Thread, clean_command
+from trainshed.core.stacks import MOST_PROCESSES, ProcessStack, StackDump, ThreadStack, clean_command
 
 ALL = 20.0  # seconds for everything
 ONE = 4.0  # ... and for one process
@@ -22,7 +22,7 @@ FAULTS = 3  # told of one run
 NO_TIME = f"There was no time left for it after {ALL:g} s."
 
 # The threads of a Python process, told within so many seconds, or none and why.
-Look = Callable[[int, float], tuple[tuple[Thread, ...], str]]
+Look = Callable[[int, float], tuple[tuple[ThreadStack, ...], str]]
 
 _STATES = {"R": "runs", "S": "sleeps", "D": "waits for a disk or device", "T": "is stopped", "t": "is traced"}
 
@@ -42,11 +42,11 @@ class Describer:
     def is_over(self, deadline: float) -> bool:
         return time.monotonic() >= deadline or self._closed.is_set()
 
-    def describe_all(self, pids: Sequence[int], look: Look, deadline: float) -> Dump:
+    def describe_all(self, pids: Sequence[int], look: Look, deadline: float) -> StackDump:
         """These processes in this order, with the threads of Python's as `look` tells them."""
         if self.is_over(deadline):
-            return Dump(fault=NO_TIME)
-        found: list[Process] = []
+            return StackDump(fault=NO_TIME)
+        found: list[ProcessStack] = []
         faults: list[str] = []
         for pid in pids[:MOST_PROCESSES]:
             seen = describe(pid)
@@ -60,7 +60,7 @@ class Describer:
             found.append(seen)
         if len(pids) > MOST_PROCESSES:
             faults.append(f"{len(pids) - MOST_PROCESSES} more processes are not shown.")
-        return Dump(processes=tuple(found), fault=" ".join(_few(faults)))
+        return StackDump(processes=tuple(found), fault=" ".join(_few(faults)))
 
 
 def _few(faults: list[str]) -> list[str]:
@@ -69,7 +69,7 @@ def _few(faults: list[str]) -> list[str]:
     )
 
 
-def describe(pid: int, proc: str = "/proc") -> Process | None:
+def describe(pid: int, proc: str = "/proc") -> ProcessStack | None:
     """The process by the kernel's account; None where it is gone."""
     stat = slurp(f"{proc}/{pid}/stat").decode(errors="replace")
     if not stat:
@@ -79,7 +79,7 @@ def describe(pid: int, proc: str = "/proc") -> Process | None:
     letter = rest.split()[0]
     state, channel = _STATES.get(letter, f"is in state {letter}"), slurp(f"{proc}/{pid}/wchan").decode()
     where = f" in {channel}" if letter in "SD" and channel not in ("", "0") else ""
-    return Process(pid=pid, command=clean_command(words) or name, state=state + where)
+    return ProcessStack(pid=pid, command=clean_command(words) or name, state=state + where)
 
 
 def is_python(pid: int, proc: str = "/proc") -> bool:

@@ -17,27 +17,27 @@ _POLL = 0.02
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedProcess:
     pid: int
     start: int | None  # None for a child of ours: unreaped, its pid cannot pass to another
     gone: Callable[[], None]
     handle: int | None = None
 
 
-class Watch:
+class ProcessEndWatch:
     def __init__(self, *, pidfd: bool = True) -> None:
         self._pidfd = pidfd and hasattr(os, "pidfd_open")
-        self._polled: dict[int, _Watched] = {}
-        self._handles: dict[int, _Watched] = {}
+        self._polled: dict[int, _WatchedProcess] = {}
+        self._handles: dict[int, _WatchedProcess] = {}
         self._poller: asyncio.Task[None] | None = None
 
     def child(self, pid: int, gone: Callable[[], None]) -> None:
         """Watch a child just started."""
-        self._add(_Watched(pid, None, gone))
+        self._add(_WatchedProcess(pid, None, gone))
 
     def adopt(self, other: Identity, gone: Callable[[], None]) -> bool:
         """Watch another's child; False where it is not there any more."""
-        watched = _Watched(other.pid, other.start, gone)
+        watched = _WatchedProcess(other.pid, other.start, gone)
         self._add(watched)
         # Looked at with the handle open, so that it surely is the handle of this process.
         if processes.alive(other):
@@ -52,7 +52,7 @@ class Watch:
             self._poller.cancel()
             self._poller = None
 
-    def _add(self, watched: _Watched) -> None:
+    def _add(self, watched: _WatchedProcess) -> None:
         handle = None
         if self._pidfd:
             with contextlib.suppress(OSError):  # gone already, or no descriptors left: looking finds out
@@ -66,14 +66,14 @@ class Watch:
         self._handles[handle] = watched
         asyncio.get_running_loop().add_reader(handle, self._ended, watched)
 
-    def _drop(self, watched: _Watched) -> None:
+    def _drop(self, watched: _WatchedProcess) -> None:
         if watched.handle is None:
             self._polled.pop(watched.pid, None)
         elif self._handles.pop(watched.handle, None) is not None:
             asyncio.get_running_loop().remove_reader(watched.handle)
             os.close(watched.handle)
 
-    def _ended(self, watched: _Watched) -> None:
+    def _ended(self, watched: _WatchedProcess) -> None:
         self._drop(watched)
         with contextlib.suppress(
             ChildProcessError

@@ -18,14 +18,14 @@ from stat import S_ISCHR, S_ISDIR, S_ISREG
 
 from trainshed.core.bucket import check_object_name
 from trainshed.core.errors import Conflict, Invalid, Unavailable
-from trainshed.core.view import Scan, Stored, Written
+from trainshed.core.view import Stored, ViewScan, Written
 
 _log = logging.getLogger(__name__)
 _CHUNK = 1 << 20
 NOTES = "stored.jsonl"
 
 
-def scan(view: Path) -> Scan:
+def scan(view: Path) -> ViewScan:
     """All regular files that were made or changed. For threads."""
     plain = view / "plain"
     before: dict[str, str] = {}
@@ -57,7 +57,7 @@ def scan(view: Path) -> Scan:
                 changed_at=changed_at,
             )
         )
-    return Scan(files=tuple(files), unnamed=tuple(unnamed), outside=tuple(outside))
+    return ViewScan(files=tuple(files), unnamed=tuple(unnamed), outside=tuple(outside))
 
 
 def stamps(top: str) -> dict[str, str]:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.processes import Process, send
-from trainshed.backends.process.keeper import Order
+from trainshed.backends.process.keeper import KeeperOrder
 from trainshed.backends.process.render import OFFERS
-from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, Frame, Thread
+from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
 
 SIGNAL = 45  # as in customize/sitecustomize.py; a test holds them equal
 CUSTOMIZE = Path(__file__).parent / "customize"
@@ -29,7 +29,7 @@ _PAUSE = 0.01
 _MOST = 4 << 20
 
 
-def offering(order: Order) -> Order:
+def offering(order: KeeperOrder) -> KeeperOrder:
     """The order of a fresh start, by which its program offers its stacks where it is to."""
     if OFFERS not in order.env:
         return order
@@ -59,7 +59,7 @@ def _links(path: str) -> str:
         return ""
 
 
-def ask(process: Process, run: Path, patience: float) -> tuple[tuple[Thread, ...], str]:
+def ask(process: Process, run: Path, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
     """The threads of a program that offers to tell, or none and why."""
     file = (run / FILE).resolve()
     if not offers(process, file):
@@ -90,21 +90,21 @@ def _answer(file: Path, patience: float) -> str:
         return opened.read(_MOST).decode(errors="replace")
 
 
-def read_threads(text: str) -> tuple[Thread, ...]:
+def read_threads(text: str) -> tuple[ThreadStack, ...]:
     """What faulthandler prints, the main thread first: it is the oldest, and those come last."""
-    found: list[Thread] = []
-    name, frames = "", list[Frame]()
+    found: list[ThreadStack] = []
+    name, frames = "", list[StackFrame]()
     for line in [*text.splitlines(), ""]:
         if head := _HEAD.match(line):
             name, frames = head["name"] or "", []
         elif frame := _FRAME.match(line):
-            frames.append(Frame(frame["name"], frame["file"], int(frame["line"])))
+            frames.append(StackFrame(frame["name"], frame["file"], int(frame["line"])))
         elif not line and frames:
-            found.append(Thread(name=name, frames=tuple(frames[:MOST_FRAMES])))
+            found.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
             frames = []
     if frames:
-        found.append(Thread(name=name, frames=tuple(frames[:MOST_FRAMES])))
+        found.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
     if not found:
         return ()
-    main = Thread(name=found[-1].name or "MainThread", frames=found[-1].frames, is_main=True)
+    main = ThreadStack(name=found[-1].name or "MainThread", frames=found[-1].frames, is_main=True)
     return (main, *found[:-1][: MOST_THREADS - 1])

@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from trainshed.backends.machine.code_folders import Folders
+from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
-from trainshed.backends.machine.node import Here
+from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run_folders import find_runs
-from trainshed.backends.machine.watch import Watch
+from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process.ask import offering
-from trainshed.backends.process.keeper import Keeper, Order, make_keeper
-from trainshed.backends.process.net import Groups
+from trainshed.backends.process.keeper import Keeper, KeeperOrder, make_keeper
+from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.plain import NO_FOLDERS, NO_HOLD, NO_WALLS, PlainRuntime, unmounted
-from trainshed.backends.process.port import Ports
-from trainshed.backends.process.render import IMAGE, Frame, render, runtime_frame
-from trainshed.backends.process.run import Run, reload
+from trainshed.backends.process.port import GangPorts
+from trainshed.backends.process.render import IMAGE, ProcessFrame, render, runtime_frame
+from trainshed.backends.process.run import ProcessRun, reload
+from trainshed.backends.process.run_supervisor import ProcessRunSupervisor
 from trainshed.backends.process.shell import ProcessShells, ProcessTerminal
-from trainshed.backends.process.spare import Spares, strip
+from trainshed.backends.process.spare_folders import SpareFolders, strip
 from trainshed.backends.process.stacks import Dumper
 from trainshed.backends.process.start import begin, place
-from trainshed.backends.process.stats import Sampler
-from trainshed.backends.process.tend import Tender
+from trainshed.backends.process.stats import ProcessSampler
 from trainshed.backends.process.views import ProcessViews
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -47,14 +47,14 @@ from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation, Sight
-from trainshed.core.runtime import Need, Warmth
+from trainshed.core.runtime import RuntimeNeed, WarmInterpreter
 from trainshed.core.runtime_port import Runtimes
 from trainshed.core.shell_port import Screen
-from trainshed.core.stacks import Dump
+from trainshed.core.stacks import StackDump
 from trainshed.core.view import View
 
 if TYPE_CHECKING:
-    from trainshed.backends.process.warm.stoker import Stoker
+    from trainshed.backends.process.warm.pool import WarmPool
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 _MANY_PORTS = 64  # more are looked for in a thread
@@ -73,7 +73,7 @@ class ProcessBackend:
         runtimes: Runtimes | None = None,
     ) -> None:
         home = home.absolute()
-        self._sampler = Sampler()
+        self._sampler = ProcessSampler()
         measures = _MEASURES | ({Measure.NETWORK} if self._sampler.sees_network else set[Measure]())
         self.capabilities = Capabilities(
             name="process",
@@ -85,7 +85,7 @@ class ProcessBackend:
             shells=True,
         )
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
-        self._frame = Frame(
+        self._frame = ProcessFrame(
             jobs=self._jobs_folder,
             tools=self._tools,
             python=python,
@@ -94,23 +94,23 @@ class ProcessBackend:
         )
         self._runtimes = runtimes or PlainRuntime(python, self._frame.version)
         self._warm = home / "warm"
-        self._stoker: Stoker | None = None
+        self._warm_pool: WarmPool | None = None
         self._kindling: asyncio.Task[None] | None = None
-        self._here = Here(cpus, memory)
+        self._here = LocalNode(cpus, memory)
         self._keeper: Keeper | None = keeper
         self._making: asyncio.Task[Keeper] | None = None
-        self._spares = Spares(home / "spare")
-        self._groups = Groups(home)
-        self._ports = Ports()
-        self._folders = Folders(code, self._hint_job)
+        self._spares = SpareFolders(home / "spare")
+        self._groups = RunCgroups(home)
+        self._ports = GangPorts()
+        self._folders = CodeFolders(code, self._hint_job)
         self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job)
-        self._tender = Tender(Watch(), self._groups, self._hint)
+        self._supervisor = ProcessRunSupervisor(ProcessEndWatch(), self._groups, self._hint)
         self._sampling = asyncio.Lock()
         self._dumper = Dumper()
         self._dumping = asyncio.Lock()
         self._shells = ProcessShells(self._groups)
         self._hints: list[Callable[[str], None]] = []
-        self._runs: dict[str, dict[RunKey, Run]] = {}
+        self._runs: dict[str, dict[RunKey, ProcessRun]] = {}
         # One at a time per job: the second launch of a key finds the first, and none meets a removal.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -123,10 +123,10 @@ class ProcessBackend:
             self._runs[job] = {run.key: run for run in runs}
             self.views.open(job)
             for run in runs:
-                self._tender.find_again(run)
+                self._supervisor.find_again(run)
 
-        if self._stoker is not None:
-            self._kindling = asyncio.create_task(self._kindle(self._stoker))
+        if self._warm_pool is not None:
+            self._kindling = asyncio.create_task(self._kindle(self._warm_pool))
 
     def keep_warm(self, names: Sequence[str]) -> None:
         """Before it starts: have these interpreters ready to be forked (warm/stoker.py says how named)."""
@@ -135,26 +135,26 @@ class ProcessBackend:
             plain = "=" in name or name.partition(":")[0] == IMAGE
             if not plain and (refused := self._runtimes.refuse(name)) is not None:
                 raise Invalid((Violation("warm", refused),))
-        self._stoker = None
+        self._warm_pool = None
         if names:
-            from trainshed.backends.process.warm.stoker import Stoker  # most servers keep none
+            from trainshed.backends.process.warm.pool import WarmPool  # most servers keep none
 
-            self._stoker = Stoker(self._warm, names, self._runtimes)
+            self._warm_pool = WarmPool(self._warm, names, self._runtimes)
 
-    def warmth(self) -> tuple[Warmth, ...]:
-        return () if self._stoker is None else self._stoker.show()
+    def warmth(self) -> tuple[WarmInterpreter, ...]:
+        return () if self._warm_pool is None else self._warm_pool.show()
 
     async def close(self) -> None:
         if self._making is not None:
             await asyncio.wait((self._making,))
         self._dumper.close()
         await self._shells.close()
-        if self._kindling is not None and self._stoker is not None:
+        if self._kindling is not None and self._warm_pool is not None:
             await asyncio.wait((self._kindling,))
-            await self._stoker.close()
+            await self._warm_pool.close()
         await self._folders.drop()
         await self.views.forget()
-        await self._tender.close()
+        await self._supervisor.close()
         await asyncio.to_thread(self._groups.close)
         async with self._sampling:
             self._sampler.close()
@@ -172,8 +172,10 @@ class ProcessBackend:
         if any(pool.scratch for pool in pools):
             return NO_FOLDERS
         if len(pools) == 1:
-            return readiness(Need(pools[0].image, spec.requirements, pools[0].packages), job)
-        found = [Need(pool.image, spec.requirements, pool.packages) for pool in pools if not pool.is_empty]
+            return readiness(RuntimeNeed(pools[0].image, spec.requirements, pools[0].packages), job)
+        found = [
+            RuntimeNeed(pool.image, spec.requirements, pool.packages) for pool in pools if not pool.is_empty
+        ]
         return together([readiness(need, job) for need in dict.fromkeys(found)])
 
     def render(self, launch: Launch) -> Mapping[str, object]:
@@ -193,7 +195,7 @@ class ProcessBackend:
             await self._clear_the_way(key, runs)
             frame = self._framed(launch)
             rendered = render(launch, frame)
-            run = known or Run(key, rendered.run)
+            run = known or ProcessRun(key, rendered.run)
             if not runs:
                 self._spares.take(rendered.run)
             if launch.code:
@@ -209,14 +211,14 @@ class ProcessBackend:
                 order = replace(order, view=mount)
             held = None if order is None else await self._begin(run, order, keeper, frame.python)
             runs[key] = run
-            self._tender.begun(run, held)
+            self._supervisor.begun(run, held)
             return run.handle
 
     async def observe(self, job: str) -> tuple[Observation, ...]:
         runs = self._runs.get(job)
         if not runs:
             return ()
-        self._tender.kills.look()
+        self._supervisor.kills.look()
         return tuple(run.observation for run in runs.values() if run.observation is not None)
 
     async def sample(self) -> Mapping[RunKey, Usage]:
@@ -224,7 +226,7 @@ class ProcessBackend:
         async with self._sampling:
             return await asyncio.to_thread(self._sampler.sample, runs) if runs else {}
 
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Dump]:
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
         runs = [run for key in keys if (run := self._runs.get(key.name.job, {}).get(key)) is not None]
         async with self._dumping:
             alive = [run for run in runs if run.sight is Sight.RUNNING]
@@ -238,9 +240,9 @@ class ProcessBackend:
         if run is None or run.gone.is_set():
             return
         if force:
-            await self._tender.kill(run)
+            await self._supervisor.kill(run)
         else:
-            await self._tender.ask(run)
+            await self._supervisor.ask(run)
 
     async def remove(self, job: str) -> None:
         if job not in self._runs:
@@ -250,7 +252,7 @@ class ProcessBackend:
             await self.views.forget(job)
             runs = list(self._runs.get(job, {}).values())
             alive = [run for run in runs if not run.gone.is_set()]
-            await asyncio.gather(*(self._tender.kill(run) for run in alive))
+            await asyncio.gather(*(self._supervisor.kill(run) for run in alive))
             await self._shells.close(job)
             if left := [str(run.key) for run in runs if not run.gone.is_set()]:
                 raise Unavailable(f"Processes of {', '.join(left)} do not end although they were killed.")
@@ -276,19 +278,21 @@ class ProcessBackend:
         self._hints.append(hint)
         self._runtimes.on_change(hint)
 
-    def _framed(self, launch: Launch) -> Frame:
-        need = Need(launch.image, launch.requirements, launch.packages)
+    def _framed(self, launch: Launch) -> ProcessFrame:
+        need = RuntimeNeed(launch.image, launch.requirements, launch.packages)
         python = self._runtimes.python(need, launch.key.name.job)
         return self._frame if python == self._frame.python else runtime_frame(self._frame, python)
 
-    async def _kindle(self, stoker: "Stoker") -> None:
+    async def _kindle(self, stoker: "WarmPool") -> None:
         stoker.open(self._frame, await self._held_by())
 
-    async def _begin(self, run: Run, order: Order, keeper: Keeper, python: str) -> int | Identity | None:
-        if self._stoker is not None:
+    async def _begin(
+        self, run: ProcessRun, order: KeeperOrder, keeper: Keeper, python: str
+    ) -> int | Identity | None:
+        if self._warm_pool is not None:
             # A fork could not leave the mounts it was born with.
             cold = "it sees /gcs" if order.view else "its place is to be held" if order.hold else ""
-            held = cold or await self._stoker.spawn(order, python)
+            held = cold or await self._warm_pool.spawn(order, python)
             warm = isinstance(held, Identity)
             how = "Forked from a warm interpreter." if warm else f"Not started warm: {held}." if held else ""
             run.note = " ".join(filter(None, (how, run.note)))
@@ -297,7 +301,7 @@ class ProcessBackend:
         return begin(run, offering(order), keeper, self._groups)
 
     async def _view(
-        self, run: Run, launch: Launch, view: View, runs: Mapping[RunKey, Run], keeper: Keeper
+        self, run: ProcessRun, launch: Launch, view: View, runs: Mapping[RunKey, ProcessRun], keeper: Keeper
     ) -> tuple[Launch, str]:
         """The launch with what it is told of its view, and the folder its keeper is to mount."""
         name = launch.key.name
@@ -314,7 +318,7 @@ class ProcessBackend:
         self._keeper = made = await asyncio.shield(self._making)
         return made
 
-    def _hint(self, run: Run) -> None:
+    def _hint(self, run: ProcessRun) -> None:
         self._hint_job(run.key.name.job)
 
     def _hint_job(self, job: str) -> None:
@@ -324,17 +328,17 @@ class ProcessBackend:
     def _lock(self, job: str) -> asyncio.Lock:
         return self._locks.setdefault(job, asyncio.Lock())
 
-    async def _clear_the_way(self, key: RunKey, runs: dict[RunKey, Run]) -> None:
+    async def _clear_the_way(self, key: RunKey, runs: dict[RunKey, ProcessRun]) -> None:
         others = [run for run in runs.values() if run.key.name == key.name and run.key != key]
         if any(run.key.run > key.run for run in others):
             raise Conflict(f"A later run than {key} has been started.")
         for run in others:
             if not run.gone.is_set():
-                await self._tender.kill(run)
+                await self._supervisor.kill(run)
             if not run.gone.is_set():
                 raise Unavailable(f"Run {run.key} is still alive although it was killed: {key} has to wait.")
 
-    def _open(self) -> list[tuple[str, list[Run]]]:
+    def _open(self) -> list[tuple[str, list[ProcessRun]]]:
         for folder in (self._jobs_folder, self._trash, self._tools):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(self._trash, ignore_errors=True)
@@ -357,7 +361,7 @@ class ProcessBackend:
             tool.write_text(f'#!/bin/sh\nexec "{self._frame.python}" "$@"\n')
             tool.chmod(0o700)
 
-    def _put_away(self, job: str, runs: list[Run]) -> bool:
+    def _put_away(self, job: str, runs: list[ProcessRun]) -> bool:
         """Take the job's folder out of sight; False where it has to be erased yet."""
         self._groups.discard(run.group for run in runs)
         # Moved away first: at once and whole, so that neither a crash nor a late keeper finds half a job.
@@ -370,7 +374,7 @@ class ProcessBackend:
             return False
         return len(runs) == 1 and self._spares.keep(grave)
 
-    async def _strip(self, job: str, runs: list[Run]) -> bool:
+    async def _strip(self, job: str, runs: list[ProcessRun]) -> bool:
         grave = f"{self._trash}/{job}"
         return len(runs) == 1 and await asyncio.to_thread(strip, grave) and self._spares.keep(grave)
 

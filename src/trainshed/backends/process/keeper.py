@@ -24,7 +24,7 @@ _OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class KeeperOrder:
     """Everything a keeper is told."""
 
     run: str
@@ -55,7 +55,7 @@ class Keeper(Protocol):
         """Whether it can keep the place of a program that has ended."""
         ...
 
-    def spawn(self, order: Order) -> int:
+    def spawn(self, order: KeeperOrder) -> int:
         """Start a keeper; its pid. OSError or ValueError where the system refuses."""
         ...
 
@@ -66,7 +66,7 @@ class CompiledKeeper:
     joins_groups: bool = True
     holds: bool = True
 
-    def spawn(self, order: Order) -> int:
+    def spawn(self, order: KeeperOrder) -> int:
         # It makes its own session, drops what else is open and resets signals: the shortest way in is enough.
         return os.posix_spawn(
             self.path,
@@ -93,7 +93,7 @@ class ShellKeeper:
         self._signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
         self._signal.restype = ctypes.c_void_p
 
-    def spawn(self, order: Order) -> int:
+    def spawn(self, order: KeeperOrder) -> int:
         out = os.open(order.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
         try:
             err = os.open(order.stderr, _OUTPUT | os.O_CLOEXEC, 0o600)

@@ -23,7 +23,7 @@ _STOP_ROUNDS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class RunTrace:
     """What to look for."""
 
     run: str
@@ -37,7 +37,7 @@ def _survey() -> dict[int, Process]:
     return {process.pid: process for process in seen if process is not None}
 
 
-def catch(trace: Trace) -> tuple[Process, ...]:
+def catch(trace: RunTrace) -> tuple[Process, ...]:
     """Every living process of the run but its keeper."""
     table = _survey()
     found = _descendants(table, trace.keeper)
@@ -100,13 +100,13 @@ def members(group: str | None) -> set[int]:
         return set()
 
 
-def ask(trace: Trace) -> None:
+def ask(trace: RunTrace) -> None:
     """SIGTERM to all of the run but its keeper."""
     for process in catch(trace):
         send(process, signal.SIGTERM)
 
 
-def kill(trace: Trace, *, freeze: bool) -> int:
+def kill(trace: RunTrace, *, freeze: bool) -> int:
     """SIGKILL to all of the run but its keeper; how many there were.
 
     With freeze they are stopped first, until a look finds none that is not: what forks faster than it is
@@ -135,7 +135,7 @@ def label(home: Path) -> str:
     return "trainshed-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
 
 
-class Groups:
+class RunCgroups:
     """The cgroups of runs, below this server's own group; none where the system does not let us."""
 
     def __init__(self, home: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from trainshed.backends.process.render import refuse
 from trainshed.core.errors import Unavailable
 from trainshed.core.nfs import NfsMount
-from trainshed.core.readiness import READY, Readiness, Standing
-from trainshed.core.runtime import Need
+from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
 
 _NO_WALLS = "The job asks for no network but its own, and a process has its machine's."
 NO_WALLS = Readiness(
-    standing=Standing.FAILED,
+    standing=ReadinessState.FAILED,
     message=_NO_WALLS,
     verdict=Verdict(
         cause=Cause.BAD_ARGUMENTS,
@@ -26,7 +26,7 @@ NO_WALLS = Readiness(
 NO_HOLD = "It cannot be held for a look: there is no C compiler to build what holds it."
 _NO_FOLDERS = "The job asks for folders of its own at certain paths, and a process has its machine's folders."
 NO_FOLDERS = Readiness(
-    standing=Standing.FAILED,
+    standing=ReadinessState.FAILED,
     message=_NO_FOLDERS,
     verdict=Verdict(
         cause=Cause.BAD_ARGUMENTS,
@@ -52,10 +52,10 @@ class PlainRuntime:
     def refuse(self, image: str) -> str | None:
         return refuse(image, self.version)
 
-    def readiness(self, need: Need, job: str = "") -> Readiness:
+    def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         return READY
 
-    def python(self, need: Need, job: str = "") -> str:
+    def python(self, need: RuntimeNeed, job: str = "") -> str:
         if need.requirements or need.packages:
             raise Unavailable("This server installs no packages: requirements cannot be met.")
         return self.path

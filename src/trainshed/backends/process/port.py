@@ -19,7 +19,7 @@ def pool(ephemeral: str) -> tuple[int, ...]:
     return tuple(p for p in range(_FIRST, _LAST) if not low <= p <= high) or tuple(range(_FIRST, _LAST))
 
 
-class Ports:
+class GangPorts:
     def __init__(self) -> None:
         try:
             ephemeral = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()

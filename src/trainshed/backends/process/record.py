@@ -21,7 +21,7 @@ _ENDS = ("exit", "signal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record(KnownRecord):
+class ProcessRecord(KnownRecord):
     keeper: Identity | None = None
     program: Identity | None = None
 
@@ -30,7 +30,7 @@ def moment(nanoseconds: int) -> datetime:
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
 
 
-def parse(text: bytes) -> Record:
+def parse(text: bytes) -> ProcessRecord:
     keeper = program = ended = None
     boot = ""
     started_at = ended_at = None
@@ -51,7 +51,7 @@ def parse(text: bytes) -> Record:
                 ended = _from_shell(int(status), noise)
             case _:
                 noise = True
-    return Record(
+    return ProcessRecord(
         keeper=keeper,
         boot=boot,
         started_at=started_at,

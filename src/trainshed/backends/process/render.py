@@ -30,7 +30,7 @@ _LONGEST_TMPDIR = 70
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class ProcessFrame:
     """What rendering needs to know of the backend."""
 
     jobs: Path  # the folder of all jobs' folders
@@ -62,7 +62,7 @@ class Rendered:
         }
 
 
-def runtime_frame(frame: Frame, python: str) -> Frame:
+def runtime_frame(frame: ProcessFrame, python: str) -> ProcessFrame:
     """The same with a runtime's interpreter, which stands in its environment's bin."""
     return replace(frame, python=python, venv=str(Path(python).parents[1]))
 
@@ -85,7 +85,7 @@ def refuse(image: str, version: str) -> str | None:
     )
 
 
-def render(launch: Launch, frame: Frame) -> Rendered:
+def render(launch: Launch, frame: ProcessFrame) -> Rendered:
     folder = run_folder(frame.jobs, launch.key)
     run, work, tmp = str(folder), str(folder.parent / "work"), str(folder.parent / "tmp")
     return Rendered(
@@ -109,7 +109,7 @@ def _argv(launch: Launch, python: str) -> tuple[str, ...]:
     return (python, *launch.args)
 
 
-def shared_env(frame: Frame) -> dict[str, str]:
+def shared_env(frame: ProcessFrame) -> dict[str, str]:
     """What every program of a runtime is given, whatever its job."""
     env = {k: v for k, v in frame.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
     env["PATH"] = f"{Path(frame.python).parent}:{frame.tools}:{frame.environ.get('PATH') or _PATH}"
@@ -119,7 +119,7 @@ def shared_env(frame: Frame) -> dict[str, str]:
     return env
 
 
-def _env(launch: Launch, frame: Frame, run: str, tmp: str) -> dict[str, str]:
+def _env(launch: Launch, frame: ProcessFrame, run: str, tmp: str) -> dict[str, str]:
     env = shared_env(frame)
     if len(tmp.encode()) <= _LONGEST_TMPDIR:
         env["TMPDIR"] = tmp

@@ -17,14 +17,14 @@ from datetime import datetime
 from pathlib import Path
 
 from trainshed.backends.machine.run import KnownRun
-from trainshed.backends.process.net import Trace
-from trainshed.backends.process.record import BLANK, Record, moment, parse
+from trainshed.backends.process.net import RunTrace
+from trainshed.backends.process.record import BLANK, ProcessRecord, moment, parse
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Handle
 
 
 @dataclass(slots=True, eq=False)
-class Run(KnownRun):
+class ProcessRun(KnownRun):
     group: str | None = None
     oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
 
@@ -58,7 +58,7 @@ class Run(KnownRun):
             return False
         return True
 
-    def read(self) -> Record | None:
+    def read(self) -> ProcessRecord | None:
         """What the keeper wrote; None where no keeper has claimed the run."""
         try:
             with open(f"{self.folder}/record", "rb", buffering=0) as file:
@@ -66,7 +66,7 @@ class Run(KnownRun):
         except FileNotFoundError:
             return None
         except (OSError, ValueError):
-            return Record()  # unreadable: claimed, and nothing known
+            return ProcessRecord()  # unreadable: claimed, and nothing known
 
     def write_end(self, code: int, at_ns: int) -> None:
         with open(f"{self.folder}/record", "r+b") as file:
@@ -84,9 +84,9 @@ class Run(KnownRun):
         except OSError:
             return None
 
-    def trace(self, record: Record | None) -> Trace:
-        known = record or Record()
-        return Trace(run=self.folder, group=self.group, keeper=known.keeper, program=known.program)
+    def trace(self, record: ProcessRecord | None) -> RunTrace:
+        known = record or ProcessRecord()
+        return RunTrace(run=self.folder, group=self.group, keeper=known.keeper, program=known.program)
 
 
 def _write(path: str, content: bytes) -> None:
@@ -100,9 +100,9 @@ def _write(path: str, content: bytes) -> None:
         os.close(handle)
 
 
-def reload(key: RunKey, path: Path) -> Run:
+def reload(key: RunKey, path: Path) -> ProcessRun:
     """A run as an earlier server left it."""
-    run = Run(key, str(path), asked=(path / "term").exists())
+    run = ProcessRun(key, str(path), asked=(path / "term").exists())
     try:
         launch = json.loads((path / "launch.json").read_bytes())
     except (OSError, ValueError):

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.process.net import Groups
-from trainshed.backends.process.run import Run
+from trainshed.backends.process.net import RunCgroups
+from trainshed.backends.process.run import ProcessRun
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.shell_port import Screen
 
@@ -106,12 +106,14 @@ class ProcessTerminal:
 
 
 class ProcessShells:
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: RunCgroups) -> None:
         self._groups = groups
-        self._open: dict[ProcessTerminal, Run] = {}
+        self._open: dict[ProcessTerminal, ProcessRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, run: Run | None, command: Sequence[str], screen: Screen | None) -> ProcessTerminal:
+    async def open(
+        self, run: ProcessRun | None, command: Sequence[str], screen: Screen | None
+    ) -> ProcessTerminal:
         program = None if run is None else await _program(run)
         if run is None or program is None or not run.alive:
             raise NotFound("The replica does not run: no shell can be opened in it.")
@@ -144,7 +146,7 @@ class ProcessShells:
         if job is None:
             await asyncio.gather(*self._tasks)
 
-    async def _see_off(self, terminal: ProcessTerminal, run: Run, group: str | None) -> None:
+    async def _see_off(self, terminal: ProcessTerminal, run: ProcessRun, group: str | None) -> None:
         await terminal.wait()
         self._open.pop(terminal, None)
         if run.gone.is_set():  # it ended first, and could not take its group along
@@ -169,7 +171,7 @@ def _ends(screen: Screen | None) -> tuple[tuple[int, int], tuple[int, int]]:
         raise Unavailable(f"No terminal could be made: {error}.") from error
 
 
-async def _program(run: Run) -> Identity | None:
+async def _program(run: ProcessRun) -> Identity | None:
     pause = 0.001
     while pause < _PATIENCE and not run.gone.is_set():
         if (record := run.read()) is not None and record.program is not None:

@@ -14,9 +14,9 @@ from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.processes import Process
 from trainshed.backends.machine.stacks import ALL, NO_TIME, Describer
 from trainshed.backends.process import ask, net
-from trainshed.backends.process.run import Run
+from trainshed.backends.process.run import ProcessRun
 from trainshed.core.names import RunKey
-from trainshed.core.stacks import Dump, Thread
+from trainshed.core.stacks import StackDump, ThreadStack
 
 
 class Dumper(Describer):
@@ -25,22 +25,24 @@ class Dumper(Describer):
         """Whether a program has to tell its stacks itself, because nobody here may look into it."""
         return self.spy is None
 
-    def dump(self, runs: Iterable[Run]) -> dict[RunKey, Dump]:
+    def dump(self, runs: Iterable[ProcessRun]) -> dict[RunKey, StackDump]:
         deadline = time.monotonic() + ALL
         return {run.key: self._dump(run, deadline) for run in runs}
 
-    def _dump(self, run: Run, deadline: float) -> Dump:
-        def look(pid: int, patience: float) -> tuple[tuple[Thread, ...], str]:
+    def _dump(self, run: ProcessRun, deadline: float) -> StackDump:
+        def look(pid: int, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
             threads, fault = self._threads(caught[pid], run, patience)
             return tuple(_inside(one, run.path.parent / "work") for one in threads), fault
 
         if self.is_over(deadline):
-            return Dump(fault=NO_TIME)
+            return StackDump(fault=NO_TIME)
         found = sorted(net.catch(run.trace(run.read())), key=lambda one: (one.start, one.pid))
         caught = {process.pid: process for process in found}
         return self.describe_all(list(caught), look, deadline)
 
-    def _threads(self, process: Process, run: Run, patience: float) -> tuple[tuple[Thread, ...], str]:
+    def _threads(
+        self, process: Process, run: ProcessRun, patience: float
+    ) -> tuple[tuple[ThreadStack, ...], str]:
         if self.spy is None:
             threads, fault = ask.ask(process, run.path, patience)
             return tuple(
@@ -49,7 +51,7 @@ class Dumper(Describer):
         return spy.spy_on(self.spy, process.pid, patience)
 
 
-def _inside(thread: Thread, work: Path) -> Thread:
+def _inside(thread: ThreadStack, work: Path) -> ThreadStack:
     """Files of the working directory by their place in it: each replica has a copy of the same ones."""
     told, real = f"{work}/", f"{work.resolve()}/"
     frames = (

@@ -12,15 +12,17 @@ import shutil
 import time
 from pathlib import Path
 
-from trainshed.backends.process.keeper import Keeper, Order
-from trainshed.backends.process.net import Groups
+from trainshed.backends.process.keeper import Keeper, KeeperOrder
+from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.render import Rendered
-from trainshed.backends.process.run import Run
+from trainshed.backends.process.run import ProcessRun
 from trainshed.core.errors import Unavailable
 from trainshed.core.launch import Launch
 
 
-def place(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: Groups) -> Order | None:
+def place(
+    run: ProcessRun, launch: Launch, rendered: Rendered, keeper: Keeper, groups: RunCgroups
+) -> KeeperOrder | None:
     """What to start, its place made; None where the run is already claimed."""
     try:
         fresh = _make_folders(rendered)
@@ -35,7 +37,7 @@ def place(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
     except OSError as error:
         _undo(run, groups)
         raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
-    return Order(
+    return KeeperOrder(
         run=rendered.run,
         work=rendered.start,
         group=run.group,
@@ -47,7 +49,7 @@ def place(run: Run, launch: Launch, rendered: Rendered, keeper: Keeper, groups: 
     )
 
 
-def begin(run: Run, order: Order, keeper: Keeper, groups: Groups) -> int | None:
+def begin(run: ProcessRun, order: KeeperOrder, keeper: Keeper, groups: RunCgroups) -> int | None:
     """The keeper's pid; None where the run is one that can never be started."""
     try:
         return keeper.spawn(order)
@@ -82,7 +84,7 @@ def _make(folder: str) -> bool:
     return True
 
 
-def _refuse(run: Run, order: Order, error: OSError | ValueError) -> None:
+def _refuse(run: ProcessRun, order: KeeperOrder, error: OSError | ValueError) -> None:
     if not run.claim():
         return
     with contextlib.suppress(OSError), Path(order.stderr).open("a") as file:
@@ -90,7 +92,7 @@ def _refuse(run: Run, order: Order, error: OSError | ValueError) -> None:
     run.write_end(126, time.time_ns())
 
 
-def _undo(run: Run, groups: Groups) -> None:
+def _undo(run: ProcessRun, groups: RunCgroups) -> None:
     groups.discard([run.group])
     run.group = None
     # Not if a keeper has it, which happens where an earlier server's keeper was late.

@@ -16,41 +16,41 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.backends.machine.gpu import Gpus
-from trainshed.backends.machine.proc import TICKS, Rising, cpu_of_group, io_of, memory_of, slurp, stat_of
-from trainshed.backends.machine.processes import Families, Identity
-from trainshed.backends.process.run import Run
+from trainshed.backends.machine.proc import TICKS, RisingSum, cpu_of_group, io_of, memory_of, slurp, stat_of
+from trainshed.backends.machine.processes import Identity, ProcessFamilies
+from trainshed.backends.process.run import ProcessRun
 from trainshed.backends.process.traffic import Carried, Counts, Traffic, sockets_of
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
 
 
 @dataclass(slots=True)
-class _Tracked:
+class _TrackedRun:
     """What is remembered of a run between looks."""
 
     keeper: Identity | None = None
     gpus: tuple[str, ...] | None = None
-    cpu: Rising = field(default_factory=Rising)
-    read: Rising = field(default_factory=Rising)
-    written: Rising = field(default_factory=Rising)
+    cpu: RisingSum = field(default_factory=RisingSum)
+    read: RisingSum = field(default_factory=RisingSum)
+    written: RisingSum = field(default_factory=RisingSum)
     carried: Carried = field(default_factory=Carried)
 
 
-class Sampler:
+class ProcessSampler:
     def __init__(self, gpus: Gpus | None = None, proc: str = "/proc") -> None:
         self._gpus = gpus or Gpus()
         self._traffic = Traffic()
         self._proc = proc
-        self._tracked: dict[RunKey, _Tracked] = {}
-        self._families = Families(proc)
+        self._tracked: dict[RunKey, _TrackedRun] = {}
+        self._families = ProcessFamilies(proc)
 
     @property
     def sees_network(self) -> bool:
         return self._traffic.works
 
-    def sample(self, runs: Iterable[Run]) -> dict[RunKey, Usage]:
+    def sample(self, runs: Iterable[ProcessRun]) -> dict[RunKey, Usage]:
         chosen = list(runs)
-        known = {run.key: self._tracked.get(run.key) or _Tracked() for run in chosen}
+        known = {run.key: self._tracked.get(run.key) or _TrackedRun() for run in chosen}
         self._tracked = known
         heads: set[int] = set()
         grouped: dict[RunKey, list[int]] = {}
@@ -88,7 +88,7 @@ class Sampler:
     def close(self) -> None:
         self._gpus.close()
 
-    def _use(self, tracked: _Tracked, pids: list[int], group: str | None) -> Usage:
+    def _use(self, tracked: _TrackedRun, pids: list[int], group: str | None) -> Usage:
         taken = time.monotonic()
         seconds = cpu_of_group(slurp(f"{group}/cpu.stat")) if group is not None else None
         ticks = own = shared = read = written = 0

@@ -17,7 +17,7 @@ from trainshed.core.view import ROOT, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class RunView:
     """What a run is given: the folder its keeper mounts (none: nothing is mounted), and where it looks."""
 
     mount: str
@@ -30,18 +30,18 @@ class ProcessViews(Mounts):
         super().__init__(jobs, trash, hint)
         self._fault: str | None = None  # why nothing can be mounted; empty: it can
 
-    async def show(self, job: str, view: View, keeper: Keeper, *, shared: bool) -> Sight:
+    async def show(self, job: str, view: View, keeper: Keeper, *, shared: bool) -> RunView:
         """The view for a run that is about to start; `shared` where others of its job are alive."""
         if self._shelf is None:
-            return Sight(mount="", root="", note=NO_BUCKETS)
+            return RunView(mount="", root="", note=NO_BUCKETS)
         if self._fault is None:
             self._fault = await asyncio.to_thread(self.try_to_mount, keeper)
         current, note = await self.folder(job, view, self._shelf, shared=shared, copies=bool(self._fault))
         if (current / "plain").exists():
             why = self._fault or "it could not be mounted when this job began"
             text = f"There is no /gcs here ({why}): TRAINSHED_GCS_ROOT says where the buckets are instead."
-            return Sight(mount="", root=str(current / "plain"), note=" ".join(filter(None, (text, note))))
-        return Sight(mount=str(current), root=ROOT, note=note)
+            return RunView(mount="", root=str(current / "plain"), note=" ".join(filter(None, (text, note))))
+        return RunView(mount=str(current), root=ROOT, note=note)
 
     def try_to_mount(self, keeper: Keeper) -> str:
         """Why nothing can be mounted at /gcs; empty where it can."""

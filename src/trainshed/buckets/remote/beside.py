@@ -3,13 +3,13 @@
 from functools import partial
 
 from trainshed.buckets.remote.probe import probe
-from trainshed.buckets.remote.rows import Grant, Kind, Remote, Rows, kept, told
+from trainshed.buckets.remote.rows import BucketRows, Grant, Remote, StoreKind, kept, told
 from trainshed.buckets.seaweed import Seaweed
 from trainshed.buckets.seaweed_keys import REGION
 from trainshed.core.errors import Invalid, Violation
 
 
-def with_store(seaweed: Seaweed, rows: Rows) -> Rows:
+def with_store(seaweed: Seaweed, rows: BucketRows) -> BucketRows:
     """The rows and those of the store, which is made ready to be started. Where both name a variable, the
     operator's file wins; where both name a bucket, that is a mistake.
     """
@@ -22,7 +22,7 @@ def with_store(seaweed: Seaweed, rows: Rows) -> Rows:
     remotes = tuple(
         Remote(
             name=name,
-            kind=Kind.S3,
+            kind=StoreKind.S3,
             bucket=name,
             endpoint=seaweed.ports.endpoint,
             region=REGION,
@@ -33,4 +33,4 @@ def with_store(seaweed: Seaweed, rows: Rows) -> Rows:
     seaweed.check = partial(probe, remotes)
     pair = (seaweed.keys.jobs.access, seaweed.keys.jobs.secret)
     env = {name: (kept if text in pair else told)(text) for name, text in seaweed.job_env().items()}
-    return Rows((*rows.remotes, *remotes), (Grant(env), *rows.grants))
+    return BucketRows((*rows.remotes, *remotes), (Grant(env), *rows.grants))

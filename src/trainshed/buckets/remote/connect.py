@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from trainshed.buckets.remote.rows import Kind, Remote
+from trainshed.buckets.remote.rows import Remote, StoreKind
 
 Store = S3Store | GCSStore | AzureStore
 TRIES = 4
@@ -26,7 +26,7 @@ def connect(remote: Remote) -> Store:
     }
     config: dict[str, Any]
     match remote.kind:
-        case Kind.S3:
+        case StoreKind.S3:
             config = {
                 "endpoint": remote.endpoint,
                 "region": remote.region or "us-east-1",
@@ -35,7 +35,7 @@ def connect(remote: Remote) -> Store:
                 "session_token": keys.get("session_token", ""),
             }
             return S3Store(remote.bucket, config=_given(config), **rest)
-        case Kind.GOOGLE:
+        case StoreKind.GOOGLE:
             account = keys.get("service_account", "")
             if remote.endpoint and not account:
                 # One that is not Google's own, and has no keys: it is asked without any.
@@ -44,7 +44,7 @@ def connect(remote: Remote) -> Store:
             else:
                 config = {"service_account_key": account, "base_url": remote.endpoint}
             return GCSStore(remote.bucket, config=_given(config), **rest)
-        case Kind.AZURE:
+        case StoreKind.AZURE:
             config = {
                 "account_name": remote.account,
                 "account_key": keys.get("account_key", ""),

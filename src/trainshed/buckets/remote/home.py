@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from trainshed.buckets.disk import no_bucket
-from trainshed.buckets.intake import Intake
+from trainshed.buckets.intake import ObjectIntake
 from trainshed.buckets.pieces import Pieces
 from trainshed.buckets.remote.connect import Store, connect
 from trainshed.buckets.remote.rows import Remote
@@ -22,7 +22,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class Home:
+class RemoteStores:
     def __init__(self, root: str, clock: Clock, objects: Callable[[str], Any]) -> None:
         self.clock = clock
         self.objects = objects  # any of these buckets, by name
@@ -53,7 +53,7 @@ class Home:
         """All chunks in a file that is gone afterwards, and their sums."""
 
         name = secrets.token_hex(16)
-        intake = Intake(self.spool.path(name), Sums(), self.executor)
+        intake = ObjectIntake(self.spool.path(name), Sums(), self.executor)
         try:
             await intake.take(chunks)
             yield self.spool.path(name), intake.sums

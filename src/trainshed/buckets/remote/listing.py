@@ -22,16 +22,16 @@ _list_level = cast("Callable[..., Any]", getattr(obstore, "list_with_delimiter")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RemotePage:
     metas: tuple[Any, ...] = ()  # obstore's, with path, size, e_tag and last_modified
     prefixes: tuple[str, ...] = ()
     next_after: str = ""
 
 
-def find(store: Store, query: ObjectQuery) -> Page:
+def find(store: Store, query: ObjectQuery) -> RemotePage:
     above = query.prefix.rpartition("/")[0]
     if (above and not is_plain(above)) or "\0" in query.prefix:
-        return Page()  # nothing here can be called so
+        return RemotePage()  # nothing here can be called so
     if query.delimiter:
         return _level(store, query, above)
     found: list[Any] = []
@@ -39,12 +39,12 @@ def find(store: Store, query: ObjectQuery) -> Page:
         if not _is_asked(meta["path"], query):
             continue
         if len(found) == query.size:
-            return Page(tuple(found), (), found[-1]["path"])
+            return RemotePage(tuple(found), (), found[-1]["path"])
         found.append(meta)
-    return Page(tuple(found))
+    return RemotePage(tuple(found))
 
 
-def _level(store: Store, query: ObjectQuery, above: str) -> Page:
+def _level(store: Store, query: ObjectQuery, above: str) -> RemotePage:
     entries: dict[str, Any] = {}
     if query.delimiter == "/":
         level = _list_level(store, above or None)
@@ -62,7 +62,7 @@ def _level(store: Store, query: ObjectQuery, above: str) -> Page:
         key=str.encode,
     )
     page = told[: query.size]
-    return Page(
+    return RemotePage(
         tuple(entries[name] for name in page if entries[name] is not None),
         tuple(name for name in page if entries[name] is None),
         page[-1] if len(told) > len(page) else "",

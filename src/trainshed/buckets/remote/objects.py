@@ -16,26 +16,26 @@ import obstore
 
 from trainshed.buckets.remote import labels
 from trainshed.buckets.remote.connect import Store
-from trainshed.buckets.remote.home import Home
+from trainshed.buckets.remote.home import RemoteStores
 from trainshed.buckets.remote.listing import find
 from trainshed.buckets.remote.names import check_plain, is_plain
-from trainshed.buckets.remote.rows import Kind, Remote
+from trainshed.buckets.remote.rows import Remote, StoreKind
 from trainshed.buckets.remote.trouble import translated
 from trainshed.buckets.sums import Sums
 from trainshed.core.bucket import (
     ALWAYS,
     WHOLE,
     Attributes,
-    Damaged,
-    Draft,
-    Listing,
+    DamagedObject,
+    ObjectDraft,
     ObjectInfo,
+    ObjectListing,
     ObjectQuery,
     Precondition,
     PreconditionFailed,
     Span,
 )
-from trainshed.core.bucket_port import Abilities, Reading
+from trainshed.core.bucket_port import Abilities, ObjectReading
 from trainshed.core.errors import Invalid, NotFound, Unavailable, Violation
 
 LOCKED = 32 << 20  # bytes of an object sent in one request, which alone can carry a condition
@@ -59,7 +59,7 @@ ABILITIES = Abilities(
 class RemoteObjects:
     abilities = ABILITIES
 
-    def __init__(self, remote: Remote, home: Home) -> None:
+    def __init__(self, remote: Remote, home: RemoteStores) -> None:
         self.name = remote.name
         self._remote = remote
         self._home = home
@@ -67,26 +67,26 @@ class RemoteObjects:
     async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
         return (await self._home.run(self._look, name, generation))[0]
 
-    async def find(self, query: ObjectQuery) -> Listing:
-        def look() -> Listing:
+    async def find(self, query: ObjectQuery) -> ObjectListing:
+        def look() -> ObjectListing:
             with translated(self._place()):
                 page = find(self._store(), query)
             items = tuple(self._info(meta) for meta in page.metas)
-            return Listing(items=items, prefixes=page.prefixes, next_after=page.next_after)
+            return ObjectListing(items=items, prefixes=page.prefixes, next_after=page.next_after)
 
         return await self._home.run(look)
 
-    async def put(self, draft: Draft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
+    async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_plain(draft.name)
         async with self._home.spooled(chunks) as (path, sums):
             draft.check_hashes(sums.crc32c, sums.md5)
             return await self.send(draft, path, sums)
 
-    async def send(self, draft: Draft, path: str, sums: Sums) -> ObjectInfo:
+    async def send(self, draft: ObjectDraft, path: str, sums: Sums) -> ObjectInfo:
         """A file's bytes to the store, under the draft's condition."""
         return await self._home.run(self._send, draft, path, sums)
 
-    async def copy(self, draft: Draft, source: ObjectInfo) -> ObjectInfo:
+    async def copy(self, draft: ObjectDraft, source: ObjectInfo) -> ObjectInfo:
         check_plain(draft.name)
         there = self._home.objects(source.bucket)
         same = source.bucket == self.name and draft.precondition == ALWAYS and source.name != draft.name
@@ -101,7 +101,7 @@ class RemoteObjects:
         span: Span = WHOLE,
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
-    ) -> Reading:
+    ) -> ObjectReading:
         def begin() -> tuple[ObjectInfo, int, int, Iterator[Any]]:
             if span == WHOLE:
                 return self._begin_whole(name, generation, precondition)
@@ -121,7 +121,7 @@ class RemoteObjects:
             raise Unavailable(f"{self._place(name)} changes too fast to be read.")
 
         info, first, length, pieces = await self._home.run(begin)
-        return Reading(info, first, length, self._stream(info, length, pieces))
+        return ObjectReading(info, first, length, self._stream(info, length, pieces))
 
     async def change(
         self,
@@ -176,7 +176,7 @@ class RemoteObjects:
             raise NotFound(f"No such object: {place}#{generation}")
         return info, {word: value for word in ("e_tag", "version") if (value := found.meta[word])}
 
-    def _send(self, draft: Draft, path: str, sums: Sums) -> ObjectInfo:
+    def _send(self, draft: ObjectDraft, path: str, sums: Sums) -> ObjectInfo:
         mode: Any = "overwrite"
         if draft.precondition != ALWAYS:
             try:
@@ -225,7 +225,9 @@ class RemoteObjects:
             if sums is not None:
                 sums.feed((piece,))
                 if got >= length and sums.crc32c != info.crc32c:
-                    raise Damaged(f"{self._place(info.name)} is damaged: its CRC32C is not {info.crc32c}.")
+                    raise DamagedObject(
+                        f"{self._place(info.name)} is damaged: its CRC32C is not {info.crc32c}."
+                    )
             yield piece
 
     def _next(self, info: ObjectInfo, pieces: Iterator[Any]) -> bytes:
@@ -249,7 +251,7 @@ class RemoteObjects:
             metageneration=1,
             size=meta["size"],
             crc32c=sums.get("crc32c", ""),
-            md5=sums.get("md5") or (_md5(tag) if self._remote.kind is Kind.S3 else ""),
+            md5=sums.get("md5") or (_md5(tag) if self._remote.kind is StoreKind.S3 else ""),
             created_at=at,
             updated_at=at,
             attributes=attributes,

@@ -24,7 +24,7 @@ _PLAIN = ("url", "endpoint", "region", "project", "account")
 _SECRET = ("access_key", "secret_key", "session_token", "account_key", "service_account")
 
 
-class Kind(StrEnum):
+class StoreKind(StrEnum):
     """Values are the schemes of addresses."""
 
     S3 = "s3"
@@ -52,7 +52,7 @@ class Remote:
     """One bucket. Without keys those of the server's own environment are used, as the store's tools would."""
 
     name: str
-    kind: Kind
+    kind: StoreKind
     bucket: str  # as the store calls it
     endpoint: str = ""
     region: str = ""
@@ -84,7 +84,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BucketRows:
     remotes: tuple[Remote, ...] = ()
     grants: tuple[Grant, ...] = ()
 
@@ -100,10 +100,10 @@ class Rows:
         return {name: value for grant in self.grants for name, value in grant.shown(project).items()}
 
 
-def load_rows(path: Path | None) -> Rows:
+def load_rows(path: Path | None) -> BucketRows:
     """What the operator's file says; nothing where there is none. Every secret is looked for once."""
     if path is None:
-        return Rows()
+        return BucketRows()
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         rows = read_rows(data)
@@ -116,13 +116,13 @@ def load_rows(path: Path | None) -> Rows:
     return rows
 
 
-def read_rows(data: Mapping[str, Any]) -> Rows:
+def read_rows(data: Mapping[str, Any]) -> BucketRows:
     if unknown := data.keys() - {"buckets", "jobs"}:
         raise ValueError(f"'{min(unknown)}' is not known; there are tables [buckets.NAME] and [[jobs]].")
     buckets, jobs = data.get("buckets", {}), data.get("jobs", [])
     if not isinstance(buckets, dict) or not isinstance(jobs, list):
         raise ValueError("buckets are written as [buckets.NAME], jobs as [[jobs]].")
-    return Rows(
+    return BucketRows(
         tuple(_remote(name, row) for name, row in cast("dict[str, object]", buckets).items()),
         tuple(_grant(f"jobs table {n}", row) for n, row in enumerate(cast("list[object]", jobs), 1)),
     )
@@ -144,7 +144,7 @@ def _remote(name: str, row: object) -> Remote:
         raise ValueError(f"{where} has an endpoint that is no http:// or https:// address without a user.")
     return Remote(
         name=name,
-        kind=Kind(found[1]),
+        kind=StoreKind(found[1]),
         bucket=found[2],
         endpoint=endpoint,
         region=texts.get("region", ""),
@@ -189,7 +189,7 @@ def _secret(where: str, text: str) -> Secret:
     raise ValueError(f"{where} must say where the key is: env:VARIABLE or file:PATH, not the key itself.")
 
 
-def _secrets(rows: Rows) -> tuple[Secret, ...]:
+def _secrets(rows: BucketRows) -> tuple[Secret, ...]:
     keys = [key for remote in rows.remotes for key in remote.keys.values()]
     return (*keys, *(value for grant in rows.grants for value in grant.env.values()))
 

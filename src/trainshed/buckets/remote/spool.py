@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from trainshed.buckets.trouble import translated
-from trainshed.core.bucket import Attributes, Draft, ObjectInfo, Precondition, Upload
+from trainshed.core.bucket import Attributes, ObjectDraft, ObjectInfo, Precondition, Upload
 from trainshed.core.errors import NotFound
 
 KEPT = 7 * 86_400  # seconds
@@ -40,7 +40,7 @@ class Spool:
     def path(self, upload: str) -> str:
         return f"{self._root}/{upload}.bytes"
 
-    def begin(self, bucket: str, draft: Draft) -> Upload:
+    def begin(self, bucket: str, draft: ObjectDraft) -> Upload:
         upload = Upload(id=secrets.token_hex(16), draft=draft, received=0)
         self.keep(bucket, upload)
         return upload
@@ -94,10 +94,10 @@ def _checked(upload: str) -> str:
     return upload
 
 
-def _draft(told: dict[str, Any]) -> Draft:
+def _draft(told: dict[str, Any]) -> ObjectDraft:
     attributes, precondition = Attributes(**told["attributes"]), Precondition(**told["precondition"])
     told |= {"attributes": attributes, "precondition": precondition}
-    return Draft(**told)
+    return ObjectDraft(**told)
 
 
 def _object(told: dict[str, Any]) -> ObjectInfo:

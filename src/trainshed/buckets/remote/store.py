@@ -5,8 +5,8 @@ removed through here: that is between their owner and their store.
 from pathlib import Path
 
 from trainshed.buckets.disk import no_bucket
-from trainshed.buckets.remote.home import Home
-from trainshed.buckets.remote.rows import Kind, Remote
+from trainshed.buckets.remote.home import RemoteStores
+from trainshed.buckets.remote.rows import Remote, StoreKind
 from trainshed.buckets.remote.uploads import RemoteBucket
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Conflict
@@ -17,7 +17,7 @@ class RemoteBuckets:
     def __init__(self, remotes: tuple[Remote, ...], spool: Path, clock: Clock) -> None:
         self._remotes = {remote.name: remote for remote in sorted(remotes, key=lambda one: one.name)}
         self.spool = spool
-        self._home = Home(str(spool), clock, self.open)
+        self._home = RemoteStores(str(spool), clock, self.open)
         self._started_at = clock.now()
 
     @property
@@ -51,7 +51,7 @@ class RemoteBuckets:
 
     def open(self, bucket: str) -> RemoteBucket:
         # One that is not there is told when something is done with it, as everywhere.
-        remote = self._remotes.get(bucket) or Remote(name=bucket, kind=Kind.S3, bucket="")
+        remote = self._remotes.get(bucket) or Remote(name=bucket, kind=StoreKind.S3, bucket="")
         return RemoteBucket(remote, self._home)
 
     def together(self, one: str, other: str) -> bool:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from trainshed.buckets.remote.names import check_plain
 from trainshed.buckets.remote.objects import RemoteObjects
-from trainshed.core.bucket import ALWAYS, Draft, ObjectInfo, Upload
+from trainshed.core.bucket import ALWAYS, ObjectDraft, ObjectInfo, Upload
 from trainshed.core.errors import Invalid, NotFound
 
 
 class RemoteBucket(RemoteObjects):
-    async def begin(self, draft: Draft) -> Upload:
+    async def begin(self, draft: ObjectDraft) -> Upload:
         check_plain(draft.name)
         await self._home.run(self._store)
         if draft.precondition != ALWAYS:

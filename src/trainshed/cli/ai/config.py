@@ -5,9 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.job_file import JobFile
-from trainshed.client import ApiError, Violation
+from trainshed.client import ApiError, ApiViolation
 
 
 def content(config: str) -> tuple[str, bytes]:
@@ -17,7 +17,7 @@ def content(config: str) -> tuple[str, bytes]:
     try:
         return config, Path(config).read_bytes()
     except OSError as error:
-        raise Failure(f"Unable to read file [{config}]: {error.strerror}") from error
+        raise CommandFailed(f"Unable to read file [{config}]: {error.strerror}") from error
 
 
 @contextmanager
@@ -32,8 +32,8 @@ def placed(file: JobFile | None, *, but: str = "") -> Generator[None]:
         raise ApiError(error.code, error.status, error.message, found) from error
 
 
-def _placed(file: JobFile, violation: Violation, but: str) -> Violation:
+def _placed(file: JobFile, violation: ApiViolation, but: str) -> ApiViolation:
     if but and but in violation.field:
         return violation
     place = file.place(violation.field)
-    return Violation(violation.field, f"{violation.description} ({place})")
+    return ApiViolation(violation.field, f"{violation.description} ({place})")

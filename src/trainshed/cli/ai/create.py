@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainshed.cli.ai.flags import formatted, spoken
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.client import Client, Json
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ def command(client: Client, config: str | None, form: str | None, **given: Any) 
 def _created(client: Client, config: str | None, given: Json) -> Json:
     from trainshed.cli import job_file
     from trainshed.cli.ai.config import content, placed
+    from trainshed.cli.ai.custom_job_words import CustomJobWords, Key
     from trainshed.cli.ai.local_package import local_package
-    from trainshed.cli.ai.wish import Key, Wish
 
     kms = {name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")}
     local = local_package(given["pool_specs"])
-    wish = Wish(kms=Key(**kms), local=local, **given)
+    wish = CustomJobWords(kms=Key(**kms), local=local, **given)
     file = None if config is None else job_file.read(*content(config), partial=bool(wish.pool_specs))
     for flag in wish.unused:
         click.echo(
@@ -101,15 +101,15 @@ def _created(client: Client, config: str | None, given: Json) -> Json:
 def _sent(client: Client, body: Json, local: "LocalPackage") -> Json:
     """The job, with the folder it runs."""
     from trainshed.cli import submit_options
-    from trainshed.cli.pack import Listing
+    from trainshed.cli.pack import FolderListing
     from trainshed.cli.submission import created, packed
-    from trainshed.cli.trouble import Trouble
+    from trainshed.cli.trouble import EarlyError
 
     for note in local.notes:
         click.echo(f"note: {note}", err=True)
     try:
-        parcel = packed(local.root, Listing(local.root), submit_options.Wish({}), local.script)
+        parcel = packed(local.root, FolderListing(local.root), submit_options.SubmitWords({}), local.script)
         body["jobSpec"]["code"] = parcel.code
         return created(client, body, parcel)
-    except Trouble as error:
-        raise Failure(error.message, error.details) from error
+    except EarlyError as error:
+        raise CommandFailed(error.message, error.details) from error

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 
 # The flags people put before the verb whose value is the next word.
 VALUED = (
@@ -22,7 +22,7 @@ VALUED = (
 )
 
 
-class Refusal(Failure):
+class Refusal(CommandFailed):
     """An error in gcloud's words: which command, what is wrong, the details below it."""
 
     def __init__(self, path: str, message: str, details: Sequence[str] = ()) -> None:
@@ -69,7 +69,7 @@ class Grammar(click.Group):
             found = error.ctx or ctx
             more = f"For all flags, run: {found.command_path} --help"
             raise Misused(found.command_path, error.format_message(), [found.get_usage(), more]) from error
-        except Failure as failure:
+        except CommandFailed as failure:
             verb = f" {ctx.invoked_subcommand}" if ctx.invoked_subcommand else ""
             kind = Misused if failure.exit_code == Misused.exit_code else Refusal
             raise kind(ctx.command_path + verb, failure.message, failure.details) from failure

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.listing import pairs
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 
 FLAG = "--worker-pool-spec"
 PATH = "local-package-path"
@@ -39,10 +39,10 @@ def local_package(pool_specs: Sequence[str]) -> LocalPackage | None:
         return None
     root = os.path.abspath(os.path.expanduser(first[PATH]))  # noqa: PTH100, PTH111 - not resolved: links stay
     if not Path(root).is_dir():
-        raise Failure(f"Directory [{first[PATH]}] is not found.")
+        raise CommandFailed(f"Directory [{first[PATH]}] is not found.")
     for name in filter(None, first.get("extra-dirs", "").split(";")):
         if not Path(root, name).is_dir():
-            raise Failure(f"Directory [{name}] is not found in [{first[PATH]}].")
+            raise CommandFailed(f"Directory [{name}] is not found in [{first[PATH]}].")
     script, command = _program(first, root)
     output = first.get("output-image-uri", "")
     note = f"output-image-uri={output} is not used: no image is built, the folder is sent."
@@ -87,24 +87,24 @@ def _program(keys: Mapping[str, str], root: str) -> tuple[str, tuple[str, ...]]:
         for script in (f"{path}.py", f"{path}/__main__.py"):
             if Path(root, script).is_file():
                 return script, ("python", "-m", module)
-        raise Failure(f"Module [{module}] is not found in [{keys[PATH]}]: there is no {path}.py.")
+        raise CommandFailed(f"Module [{module}] is not found in [{keys[PATH]}]: there is no {path}.py.")
     script = os.path.normpath(keys["script"])
     if script.startswith(("/", "..")) or not Path(root, script).is_file():
-        raise Failure(f"File [{keys['script']}] is not found in [{keys[PATH]}].")
+        raise CommandFailed(f"File [{keys['script']}] is not found in [{keys[PATH]}].")
     return script, ("python", script) if script.endswith(".py") else ("/bin/bash", script)
 
 
 def _needs(root: Path) -> list[str]:
     """The lines of its requirements.txt, and what its setup.py would have installed."""
     from trainshed.cli.order import requirements
-    from trainshed.cli.trouble import Trouble
+    from trainshed.cli.trouble import EarlyError
 
     found: list[str] = []
     try:
         if (root / "requirements.txt").is_file():
             found += requirements(str(root / "requirements.txt"))
-    except Trouble as error:
-        raise Failure(error.message, error.details) from error
+    except EarlyError as error:
+        raise CommandFailed(error.message, error.details) from error
     if (root / "setup.py").is_file():
         found += [line for line in _described(root) if line not in found]
     return found

@@ -26,7 +26,7 @@ KEYS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class PoolProgram:
     """What the flags beside the pools say of every pool."""
 
     command: Sequence[str] = ()
@@ -35,7 +35,7 @@ class Program:
     local: LocalPackage | None = None  # what all pools run, instead of what each would
 
 
-def pools(texts: Sequence[str], program: Program) -> list[Json]:
+def pools(texts: Sequence[str], program: PoolProgram) -> list[Json]:
     found: list[Json] = []
     for text in texts:
         keys = pairs(text, FLAG) if text.strip() else {}
@@ -47,7 +47,7 @@ def pools(texts: Sequence[str], program: Program) -> list[Json]:
     return found
 
 
-def _pool(keys: dict[str, str], program: Program) -> Json:
+def _pool(keys: dict[str, str], program: PoolProgram) -> Json:
     _check(keys)
     machine: Json = {"machineType": keys["machine-type"]}
     if kind := keys.get("accelerator-type"):
@@ -60,7 +60,7 @@ def _pool(keys: dict[str, str], program: Program) -> Json:
     return {"machineSpec": machine, "replicaCount": count, **_program(keys, program)}
 
 
-def _program(keys: dict[str, str], program: Program) -> Json:
+def _program(keys: dict[str, str], program: PoolProgram) -> Json:
     spec: dict[str, Any]
     if "container-image-uri" in keys:
         name, spec = "containerSpec", {"imageUri": keys["container-image-uri"]}

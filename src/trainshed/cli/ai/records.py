@@ -17,14 +17,14 @@ SEVERITIES = {"stdout": "INFO", "stderr": "ERROR"}
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     severity: str
     time: str
     task: str
     text: str
 
 
-def records(client: Client, found: Json, task: str | None) -> Iterator[Record]:
+def records(client: Client, found: Json, task: str | None) -> Iterator[LogRecord]:
     """The lines as they come, and what the service says: of an ended job in between, else before and after.
 
     A running job's lines cannot be waited for with what is known already: it may be silent for long.
@@ -39,7 +39,7 @@ def records(client: Client, found: Json, task: str | None) -> Iterator[Record]:
             at = line.get("timestamp")
             yield from map(_event, _until(said, words.moment(at)))
             severity = SEVERITIES.get(str(line.get("stream")), "DEFAULT")
-            yield Record(severity, _time(at), str(line.get("task", "")), str(line.get("text", "")))
+            yield LogRecord(severity, _time(at), str(line.get("task", "")), str(line.get("text", "")))
     yield from map(_event, said)
     if task in (None, SERVICE):
         client.wait(job)
@@ -55,9 +55,9 @@ def _until(events: deque[Json], at: datetime | None) -> Iterator[Json]:
         yield events.popleft()
 
 
-def _event(event: Json) -> Record:
+def _event(event: Json) -> LogRecord:
     text = str(event.get("message", ""))
-    return Record(str(event.get("severity", "")), _time(event.get("time")), SERVICE, text)
+    return LogRecord(str(event.get("severity", "")), _time(event.get("time")), SERVICE, text)
 
 
 def _time(text: object) -> str:

@@ -5,7 +5,7 @@ import click
 from trainshed.cli.ai.flags import formatted, spoken
 from trainshed.cli.complete import training_jobs
 from trainshed.client import Client
-from trainshed.client.training_jobs import TrainingJobs
+from trainshed.client.training_jobs import TrainingJobsClient
 
 
 @click.command("cancel", short_help="Cancel a job.")
@@ -22,5 +22,5 @@ def command(client: Client, job: str, form: str | None) -> None:
     from trainshed.cli.ai.output import Output
 
     output = Output.parse(form or "none")
-    TrainingJobs(client).cancel(job)
+    TrainingJobsClient(client).cancel(job)
     output.one({})

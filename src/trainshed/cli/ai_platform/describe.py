@@ -5,7 +5,7 @@ import click
 from trainshed.cli.ai.flags import formatted, spoken
 from trainshed.cli.complete import training_jobs
 from trainshed.client import Client
-from trainshed.client.training_jobs import TrainingJobs
+from trainshed.client.training_jobs import TrainingJobsClient
 
 SUMMARY = "table(jobId,state,createTime.date(tz=LOCAL),startTime.date(tz=LOCAL),endTime.date(tz=LOCAL))"
 
@@ -25,7 +25,7 @@ def command(client: Client, job: str, summarize: bool, form: str | None) -> None
     from trainshed.cli.ai.output import Output
 
     output = Output.parse(form or (SUMMARY if summarize else "yaml"))
-    found = TrainingJobs(client).get(job)
+    found = TrainingJobsClient(client).get(job)
     output.one(found)
     path = click.get_current_context().command_path.rpartition(" ")[0]
     click.echo(f"\nView logs with:\n  $ {path} stream-logs {found.get('jobId', job)}", err=True)

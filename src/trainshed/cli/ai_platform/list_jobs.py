@@ -5,7 +5,7 @@ import click
 from trainshed.cli.ai.choice import Choice, choosing
 from trainshed.cli.ai.flags import formatted, spoken
 from trainshed.client import Client
-from trainshed.client.training_jobs import TrainingJobs
+from trainshed.client.training_jobs import TrainingJobsClient
 
 TABLE = "jobId.basename(),state:label=STATUS,createTime.date(tz=LOCAL):label=CREATED"
 
@@ -25,7 +25,7 @@ def command(client: Client, choice: Choice, uri: bool, form: str | None) -> None
     from trainshed.cli.ai.output import Output
 
     output = Output.parse(form or "table", TABLE)
-    jobs = TrainingJobs(client)
+    jobs = TrainingJobsClient(client)
     shown = choice.of(jobs.all(choice.asked))
     if not shown:
         click.echo("Listed 0 items.", err=True)

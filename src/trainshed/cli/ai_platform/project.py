@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainshed.cli.ai_platform import archive
-from trainshed.cli.failure import Failure
-from trainshed.cli.trouble import Trouble
+from trainshed.cli.failure import CommandFailed
+from trainshed.cli.trouble import EarlyError
 from trainshed.client import Json
 
 PLAIN = "setuptools.build_meta:__legacy__"  # the one meant where none is named
@@ -67,12 +67,12 @@ def sdist(project: Project, into: Path) -> Path:
         copy = Path(scratch, "project")
         try:
             _copy(project.folder, "", copy)
-        except Trouble as error:
-            raise Failure(error.message, error.details) from error
+        except EarlyError as error:
+            raise CommandFailed(error.message, error.details) from error
         _run(project, copy, into)
     made = next(iter(sorted(into.iterdir())), None)
     if made is None:
-        raise Failure(f"{_described(project)} built nothing")
+        raise CommandFailed(f"{_described(project)} built nothing")
     return made
 
 
@@ -83,17 +83,17 @@ def build(project: Project, package: Path, into: Path) -> Path:
         out.mkdir()
         try:
             _copy(project.folder, package.name, copy)
-        except Trouble as error:
-            raise Failure(error.message, error.details) from error
+        except EarlyError as error:
+            raise CommandFailed(error.message, error.details) from error
         _run(project, copy, out)
         made = next(iter(sorted(out.iterdir())), None)
         if made is None:
-            raise Failure(f"{_described(project)} built nothing")
+            raise CommandFailed(f"{_described(project)} built nothing")
         result = into / made.name
         if made.name.endswith(".tar.gz"):
             archive.rewrite(made, result)
             if not any(name.endswith(f"/{package.name}/__init__.py") for name in archive.names(result)):
-                raise Failure(
+                raise CommandFailed(
                     f"{_described(project)} leaves out the package {package.name}",
                     ["name it among its packages, or move the package to a folder of its own"],
                 )
@@ -120,9 +120,11 @@ def _run(project: Project, copy: Path, out: Path) -> None:
             return
         said = done.stdout.splitlines()
         if done.returncode != MISSING:
-            raise Failure(f"{_described(project)} cannot be built", [f"  {line}" for line in said[-TOLD:]])
+            raise CommandFailed(
+                f"{_described(project)} cannot be built", [f"  {line}" for line in said[-TOLD:]]
+            )
     needed = project.backend.partition(":")[0].partition(".")[0]
-    raise Failure(
+    raise CommandFailed(
         f"{_described(project)} needs {needed} to be built, which no Python here has",
         [
             *said[-1:],
@@ -139,16 +141,16 @@ def _pythons() -> list[str]:
 
 def _copy(folder: Path, package: str, into: Path) -> None:
     """What git tracks or would, and the package whole, where one is named."""
-    from trainshed.cli.pack import Listing
+    from trainshed.cli.pack import FolderListing
 
     left = MOST
-    for path in Listing(str(folder)).paths(include=[f"/{package}/**"] if package else ()):
+    for path in FolderListing(str(folder)).paths(include=[f"/{package}/**"] if package else ()):
         source, target = folder / path, into / path
         if not source.is_file():
             continue
         left -= source.stat().st_size
         if left < 0:
-            raise Failure(
+            raise CommandFailed(
                 f"{folder} holds more than {MOST >> 30} GiB beside the package",
                 ["leave data out with a .gitignore, or give a built package with --packages"],
             )
@@ -162,7 +164,7 @@ def _table(path: Path) -> Json:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise Failure(f"cannot read {path}: {error}") from error
+        raise CommandFailed(f"cannot read {path}: {error}") from error
 
 
 def _describes(path: Path) -> bool:
@@ -172,7 +174,7 @@ def _describes(path: Path) -> bool:
     try:
         found.read(path, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise Failure(f"cannot read {path}: {' '.join(str(error).split())}") from error
+        raise CommandFailed(f"cannot read {path}: {' '.join(str(error).split())}") from error
     return found.has_section("metadata") or found.has_section("options")
 
 

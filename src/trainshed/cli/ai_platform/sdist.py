@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from trainshed.cli.ai_platform import archive
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 
 VERSION = "0.0.0"
 INIT = "__init__.py"
@@ -38,14 +38,14 @@ def package_at(path: str) -> Path:
     """The folder, once it is known to be a package. Raises Failure in gcloud's words where it is none."""
     folder = Path(os.path.abspath(path))  # noqa: PTH100 - not resolved: a link's name is the package's
     if not folder.is_dir():
-        raise Failure(f"Source directory [{path}] is not a directory.")
+        raise CommandFailed(f"Source directory [{path}] is not a directory.")
     if not (folder / INIT).is_file():
-        raise Failure(
+        raise CommandFailed(
             f"[{path}] is not a valid Python package because it does not contain an `{INIT}` file. "
             "Please create one and try again."
         )
     if not _NAME.fullmatch(folder.name) or not folder.name.strip("_-"):
-        raise Failure(
+        raise CommandFailed(
             f"[{folder.name}] cannot be a package's name: ASCII letters, digits and _ can; rename it"
         )
     return folder
@@ -55,7 +55,7 @@ def write(package: Path, into: Path) -> Path:
     """The distribution of a package that nobody describes."""
     files = dict(sorted(_files(package)))
     if odd := [name for name in files if not _is_text(name)]:
-        raise Failure(f"[{odd[0]!a}] has a name that is not UTF-8: rename it")
+        raise CommandFailed(f"[{odd[0]!a}] has a name that is not UTF-8: rename it")
     name = package.name.strip("_-")
     top = f"{name}-{VERSION}"
     packages, data = _layout(package.name, files)
@@ -76,7 +76,7 @@ def _files(package: Path) -> Iterator[tuple[str, Path]]:
         try:
             entries = list(folder.iterdir())
         except OSError as error:
-            raise Failure(f"cannot read the folder {folder}: {error.strerror}") from error
+            raise CommandFailed(f"cannot read the folder {folder}: {error.strerror}") from error
         for entry in entries:
             if entry.name in LEFT_OUT or entry.suffix in (".pyc", ".pyo"):
                 continue

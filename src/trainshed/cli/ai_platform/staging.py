@@ -20,9 +20,9 @@ from typing import IO
 
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai_platform import project, sdist
-from trainshed.cli.failure import Failure
+from trainshed.cli.failure import CommandFailed
 from trainshed.client import ApiError, ClientError, Unreachable
-from trainshed.client.storage import Storage
+from trainshed.client.storage import StorageClient
 
 PAUSES = (0.1, 0.3, 1.0)  # seconds between tries
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
@@ -31,14 +31,14 @@ _FOLDER = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]+)(?:/(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StagingPlace:
     """Where packages go: a bucket, and what their names begin with."""
 
     bucket: str
     prefix: str
 
 
-def place(bucket: str | None, job_dir: str | None, job: str) -> Place | None:
+def place(bucket: str | None, job_dir: str | None, job: str) -> StagingPlace | None:
     """The place the flags name. Raises Misspelt where one of them names no bucket."""
     folder = _FOLDER.fullmatch(job_dir) if job_dir else None
     if job_dir and folder is None and not job_dir.startswith("/"):
@@ -50,14 +50,14 @@ def place(bucket: str | None, job_dir: str | None, job: str) -> Place | None:
                 "--staging-bucket",
                 f"Must be a valid bucket of the form [gs://somebucket]: [{bucket}]",
             )
-        return Place(found[1], job)
+        return StagingPlace(found[1], job)
     if folder is None or folder[1] != "gs":
         return None
-    return Place(folder[2], "/".join(filter(None, ((folder[3] or "").rstrip("/"), "packages"))))
+    return StagingPlace(folder[2], "/".join(filter(None, ((folder[3] or "").rstrip("/"), "packages"))))
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class NewObject:
     """An object that was not there before we put it."""
 
     bucket: str
@@ -70,21 +70,21 @@ class Fresh:
 
 
 @contextmanager
-def taken_back(storage: Storage, used: Callable[[], Collection[str]]) -> Generator[list[Fresh]]:
+def taken_back(storage: StorageClient, used: Callable[[], Collection[str]]) -> Generator[list[NewObject]]:
     """A list for what is uploaded in here. Where the server refuses what comes of it, that is removed, unless
     a job uses it. Where it did not answer, or with an error of its own, there may be a job.
     """
-    fresh: list[Fresh] = []
+    fresh: list[NewObject] = []
     try:
         yield fresh
-    except (Failure, ApiError) as error:
-        if fresh and (isinstance(error, Failure) or error.code < 500):
+    except (CommandFailed, ApiError) as error:
+        if fresh and (isinstance(error, CommandFailed) or error.code < 500):
             with suppress(ClientError):  # what went wrong first is told
                 _remove(fresh, storage, used())
         raise
 
 
-def _remove(fresh: Sequence[Fresh], storage: Storage, used: Collection[str]) -> None:
+def _remove(fresh: Sequence[NewObject], storage: StorageClient, used: Collection[str]) -> None:
     for one in fresh:
         if one.uri not in used:
             with suppress(ApiError):  # 412: somebody has put the same there since, and counts on it
@@ -92,18 +92,24 @@ def _remove(fresh: Sequence[Fresh], storage: Storage, used: Collection[str]) -> 
 
 
 def staged(
-    packages: Sequence[str], path: str | None, to: Place | None, storage: Storage, fresh: list[Fresh]
+    packages: Sequence[str],
+    path: str | None,
+    to: StagingPlace | None,
+    storage: StorageClient,
+    fresh: list[NewObject],
 ) -> list[str]:
     """The URIs of all packages, those of this machine uploaded; what was not there before is noted."""
     remote = [package for package in packages if _REMOTE.match(package)]
     local = [Path(package) for package in packages if not _REMOTE.match(package)]
     for file in local:
         if not file.is_file():
-            raise Failure(f"[{file}] is not a file: --packages takes sdists, wheels and gs:// addresses")
+            raise CommandFailed(
+                f"[{file}] is not a file: --packages takes sdists, wheels and gs:// addresses"
+            )
     if not local and not path:
         return remote
     if to is None:
-        raise Failure(
+        raise CommandFailed(
             "If local packages are provided, the `--staging-bucket` or `--job-dir` flag must be given."
         )
     with _told(), tempfile.TemporaryDirectory(prefix="trainshed-package-") as folder:
@@ -111,17 +117,19 @@ def staged(
             local.append(_built(path, Path(folder)))
         twice = [name for name, count in Counter(file.name for file in local).items() if count > 1]
         if twice:
-            raise Failure(f"Cannot upload multiple packages with the same filename: [{', '.join(twice)}]")
+            raise CommandFailed(
+                f"Cannot upload multiple packages with the same filename: [{', '.join(twice)}]"
+            )
         return remote + [_uploaded(file, to, storage, fresh) for file in local]
 
 
-def _send(file: IO[bytes], bucket: str, name: str, storage: Storage) -> Fresh | None:
+def _send(file: IO[bytes], bucket: str, name: str, storage: StorageClient) -> NewObject | None:
     """Put it there; None where it was there. Then it is put all the same: it has another generation after,
     so that whoever was first does not take it back from us.
     """
     try:
         generation = _sent(file, bucket, name, storage, only_new=True)
-        return Fresh(bucket, name, generation) if generation else None
+        return NewObject(bucket, name, generation) if generation else None
     except ApiError as error:
         if error.code != 412:
             raise
@@ -129,7 +137,7 @@ def _send(file: IO[bytes], bucket: str, name: str, storage: Storage) -> Fresh | 
     return None
 
 
-def _sent(file: IO[bytes], bucket: str, name: str, storage: Storage, *, only_new: bool) -> str:
+def _sent(file: IO[bytes], bucket: str, name: str, storage: StorageClient, *, only_new: bool) -> str:
     """Its name is its content's: sending it twice does no harm, so a restart of the server is outlasted."""
     for pause in PAUSES:
         try:
@@ -149,7 +157,7 @@ def _told() -> Generator[None]:
     except (OSError, tarfile.TarError) as error:
         named = error.filename if isinstance(error, OSError) else None
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Failure(f"the package cannot be made: {f'{named}: ' if named else ''}{why}") from error
+        raise CommandFailed(f"the package cannot be made: {f'{named}: ' if named else ''}{why}") from error
 
 
 def _built(path: str, into: Path) -> Path:
@@ -158,7 +166,7 @@ def _built(path: str, into: Path) -> Path:
     return project.build(described, package, into) if described else sdist.write(package, into)
 
 
-def _uploaded(path: Path, to: Place, storage: Storage, fresh: list[Fresh]) -> str:
+def _uploaded(path: Path, to: StagingPlace, storage: StorageClient, fresh: list[NewObject]) -> str:
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -168,6 +176,6 @@ def _uploaded(path: Path, to: Place, storage: Storage, fresh: list[Fresh]) -> st
         if error.code != 404:
             raise
         how = f"make it with: trainshed storage buckets create gs://{to.bucket}"
-        raise Failure(f"[{to.bucket}] bucket does not exist.", [how]) from error
+        raise CommandFailed(f"[{to.bucket}] bucket does not exist.", [how]) from error
     fresh += [made] if made else []
     return f"gs://{to.bucket}/{name}"

@@ -12,7 +12,7 @@ from trainshed.cli.ai.flags import spoken
 from trainshed.cli.ai.stream_logs import streaming
 from trainshed.cli.complete import training_jobs
 from trainshed.client import Client, Json
-from trainshed.client.training_jobs import TrainingJobs
+from trainshed.client.training_jobs import TrainingJobsClient
 
 ROLES = ("master", "worker", "ps", "evaluator")  # by their pool
 _TASK = re.compile(r"workerpool([0-3])-(\d+)")
@@ -32,7 +32,7 @@ def command(client: Client, job: str, task_name: str | None) -> None:
     """
     from trainshed.cli.ai.records import print_row
 
-    jobs = TrainingJobs(client)
+    jobs = TrainingJobsClient(client)
     for row in rows(client, jobs.behind(jobs.get(job)), task_name):
         print_row(row)
 

@@ -14,7 +14,7 @@ from trainshed.cli.ai.flags import formatted, spoken
 from trainshed.cli.ai_platform.behind import Handing, handed
 from trainshed.cli.ai_platform.roles import roles
 from trainshed.client import Client, ClientError, Json
-from trainshed.client.training_jobs import TrainingJobs
+from trainshed.client.training_jobs import TrainingJobsClient
 
 FOLLOW = """Your job is still active. You may view the status of your job with the command
 
@@ -85,7 +85,7 @@ def command(client: Client, job: str, form: str | None, stream_logs: bool, detac
     code = 0
     if stream_logs:
         code = _streamed(client, made)
-        made = TrainingJobs(client).get(job)
+        made = TrainingJobsClient(client).get(job)
     else:
         click.echo(_follow(job), err=True)
     output.one(made if form else {name: made[name] for name in SHOWN if name in made})
@@ -94,20 +94,20 @@ def command(client: Client, job: str, form: str | None, stream_logs: bool, detac
 
 def _submitted(client: Client, job: str, given: Json) -> Json:
     from trainshed.cli.ai.config import content, placed
+    from trainshed.cli.ai.custom_job_words import Key
     from trainshed.cli.ai.listing import words
-    from trainshed.cli.ai.wish import Key
     from trainshed.cli.ai_platform import roles as flags
     from trainshed.cli.ai_platform import staging
-    from trainshed.cli.ai_platform.wish import Wish
+    from trainshed.cli.ai_platform.training_job_words import TrainingJobWords
     from trainshed.cli.job_file import JobFile, load
 
     kms = Key(**{name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")})
     config, path, bucket = (given.pop(name) for name in ("config", "package_path", "staging_bucket"))
     packages = [one for text in given.pop("packages") for one in words(text, "--packages")]
     found = flags.fields(given)
-    own = {name: value for name, value in given.items() if name in Wish.__dataclass_fields__}
+    own = {name: value for name, value in given.items() if name in TrainingJobWords.__dataclass_fields__}
     placed_by_flag = click.get_current_context().params.get("region")  # it may be a placeholder: ours then
-    wish = Wish(
+    wish = TrainingJobWords(
         job=job,
         region=client.location if placed_by_flag else None,
         args=handed(),
@@ -120,7 +120,7 @@ def _submitted(client: Client, job: str, given: Json) -> Json:
     region = os.environ.get("CLOUDSDK_COMPUTE_REGION") or client.location
     to = staging.place(bucket, wish.job_dir, job)
     wish.body(file, [*packages, *filter(None, [path])], region)  # what is wrong is told before the upload
-    jobs = TrainingJobs(client)
+    jobs = TrainingJobsClient(client)
     with closing(client.storage()) as storage, staging.taken_back(storage, jobs.packages) as fresh:
         body = wish.body(file, staging.staged(packages, path, to, storage, fresh), region)
         with placed(file):
@@ -134,7 +134,7 @@ def _streamed(client: Client, made: Json) -> int:
 
     job = str(made["jobId"])
     try:
-        for row in rows(client, TrainingJobs(client).behind(made)):
+        for row in rows(client, TrainingJobsClient(client).behind(made)):
             print_row(row, beside=True)
     except KeyboardInterrupt:
         click.echo(f"Received keyboard interrupt.\n\n{_follow(job)}", err=True)

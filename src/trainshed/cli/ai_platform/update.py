@@ -8,7 +8,7 @@ from trainshed.cli.ai.flags import formatted, spoken
 from trainshed.cli.ai.listing import pairs, words
 from trainshed.cli.complete import training_jobs
 from trainshed.client import Client, Json
-from trainshed.client.training_jobs import TrainingJobs
+from trainshed.client.training_jobs import TrainingJobsClient
 
 
 @click.command("update", short_help="Change a job's labels.")
@@ -41,7 +41,7 @@ def command(
     if clear_labels and remove_labels:
         raise click.UsageError("argument --clear-labels: not together with --remove-labels.")
     output = Output.parse(form or "none")
-    jobs = TrainingJobs(client)
+    jobs = TrainingJobsClient(client)
     held = jobs.get(job).get("labels")
     before = cast(Json, held) if isinstance(held, dict) else {}
     gone = {key for text in remove_labels for key in words(text, "--remove-labels")}

@@ -9,7 +9,7 @@ but never wrong.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainshed.backends.process.keeper import Order
+from trainshed.backends.process.keeper import KeeperOrder
 
 MOST = 100_000  # bytes of an order: it travels as one message
 
@@ -27,7 +27,7 @@ _READ_LATE = frozenset({"TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heat:
+class WarmImports:
     """What a kiln has already read."""
 
     python: str
@@ -35,7 +35,7 @@ class Heat:
     asked: frozenset[str] = frozenset()
 
 
-def unfit(order: Order, heat: Heat) -> str | None:
+def unfit(order: KeeperOrder, heat: WarmImports) -> str | None:
     """Why the order has to be started afresh, or None."""
     if order.argv[0] != heat.python:
         return f"its program is {order.argv[0]}, not the runtime's interpreter"

@@ -45,7 +45,7 @@ _libc.fopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _libc.fopen.restype = ctypes.c_void_p
 
 
-class Order(TypedDict):
+class WarmOrder(TypedDict):
     """What the server asks for (stoker.py)."""
 
     argv: list[str]
@@ -104,7 +104,7 @@ def die_with(parent: int) -> None:
         os._exit(127)
 
 
-def enter(order: Order) -> None:
+def enter(order: WarmOrder) -> None:
     """Working directory, cgroup, environment, and what the system shows of them."""
     try:
         os.chdir(order["work"])
@@ -146,7 +146,7 @@ def show(argv: list[str], env: dict[str, str]) -> bool:
     return _libc.prctl(_PR_SET_MM, _PR_SET_MM_MAP, ctypes.addressof(buffer), len(packed), 0) == 0
 
 
-def prepare(order: Order, template: dict[str, object]) -> Module | None:
+def prepare(order: WarmOrder, template: dict[str, object]) -> Module | None:
     """Make the interpreter as if just started for these words.
 
     What is given back is to be run in the outermost frame; where there is none sys.excepthook will run it.
@@ -210,7 +210,7 @@ class Module:
             error.__traceback__ = trace.tb_next
 
 
-def start_afresh(order: Order) -> NoReturn:
+def start_afresh(order: WarmOrder) -> NoReturn:
     """The way out that is always right."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     argv = order["argv"]

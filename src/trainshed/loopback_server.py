@@ -30,7 +30,7 @@ Serve = Callable[[socket.socket], Awaitable[asyncio.Server]]
 
 
 @dataclass(slots=True, eq=False)
-class _Talk:
+class _InitConversation:
     """With one init; when it ends the container has."""
 
     line: socket.socket
@@ -39,13 +39,13 @@ class _Talk:
     servers: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
 
 
-class Hatches:
+class LoopbackServer:
     """`serve` makes a server of the API on a socket; `beyond` are ports of others on this machine."""
 
     def __init__(self, folder: Path, serve: Serve, beyond: Set[int] = frozenset()) -> None:
         self._folder, self._serve, self._beyond = folder, serve, beyond
         self._listener: socket.socket | None = None
-        self._talks: set[_Talk] = set()
+        self._talks: set[_InitConversation] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
@@ -108,7 +108,7 @@ class Hatches:
             if len(self._talks) >= MOST_TALKS:
                 line.close()
                 continue
-            talk = _Talk(line)
+            talk = _InitConversation(line)
             talk.late = loop.call_later(HASTE, self._end, talk)
             self._talks.add(talk)
             loop.add_reader(line.fileno(), self._hear, talk)
@@ -117,7 +117,7 @@ class Hatches:
         if self._listener is not None:
             asyncio.get_running_loop().add_reader(self._listener.fileno(), self._come)
 
-    def _hear(self, talk: _Talk) -> None:
+    def _hear(self, talk: _InitConversation) -> None:
         try:
             word, handles, _, _ = socket.recv_fds(talk.line, 1, _MOST_HATCHES, socket.MSG_CMSG_CLOEXEC)
         except (BlockingIOError, InterruptedError):
@@ -138,7 +138,7 @@ class Hatches:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _take(self, talk: _Talk, given: list[socket.socket]) -> None:
+    async def _take(self, talk: _InitConversation, given: list[socket.socket]) -> None:
         for hatch in given:
             port = hatch.getsockname()[1]
             try:
@@ -155,7 +155,7 @@ class Hatches:
             else:
                 server.close()
 
-    def _end(self, talk: _Talk) -> None:
+    def _end(self, talk: _InitConversation) -> None:
         if talk not in self._talks:
             return
         self._talks.discard(talk)

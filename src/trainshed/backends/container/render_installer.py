@@ -16,7 +16,7 @@ from trainshed.backends.container.render import INSIDE, LABEL, PIDS, PYTHON, Mou
 from trainshed.core.image import ImageConfig
 from trainshed.core.package import Package
 from trainshed.core.requirements import normal
-from trainshed.core.runtime import Need
+from trainshed.core.runtime import RuntimeNeed
 
 LENT = f"{INSIDE}/lent"
 NOT_FOUND = 127
@@ -24,7 +24,7 @@ _FORM = "1"  # another one, and everything is made anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class InstallerFiles:
     """What one installation has on this machine."""
 
     init: str
@@ -54,7 +54,7 @@ def container_name(home: str, digest: str) -> str:
     return f"{LABEL}-{home}-derive-{digest}"
 
 
-def title(need: Need) -> str:
+def title(need: RuntimeNeed) -> str:
     counts = ((len(need.packages), "package"), (len(need.requirements), "requirement"))
     more = " and ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts if count)
     return f"image {need.image} with {more} on top"
@@ -62,7 +62,7 @@ def title(need: Need) -> str:
 
 def body(
     image: ImageConfig,
-    files: Files,
+    files: InstallerFiles,
     shown: Sequence[tuple[str, str]],
     *,
     ports: Sequence[int] = (),

@@ -13,13 +13,13 @@ from weakref import WeakValueDictionary
 
 from trainshed.backends.container.disk import GIB, LIMIT
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.furnishing import Places, furnish, is_root, nfs_volume, scratch
-from trainshed.backends.container.hatch import Hatch
-from trainshed.backends.container.render import Furnishing, Mount
+from trainshed.backends.container.loopback import LoopbackPort
+from trainshed.backends.container.render import Mount, RunMounts
 from trainshed.backends.container.run import write
-from trainshed.backends.container.views import BoxViews, open_to_all
-from trainshed.backends.container.volumes import Volumes
-from trainshed.backends.machine.code_folders import Folders
+from trainshed.backends.container.run_mounts import PreparedFolders, furnish, is_root, nfs_volume, scratch
+from trainshed.backends.container.views import ContainerViews, open_to_all
+from trainshed.backends.container.volumes import EngineVolumes
+from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Unavailable
@@ -31,29 +31,34 @@ _ANYBODY = 0o666
 _WORK, _TMP, _OPENED = "work", "tmp", ".work-is-open"
 
 
-class Furnisher:
+class MountPreparer:
     def __init__(
-        self, jobs: Path, trash: Path, code: CodeStore | None, hatch: Hatch, hint: Callable[[str], None]
+        self,
+        jobs: Path,
+        trash: Path,
+        code: CodeStore | None,
+        hatch: LoopbackPort,
+        hint: Callable[[str], None],
     ) -> None:
-        self.views = BoxViews(jobs, trash, hint)
-        self._folders = Folders(code, hint)
+        self.views = ContainerViews(jobs, trash, hint)
+        self._folders = CodeFolders(code, hint)
         self._hatch = hatch
-        self._volumes: Volumes | None = None
+        self._volumes: EngineVolumes | None = None
         # One launch of a job at a time makes its view.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def use(self, engine: Engine, home: str) -> None:
-        self._volumes = Volumes(engine, home)
+        self._volumes = EngineVolumes(engine, home)
 
     @property
-    def volumes(self) -> Volumes:
+    def volumes(self) -> EngineVolumes:
         if self._volumes is None:
             raise Unavailable("The container backend has not been started.")
         return self._volumes
 
     async def furnish(
         self, launch: Launch, image: ImageConfig, folder: str, *, shared: bool
-    ) -> tuple[Launch, Furnishing]:
+    ) -> tuple[Launch, RunMounts]:
         """`folder` is the run's; `shared` where others of its job's attempt are alive."""
         name, run = launch.key.name, Path(folder)
         notes: list[str] = []
@@ -88,7 +93,7 @@ class Furnisher:
                 await asyncio.to_thread(self._open, run, image.user)
         except OSError as error:
             raise Unavailable(f"No place could be made for {launch.key}: {error}.") from error
-        places = Places(
+        places = PreparedFolders(
             tmp=tmp,
             code=code,
             report=launch.report,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from trainshed.core.job import Job
 
 
-class Bell:
+class JobNotifier:
     """In-memory only: after a restart clients simply ask again."""
 
     def __init__(self) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from trainshed.backends.container import find
-from trainshed.backends.container.find import Found, Silence
+from trainshed.backends.container.find import AnsweringEngine, NoEngine
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image import refusal
 from trainshed.core.metrics import Measure
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import Readiness, Standing
+from trainshed.core.readiness import Readiness, ReadinessState
 
 CAPABILITIES = Capabilities(
     name="container",
@@ -34,13 +34,13 @@ _ENGINE = "engine"  # the file that says whose containers these are
 _WAITS = "It is looked for again every few seconds, and the job starts when it answers."
 
 
-class Sought:
+class EngineFinder:
     def __init__(
         self,
         home: Path,
         engine: str,
         environ: Mapping[str, str],
-        make: Callable[[Found], Awaitable[Backend]],
+        make: Callable[[AnsweringEngine], Awaitable[Backend]],
     ) -> None:
         self.capabilities = CAPABILITIES
         self._home, self._engine, self._environ, self._make = home, engine, environ, make
@@ -54,7 +54,7 @@ class Sought:
 
     def refuse(self, image: str, sentence: str) -> str | None:
         there = find.places(self._engine, self._environ)
-        if isinstance(there, Silence):
+        if isinstance(there, NoEngine):
             return _added(sentence, there)
         if fault := refusal(image):
             return fault
@@ -64,24 +64,24 @@ class Sought:
         return _added(sentence, find.silence(there, (), self._environ))
 
     def absence(self) -> Readiness:
-        return Readiness(standing=Standing.PREPARING, message=self._message, remedy=self._remedy)
+        return Readiness(standing=ReadinessState.PREPARING, message=self._message, remedy=self._remedy)
 
-    async def look(self) -> Found | Silence:
+    async def look(self) -> AnsweringEngine | NoEngine:
         """Who answers now, for people to read."""
         kept = self._kept() if self._engine != find.NONE and self.left() else ""
         found = await find.look(kept or self._engine, self._environ)
-        if isinstance(found, Silence) and kept:
+        if isinstance(found, NoEngine) and kept:
             remedy = f"start it again, or where it is gone for good remove {self._home / _ENGINE} and restart"
-            return Silence(f"{found.why}, which has containers of this server", remedy)
-        if isinstance(found, Found) and not self._has_init():
-            return Silence(
+            return NoEngine(f"{found.why}, which has containers of this server", remedy)
+        if isinstance(found, AnsweringEngine) and not self._has_init():
+            return NoEngine(
                 f"{found} answers, but their init cannot be made without a C compiler", "install one"
             )
         return found
 
     async def find(self) -> Backend:
         found = await self.look()
-        if isinstance(found, Silence):
+        if isinstance(found, NoEngine):
             raise self._note(f"It runs in a container, and there is no engine: {found.why}.", found.remedy)
         try:
             async with asyncio.timeout(READY):
@@ -104,7 +104,7 @@ class Sought:
         except OSError:
             return ""
 
-    def _keep(self, found: Found) -> None:
+    def _keep(self, found: AnsweringEngine) -> None:
         if self._kept() != found.socket:
             self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = self._home / f".{_ENGINE}"
@@ -117,5 +117,5 @@ class Sought:
         return Unavailable(message)
 
 
-def _added(sentence: str, silence: Silence) -> str:
+def _added(sentence: str, silence: NoEngine) -> str:
     return f"{sentence} There is none: {silence.why}; {silence.remedy}."

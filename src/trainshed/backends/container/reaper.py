@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 
-from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.network import Networks
-from trainshed.backends.container.volumes import Volumes
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.container.volumes import EngineVolumes
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -24,12 +24,12 @@ _REST, _LONGEST = 0.3, 20.0  # seconds a burial waits after a launch, and at mos
 
 
 @dataclass(slots=True)
-class Undertaker:
-    boxes: Boxes
+class ContainerReaper:
+    boxes: EngineContainers
     networks: Networks
-    volumes: Volumes
+    volumes: EngineVolumes
     _burials: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
-    _errands: Errands = field(default_factory=Errands)
+    _background: BackgroundTasks = field(default_factory=BackgroundTasks)
     _urgent: set[str] = field(default_factory=set[str])  # jobs somebody waits for after all
     _launches: int = 0
     _launched_at: float = 0.0
@@ -37,13 +37,13 @@ class Undertaker:
 
     def begin(self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]) -> None:
         """Take away what no folder knows any more; what is known is asked again before each step."""
-        self._errands.run(insist(lambda: self._sweep(jobs, containers), "earlier jobs"))
+        self._background.run(insist(lambda: self._sweep(jobs, containers), "earlier jobs"))
 
     async def close(self) -> None:
-        await self._errands.close()  # the next server goes on
+        await self._background.close()  # the next server goes on
 
     def bury(self, job: str, containers: Sequence[str]) -> None:
-        burial = self._errands.run(insist(lambda: self._bury(job, containers), f"job {job}"))
+        burial = self._background.run(insist(lambda: self._bury(job, containers), f"job {job}"))
         self._burials[job] = burial
         burial.add_done_callback(lambda _: self._buried(job))
 

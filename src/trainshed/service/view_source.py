@@ -1,6 +1,6 @@
 """Views of buckets kept elsewhere: what the disk's shelf does not have is fetched, where a job says its path.
 
-Implements `core.view.Shelf` over another one. Only what is named below /gcs or /s3 is fetched, and nothing
+Implements `core.view.ViewSource` over another. Only what is named below /gcs or /s3 is fetched, and nothing
 where that is more than the disk has room for, or too many objects: then the view says so. A job that names no
 such bucket costs nothing here.
 """
@@ -14,18 +14,18 @@ from pathlib import Path
 from trainshed.core.bucket import ObjectInfo, ObjectQuery
 from trainshed.core.bucket_port import Bucket, Buckets
 from trainshed.core.errors import Invalid, NotFound, TrainshedError, Unavailable
-from trainshed.core.view import MOST, Laid, Shelf, View
+from trainshed.core.view import MOST, LaidOutView, View, ViewSource
 
 AT_ONCE = 8  # objects on their way
 RESERVE = 1 << 30  # bytes of the disk that are left alone
 LONGEST_PART = 255
 
 
-class FetchingShelf:
-    def __init__(self, disk: Shelf, buckets: Buckets, most: int = MOST) -> None:
+class FetchingViewSource:
+    def __init__(self, disk: ViewSource, buckets: Buckets, most: int = MOST) -> None:
         self._disk, self._buckets, self._most = disk, buckets, most
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> Laid:
+    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView:
         laid = await self._disk.lay_out(view, folder, copies=copies)
         for name in laid.missing:
             if name in view.by_path and await self._is_here(name, view.project):
@@ -38,7 +38,9 @@ class FetchingShelf:
         except (NotFound, Invalid):
             return False
 
-    async def _fetch(self, laid: Laid, bucket: Bucket, paths: Sequence[str], folder: Path) -> Laid:
+    async def _fetch(
+        self, laid: LaidOutView, bucket: Bucket, paths: Sequence[str], folder: Path
+    ) -> LaidOutView:
         found = [one async for one in self._listed(bucket, paths)]
         wanted = [one for one in found if _is_path(one.name)]
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free

@@ -18,7 +18,7 @@ _ENDED = ("not running", "state improper", "no such process")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class ContainerInfo:
     """A container as the engine sees it."""
 
     begun: bool  # it has been started, once
@@ -26,7 +26,7 @@ class Box:
     out_of_memory: bool
 
 
-class Boxes:
+class EngineContainers:
     def __init__(self, engine: Engine, home: str, *, podman: bool = False) -> None:
         self._engine, self._home = engine, home
         # Podman by its own words: in Docker's it tells of no container at all where one is broken, as it is
@@ -56,14 +56,14 @@ class Boxes:
             if error.status not in (_IS_GONE, _IS_THERE) and not ended:
                 raise
 
-    async def look(self, name: str) -> Box | None:
+    async def look(self, name: str) -> ContainerInfo | None:
         try:
             told: dict[str, Any] = (await self._engine.ask("GET", f"/containers/{name}/json"))["State"]
         except EngineFault as error:
             if error.status == _IS_GONE:
                 return None
             raise
-        return Box(
+        return ContainerInfo(
             begun=told.get("Status") not in ("created", "configured"),
             running=bool(told.get("Running")),
             out_of_memory=bool(told.get("OOMKilled")),

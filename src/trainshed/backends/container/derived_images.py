@@ -16,21 +16,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainshed.backends.container.boxes import Boxes
-from trainshed.backends.container.derived import Derived
+from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.derived_image_names import DerivedImageNames
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.fitting import LENT, container_name, digest_of, image_name, title
-from trainshed.backends.container.hatch import Hatch
-from trainshed.backends.container.install import Broken, Installation
-from trainshed.backends.container.making import Making, failed, judged, to_be_made, unsupplied
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.container.image_build import ImageBuild, failed, judged, to_be_made, unsupplied
+from trainshed.backends.container.install import Installation, InstallFailed
+from trainshed.backends.container.loopback import LoopbackPort
+from trainshed.backends.container.render_installer import LENT, container_name, digest_of, image_name, title
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.image_port import Images
-from trainshed.core.layer_port import Supplies, Unfit
+from trainshed.core.layer_port import NotInstallable, Supplies
 from trainshed.core.package import Package
 from trainshed.core.readiness import READY, Readiness
-from trainshed.core.runtime import Need
+from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Verdict
 
 log = logging.getLogger(__name__)
@@ -39,56 +39,56 @@ PACE = 1.0  # seconds between two words on how far it is
 MOST_KNOWN = 10_000
 _SMALL = 4  # with fewer cores one at a time is enough to keep them busy
 
-_Key = tuple[Need, str]  # and the job
+_Key = tuple[RuntimeNeed, str]  # and the job
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ImageBuildTools:
     """What images are made with."""
 
     engine: Engine
-    boxes: Boxes
+    boxes: EngineContainers
     home: str  # its id
     init: str
     memory: int  # bytes an installation may take
 
 
-class Deriver:
+class DerivedImages:
     def __init__(
         self,
         folder: Path,
         images: Images,
-        hatch: Hatch,
+        hatch: LoopbackPort,
         hint: Callable[[str], None],
     ) -> None:
         self._folder, self._images = folder, images
         self._hatch, self._hint = hatch, hint
         self._supplies: Supplies | None = None
         self._fits: dict[_Key, Readiness] = {}  # what came of it for each job
-        self._looking: dict[_Key, Making | None] = {}  # None: it is not known yet what is to be made
-        self._makings: dict[str, Making] = {}  # by digest
+        self._looking: dict[_Key, ImageBuild | None] = {}  # None: it is not known yet what is to be made
+        self._makings: dict[str, ImageBuild] = {}  # by digest
         self._slots = asyncio.Semaphore(1 if (os.cpu_count() or 1) < _SMALL else 2)
-        self._errands = Errands()
-        self._means: Means
-        self._there: Derived
+        self._background = BackgroundTasks()
+        self._means: ImageBuildTools
+        self._there: DerivedImageNames
 
     def take_from(self, supplies: Supplies) -> None:
         self._supplies = supplies
 
-    def open(self, means: Means) -> None:
-        self._means, self._there = means, Derived(means.engine, means.home)
+    def open(self, means: ImageBuildTools) -> None:
+        self._means, self._there = means, DerivedImageNames(means.engine, means.home)
         self._clear()
 
     async def close(self) -> None:
         """What is being made is given up."""
-        await self._errands.close()
+        await self._background.close()
 
     @property
     def containers(self) -> frozenset[str]:
         """Those in which something is made now."""
         return frozenset(container_name(self._means.home, digest) for digest in self._makings)
 
-    def readiness(self, need: Need, job: str = "") -> Readiness:
+    def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         """Of what is on top of an image that is here."""
         if not need.requirements and not need.packages:
             return READY
@@ -100,18 +100,18 @@ class Deriver:
             return self._supplies.readiness(need.packages, job)
         if job and (need, job) not in self._looking:
             self._looking[need, job] = None
-            self._errands.run(self._come_by(need, job, self._supplies))
+            self._background.run(self._come_by(need, job, self._supplies))
         making = self._looking.get((need, job))
         if making is not None:
             return making.readiness()
         return READY if not job and self._is_here(need) else to_be_made(need)
 
-    def _is_here(self, need: Need) -> bool:
+    def _is_here(self, need: RuntimeNeed) -> bool:
         """For nobody in particular: by what is known without asking anybody."""
         base = None if need.packages else self._images.config(need.image)
         return base is not None and self._there.find(digest_of(base.id, (), need.requirements)) is not None
 
-    async def resolve(self, need: Need, base: ImageConfig, job: str) -> ImageConfig:
+    async def resolve(self, need: RuntimeNeed, base: ImageConfig, job: str) -> ImageConfig:
         """The image with what is on top, to be run as the one below is. NotYet where it is not there."""
         if not need.requirements and not need.packages:
             return base
@@ -124,14 +124,14 @@ class Deriver:
         self._images.made(found, image_name(self._means.home, digest))
         return replace(base, id=found)
 
-    def forget(self, need: Need, job: str) -> None:
+    def forget(self, need: RuntimeNeed, job: str) -> None:
         """The engine no longer has it, whatever was known: look again when next asked."""
         if self._fits.pop((need, job), None) is not None:
             self._there.doubt()
 
     # How it is done
 
-    async def _come_by(self, need: Need, job: str, supplies: Supplies) -> None:
+    async def _come_by(self, need: RuntimeNeed, job: str, supplies: Supplies) -> None:
         """See what is to be made for the job, and have it made where it is not there."""
         try:
             base = await self._images.resolve(need.image, job)
@@ -143,11 +143,11 @@ class Deriver:
                 return
             making = self._makings.get(digest)
             if making is None:
-                made = Making(
+                made = ImageBuild(
                     need=need, base=base, packages=packages, digest=digest, hearing=supplies.listen()
                 )
                 making = self._makings[digest] = made
-                making.task = self._errands.run(self._made(making, supplies))
+                making.task = self._background.run(self._made(making, supplies))
             making.jobs.add(job)
             self._looking[need, job] = making
             assert making.task is not None
@@ -159,7 +159,7 @@ class Deriver:
             self._looking.pop((need, job), None)
             self._hint(job)
 
-    async def _made(self, making: Making, supplies: Supplies) -> None:
+    async def _made(self, making: ImageBuild, supplies: Supplies) -> None:
         pace = asyncio.create_task(self._tell(making))
         try:
             if self._slots.locked():
@@ -171,9 +171,9 @@ class Deriver:
             outcome = f"Made {title(making.need)} ({image[:19]}) in {took:.1f} s."
             for job in making.jobs:
                 self._keep(making.need, job, Readiness(installed=(*_told(making.packages), outcome)))
-        except Unfit as unfit:
+        except NotInstallable as unfit:
             self._fail(making, unfit.verdict)
-        except Broken as broken:
+        except InstallFailed as broken:
             self._fail(making, judged(making.need, broken, making.hearing, supplies))
         except Unavailable as error:  # the engine is away, or its image: the next look begins anew
             log.debug("%s: %s", title(making.need), error.message)
@@ -181,13 +181,13 @@ class Deriver:
                 self._images.forget(making.need.image, job)
             await asyncio.sleep(PACE)
         except (OSError, TrainshedError) as error:
-            said = Broken(1, error.message if isinstance(error, TrainshedError) else str(error))
+            said = InstallFailed(1, error.message if isinstance(error, TrainshedError) else str(error))
             self._fail(making, judged(making.need, said, making.hearing, supplies))
         finally:
             pace.cancel()
             del self._makings[making.digest]
 
-    async def _install(self, making: Making, supplies: Supplies) -> str:
+    async def _install(self, making: ImageBuild, supplies: Supplies) -> str:
         making.sentence = "looking into its packages" if making.packages else "it begins"
         means, folder = self._means, self._folder / making.digest
         installation = Installation(
@@ -216,17 +216,17 @@ class Deriver:
                 await asyncio.shield(means.boxes.remove(installation.name))
             await asyncio.to_thread(shutil.rmtree, folder, True)
 
-    def _fail(self, making: Making, verdict: Verdict) -> None:
+    def _fail(self, making: ImageBuild, verdict: Verdict) -> None:
         log.warning("%s could not be made: %s", title(making.need), verdict.summary)
         for job in making.jobs:
             self._keep(making.need, job, failed(making.need, verdict))
 
-    def _keep(self, need: Need, job: str, found: Readiness) -> None:
+    def _keep(self, need: RuntimeNeed, job: str, found: Readiness) -> None:
         self._fits[need, job] = found
         while len(self._fits) > MOST_KNOWN:
             del self._fits[next(iter(self._fits))]
 
-    async def _tell(self, making: Making) -> None:
+    async def _tell(self, making: ImageBuild) -> None:
         """A hint to one of those who wait, upon which the cycle looks at them all."""
         while True:
             await asyncio.sleep(PACE)

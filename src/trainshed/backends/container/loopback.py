@@ -1,7 +1,7 @@
 """How programs in containers are led to the server: which ports of their loopback are hatches. Pure.
 
 A hatch is a port on a container's own loopback that leads to the same port of this machine: init.c listens
-there, and `trainshed/hatches.py` is handed the socket. What jobs are told as addresses is made to fit: a
+there and hands the socket to `trainshed/loopback_server.py`. Addresses in a job's variables are rewritten: a
 server by any other name is found at 127.0.0.1 inside.
 """
 
@@ -14,7 +14,7 @@ INSIDE = "127.0.0.1"
 
 
 @dataclass(slots=True)
-class Hatch:
+class LoopbackPort:
     """What is known of the way, once the server knows it."""
 
     folder: Path | None = None  # where the server waits for sockets; none: there is no way
@@ -28,7 +28,7 @@ class Hatch:
         return () if own is None else (own, *sorted(self.beyond - {own}))
 
 
-def led(env: Mapping[str, str], hatch: Hatch) -> dict[str, str]:
+def led(env: Mapping[str, str], hatch: LoopbackPort) -> dict[str, str]:
     """The variables with the server's address as it is inside."""
     inside = f"http://{INSIDE}:{hatch.ports[0]}" if hatch.ports else ""
     if not inside or inside == hatch.address:

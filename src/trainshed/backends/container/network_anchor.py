@@ -16,9 +16,9 @@ import os
 import shutil
 from pathlib import Path
 
-from trainshed.backends.container.boxes import Boxes
+from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.net import Net
+from trainshed.backends.container.net import JobNetwork
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.machine.compiled import compiled
 from trainshed.core.errors import TrainshedError, Unavailable
@@ -27,30 +27,30 @@ _SOURCE = Path(__file__).with_name("holder.c")
 _MEMORY, _PIDS = 32 << 20, 8
 
 
-class Holder:
+class NetworkAnchor:
     def __init__(self, engine: Engine, home: str, folder: Path) -> None:
         self._engine, self._home = engine, home
-        self._boxes = Boxes(engine, home)
+        self._boxes = EngineContainers(engine, home)
         self._tools, self._root = folder / "bin", folder / "holder"
         self.name = self._new_name()
-        self._held: dict[str, Net] = {}
+        self._held: dict[str, JobNetwork] = {}
         self._turn = asyncio.Lock()
         self._alive: int | None = None  # the lock
 
     @property
-    def held(self) -> tuple[Net, ...]:
+    def held(self) -> tuple[JobNetwork, ...]:
         return tuple(self._held.values())
 
-    def holds(self, net: Net) -> bool:
+    def holds(self, net: JobNetwork) -> bool:
         return net.name in self._held
 
-    async def hold(self, net: Net) -> None:
+    async def hold(self, net: JobNetwork) -> None:
         async with self._turn:
             if not await self._connected(net):
                 await self._begin(net)
             self._held[net.name] = net
 
-    async def let_go(self, net: Net) -> None:
+    async def let_go(self, net: JobNetwork) -> None:
         """Whether or not it is there; the holder goes with the last."""
         async with self._turn:
             if self._held.pop(net.name, None) is None:
@@ -66,7 +66,7 @@ class Holder:
             if self._alive is not None:
                 await self._end()
 
-    async def _connected(self, net: Net) -> bool:
+    async def _connected(self, net: JobNetwork) -> bool:
         """False where there is no holder, or somebody took it away."""
         if self._alive is None:
             return False
@@ -82,7 +82,7 @@ class Holder:
             raise
         return True
 
-    async def _begin(self, net: Net) -> None:
+    async def _begin(self, net: JobNetwork) -> None:
         await asyncio.to_thread(self._furnish)
         self.name = self._new_name()  # nothing that is left of an earlier one is in the way
         spec = {
@@ -135,7 +135,7 @@ class Holder:
         except OSError as error:
             raise Unavailable(f"The holder of networks has no place: {error}.") from error
 
-    async def _tell(self, verb: str, net: Net, more: dict[str, object]) -> None:
+    async def _tell(self, verb: str, net: JobNetwork, more: dict[str, object]) -> None:
         body = {"container": self.name, **more}
         async with self._engine.open("POST", f"/libpod/networks/{net.name}/{verb}", None, body) as answer:
             await answer.whole()  # which is no JSON

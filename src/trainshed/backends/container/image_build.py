@@ -4,13 +4,13 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
-from trainshed.backends.container.fitting import NOT_FOUND, title
-from trainshed.backends.container.install import Broken
+from trainshed.backends.container.install import InstallFailed
+from trainshed.backends.container.render_installer import NOT_FOUND, title
 from trainshed.core.image import ImageConfig
-from trainshed.core.layer_port import Hearing, Supplies
+from trainshed.core.layer_port import PipListener, Supplies
 from trainshed.core.package import Package
-from trainshed.core.readiness import Readiness, Standing
-from trainshed.core.runtime import Need
+from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
 
 _BEGUN = 10  # more than a pull comes to: that it has begun is a line of the job's history
@@ -18,12 +18,12 @@ _ONCE = "It is made once and kept; the job starts by itself then."
 
 
 @dataclass(slots=True, kw_only=True)
-class Making:
-    need: Need
+class ImageBuild:
+    need: RuntimeNeed
     base: ImageConfig
     packages: tuple[Package, ...]
     digest: str
-    hearing: Hearing
+    hearing: PipListener
     jobs: set[str] = field(default_factory=set[str])
     sentence: str = "it begins"
     begun: float | None = None  # monotonic
@@ -36,24 +36,24 @@ class Making:
         took = f", {time.monotonic() - self.begun:.0f} s" if self.begun is not None else ""
         message = f"Making {title(self.need)}: {self.sentence}{took}."
         mark = 0 if self.begun is None else _BEGUN
-        return Readiness(standing=Standing.PREPARING, message=message, remedy=_ONCE, mark=mark)
+        return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE, mark=mark)
 
 
-def to_be_made(need: Need) -> Readiness:
+def to_be_made(need: RuntimeNeed) -> Readiness:
     message = f"Not here yet: {title(need)}; it is made first."
-    return Readiness(standing=Standing.PREPARING, message=message, remedy=_ONCE)
+    return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE)
 
 
-def failed(need: Need, verdict: Verdict) -> Readiness:
+def failed(need: RuntimeNeed, verdict: Verdict) -> Readiness:
     return Readiness(
-        standing=Standing.FAILED,
+        standing=ReadinessState.FAILED,
         message=f"Packages could not be installed: {title(need)}.",
         remedy=verdict.advice,
         verdict=verdict,
     )
 
 
-def judged(need: Need, broken: Broken, hearing: Hearing, supplies: Supplies) -> Verdict:
+def judged(need: RuntimeNeed, broken: InstallFailed, hearing: PipListener, supplies: Supplies) -> Verdict:
     """Why it failed, by pip's own last lines where it got so far."""
     if broken.code == NOT_FOUND:
         return _verdict(
@@ -66,7 +66,7 @@ def judged(need: Need, broken: Broken, hearing: Hearing, supplies: Supplies) -> 
     return supplies.judge(broken.code, (*hearing.last_words(), *more))
 
 
-def unsupplied(need: Need) -> Readiness:
+def unsupplied(need: RuntimeNeed) -> Readiness:
     return failed(
         need, _verdict(Cause.UNKNOWN, "This server installs no packages.", "Put them into the image itself.")
     )

@@ -19,7 +19,7 @@ _AGAIN = 30.0  # seconds after which it is looked at again: somebody may have se
 _MOST = 10.0  # seconds
 
 
-class Wall:
+class NetworkIsolation:
     def __init__(self, subnets: str) -> None:
         # What passes a bridge from port to port stays inside one network, and may be shown to the rule too.
         where = ("-s", subnets, "-d", subnets, "-m", "physdev", "!", "--physdev-is-bridged")

@@ -12,8 +12,8 @@ from typing import cast
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.listing import pairs, words
 from trainshed.cli.ai.local_package import LocalPackage
-from trainshed.cli.ai.pools import Program, pools
-from trainshed.cli.failure import Failure
+from trainshed.cli.ai.pools import PoolProgram, pools
+from trainshed.cli.failure import CommandFailed
 from trainshed.cli.job_file import JobFile, folded
 from trainshed.client import Json
 
@@ -37,7 +37,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CustomJobWords:
     display_name: str | None = None
     pool_specs: Sequence[str] = ()
     command: Sequence[str] = ()
@@ -72,7 +72,7 @@ class Wish:
 
     def _spec(self, said: object, name: str) -> Json:
         if said is not None and not isinstance(said, dict):
-            raise Failure(f"{name}: jobSpec must hold the fields of a job, such as workerPoolSpecs")
+            raise CommandFailed(f"{name}: jobSpec must hold the fields of a job, such as workerPoolSpecs")
         spec = cast(Json, said or {})
         given: Json = {
             "network": self.network,
@@ -89,8 +89,8 @@ class Wish:
         replaced = set(map(folded, given))
         return {**{field: value for field, value in spec.items() if folded(field) not in replaced}, **given}
 
-    def _program(self) -> Program:
-        return Program(
+    def _program(self) -> PoolProgram:
+        return PoolProgram(
             command=_all(self.command, "--command"),
             args=_all(self.args, "--args"),
             packages=_all(self.python_package_uris, "--python-package-uris"),

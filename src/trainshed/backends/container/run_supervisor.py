@@ -12,14 +12,14 @@ import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from trainshed.backends.container.boxes import Box, Boxes
-from trainshed.backends.container.record import Record
-from trainshed.backends.container.run import Run
+from trainshed.backends.container.containers import ContainerInfo, EngineContainers
+from trainshed.backends.container.record import ContainerRecord
+from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine import processes
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run import OUT_OF_MEMORY
-from trainshed.backends.machine.watch import Watch
+from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.replica import Exit, Sight
 
@@ -30,36 +30,36 @@ _LATE = 5.0  # seconds it may show one as running that is dead
 _BLIND = 0.25  # seconds between looks at a record whose init is not to be seen from here
 
 
-class Tender:
-    def __init__(self, boxes: Boxes, hint: Callable[[Run], None]) -> None:
+class ContainerRunSupervisor:
+    def __init__(self, boxes: EngineContainers, hint: Callable[[ContainerRun], None]) -> None:
         self._boxes = boxes
         self._hint = hint
-        self._watch = Watch()
-        self._errands = Errands()
+        self._watch = ProcessEndWatch()
+        self._background = BackgroundTasks()
 
     async def close(self) -> None:
         self._watch.close()
-        await self._errands.close()
+        await self._background.close()
 
-    def begun(self, run: Run) -> None:
+    def begun(self, run: ContainerRun) -> None:
         """Its container has just been started."""
         self._show(run, datetime.now(UTC), None)
         if not self._adopt(run):
-            self._errands.run(self._find_init(run))
+            self._background.run(self._find_init(run))
 
-    def find_again(self, run: Run) -> None:
+    def find_again(self, run: ContainerRun) -> None:
         record = run.read()
         if record is None:
             return  # not even prepared: it is launched anew
         if record.begun:
             self._show(run, record.started_at, record)
             if not self._adopt(run) and not self._told_end(run):
-                self._errands.run(self._judge(run))
+                self._background.run(self._judge(run))
         else:
             # Prepared, and the server was killed. A start that was under way may still come.
-            self._errands.run(self._await_init(run))
+            self._background.run(self._await_init(run))
 
-    def _show(self, run: Run, started_at: datetime | None, record: Record | None) -> None:
+    def _show(self, run: ContainerRun, started_at: datetime | None, record: ContainerRecord | None) -> None:
         """A run that is alive, in whatever way."""
         if record is not None and record.held is not None:
             memory = OUT_OF_MEMORY if record.oom else ""
@@ -67,9 +67,9 @@ class Tender:
             return
         run.show(Sight.RUNNING, started_at)
         if run.holds:
-            self._errands.run(run.await_hold(lambda: _memory(run), lambda: self._hint(run)))
+            self._background.run(run.await_hold(lambda: _memory(run), lambda: self._hint(run)))
 
-    async def ask(self, run: Run) -> None:
+    async def ask(self, run: ContainerRun) -> None:
         """SIGTERM, once, to all of the run but its init, which sees to it that it is once."""
         if run.sight is None or run.asked:
             return
@@ -80,7 +80,7 @@ class Tender:
                 await self._boxes.signal(run.container, "SIGTERM")
             run.mark("asked")
 
-    async def kill(self, run: Run) -> None:
+    async def kill(self, run: ContainerRun) -> None:
         """SIGKILL to its init, with which everything goes, until it is gone or the time is up."""
         if run.sight is None:
             await self._give_up_start(run)
@@ -101,7 +101,7 @@ class Tender:
             await run.pause(pause)
             pause = min(pause * 2, 0.5)
 
-    async def _kill_unseen(self, run: Run) -> None:
+    async def _kill_unseen(self, run: ContainerRun) -> None:
         """Its init has not begun, is not to be seen from here, or is dead."""
         box = await self._boxes.look(run.container)
         if box is None or not box.running:
@@ -109,7 +109,7 @@ class Tender:
         elif not run.seen or run.holder() is not None:
             await self._boxes.signal(run.container, "SIGKILL")
 
-    def _adopt(self, run: Run) -> bool:
+    def _adopt(self, run: ContainerRun) -> bool:
         """Watch the init; False where there is none to be seen."""
         known = identify(run)
         if known is None:
@@ -121,18 +121,18 @@ class Tender:
             self._init_gone(run)
         return True
 
-    def _init_gone(self, run: Run) -> None:
+    def _init_gone(self, run: ContainerRun) -> None:
         if not self._told_end(run):
-            self._errands.run(self._judge(run, dead=True))
+            self._background.run(self._judge(run, dead=True))
 
-    def _told_end(self, run: Run) -> bool:
+    def _told_end(self, run: ContainerRun) -> bool:
         record = run.read()
         if record is None or record.exit is None:
             return False
         self._end(run, record, record.exit, record.oom > 0)
         return True
 
-    def _end(self, run: Run, record: Record, exit: Exit, oom: bool) -> None:
+    def _end(self, run: ContainerRun, record: ContainerRecord, exit: Exit, oom: bool) -> None:
         if run.gone.is_set():
             return
         run.show(
@@ -144,14 +144,14 @@ class Tender:
         )
         self._hint(run)
 
-    def _lose(self, run: Run, record: Record | None) -> None:
+    def _lose(self, run: ContainerRun, record: ContainerRecord | None) -> None:
         if run.gone.is_set():
             return
         started_at = run.started_at or (record.started_at if record else None) or run.prepared_at()
         run.show(Sight.LOST, started_at, exit=Exit(), ended_at=datetime.now(UTC))
         self._hint(run)
 
-    async def _judge(self, run: Run, *, dead: bool = False) -> None:
+    async def _judge(self, run: ContainerRun, *, dead: bool = False) -> None:
         """Its init is not to be seen: it died without a word, or lives where this server cannot see it."""
         loop = asyncio.get_running_loop()
         began, pause = loop.time(), 0.01
@@ -173,11 +173,11 @@ class Tender:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _BLIND)
 
-    def _conclude(self, run: Run, box: Box | None) -> None:
+    def _conclude(self, run: ContainerRun, box: ContainerInfo | None) -> None:
         """Its init is dead. Where that wrote no end, one is known only where we, or the kernel, killed it."""
         if run.gone.is_set() or self._told_end(run):
             return
-        record, oom = run.read() or Record(), box is not None and box.out_of_memory
+        record, oom = run.read() or ContainerRecord(), box is not None and box.out_of_memory
         here = record.boot in ("", processes.boot_id())
         if record.held is not None:
             self._end(run, record, record.held, record.oom > 0)
@@ -187,16 +187,16 @@ class Tender:
         else:
             self._lose(run, record)
 
-    async def _find_init(self, run: Run) -> None:
+    async def _find_init(self, run: ContainerRun) -> None:
         if not await self._init(run) or not self._adopt(run):
             await self._judge(run)
 
-    async def _await_init(self, run: Run) -> None:
+    async def _await_init(self, run: ContainerRun) -> None:
         if await self._init(run) and run.sight is None:
             self.find_again(run)
             self._hint(run)
 
-    async def _init(self, run: Run) -> bool:
+    async def _init(self, run: ContainerRun) -> bool:
         """Whether its init has begun, waited for where a launch did not."""
         pause, record = 0.001, run.read()
         while not (record and record.begun) and pause < _PATIENCE and not run.gone.is_set():
@@ -204,7 +204,7 @@ class Tender:
             record, pause = run.read(), pause * 1.5
         return record is not None and record.begun
 
-    async def _give_up_start(self, run: Run) -> None:
+    async def _give_up_start(self, run: ContainerRun) -> None:
         """No init has begun it: take its container away. Where one was faster, it is like any other."""
         if run.container:
             await self._boxes.remove(run.container)
@@ -214,7 +214,7 @@ class Tender:
         else:
             self._lose(run, record)
 
-    def _send(self, run: Run, number: signal.Signals) -> bool:
+    def _send(self, run: ContainerRun, number: signal.Signals) -> bool:
         """Signal its init; False where only the engine can."""
         known = identify(run)
         if known is None or not _may_signal(known.pid):
@@ -223,12 +223,12 @@ class Tender:
         return True
 
 
-def _memory(run: Run) -> str:
+def _memory(run: ContainerRun) -> str:
     record = run.read()
     return OUT_OF_MEMORY if record is not None and record.oom else ""
 
 
-def identify(run: Run) -> Identity | None:
+def identify(run: ContainerRun) -> Identity | None:
     """The init of a run that is alive; None where none is to be seen from here."""
     pid = run.holder()
     seen = processes.look(pid) if pid else None

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.listing import pairs
-from trainshed.cli.failure import Failure, Misuse
+from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.job_file import JobFile, folded
 from trainshed.client import Json
 
@@ -18,7 +18,7 @@ TIERS = ("BASIC", "BASIC_GPU", "BASIC_TPU", "CUSTOM", "PREMIUM_1", "STANDARD_1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class TrainingJobWords:
     job: str
     region: str | None = None  # as the flag says
     args: Sequence[str] | None = None
@@ -41,7 +41,7 @@ class Wish:
         top = dict(file.body) if file else {}
         said = _taken(top, INPUT)
         if said is not None and not isinstance(said, dict):
-            raise Failure(f"{file.name if file else ''}: {INPUT} must hold fields, such as scaleTier")
+            raise CommandFailed(f"{file.name if file else ''}: {INPUT} must hold fields, such as scaleTier")
         asked = _named(cast(Json, said or {}))
         asked = _merged(asked, self._given(packages))
         asked.setdefault("region", region)
@@ -99,7 +99,7 @@ def _check(asked: Json) -> None:
     config = asked.get("masterConfig")
     image = cast(Json, config).get("imageUri") if isinstance(config, dict) else None
     if not image and not asked.get("packageUris"):
-        raise Failure(
+        raise CommandFailed(
             "Non-custom jobs must have packages.",
             ["give --package-path or --packages with --module-name; or --master-image-uri"],
         )

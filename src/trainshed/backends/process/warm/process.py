@@ -18,14 +18,14 @@ from typing import Any
 
 from trainshed.backends.machine.proc import PAGE, slurp
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.machine.watch import Watch
+from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process.ask import CUSTOMIZE
-from trainshed.backends.process.keeper import Order
+from trainshed.backends.process.keeper import KeeperOrder
 from trainshed.backends.process.render import OFFERS
-from trainshed.core.runtime import KilnState
+from trainshed.core.runtime import WarmState
 
 _log = logging.getLogger(__name__)
-_KILN = Path(__file__).with_name("kiln.py")
+_KILN = Path(__file__).with_name("interpreter.py")
 _CUSTOMIZE = str(CUSTOMIZE / "sitecustomize.py")
 _CONTROL = 3  # as in kiln.py
 _PATIENCE = 2.0  # seconds without any answer: a kiln silent for longer is overtaken by fresh starts
@@ -48,7 +48,7 @@ with kiln["main"](fresh) as run:
 """
 
 
-class Fire:
+class WarmProcess:
     def __init__(
         self,
         python: str,
@@ -56,10 +56,10 @@ class Fire:
         env: Mapping[str, str],
         keeper: str,
         log: Path,
-        ended: Callable[["Fire"], None],
+        ended: Callable[["WarmProcess"], None],
     ) -> None:
         """Light it. OSError where the system refuses."""
-        self.state, self.reason = KilnState.HEATING, "the warm interpreter is still importing"
+        self.state, self.reason = WarmState.HEATING, "the warm interpreter is still importing"
         self.asked: frozenset[str] = frozenset()
         self.uses = 0
         self.gone = asyncio.Event()
@@ -67,7 +67,7 @@ class Fire:
         self._folders: tuple[str, ...] = ()
         self._marks: tuple[tuple[int, int], ...] = ()
         self._limits: set[asyncio.Timeout] = set()  # of those who wait for an answer
-        self._watch = Watch()
+        self._watch = ProcessEndWatch()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             words = [python, "-c", _START, str(_KILN), str(os.getpid()), keeper, *imports]
@@ -81,7 +81,7 @@ class Fire:
         asyncio.get_running_loop().add_reader(self._control, self._hear)
         self._watch.child(self.pid, self._gone)
 
-    async def fork(self, order: Order) -> Identity | str:
+    async def fork(self, order: KeeperOrder) -> Identity | str:
         """The keeper-to-be of the order's program; or why there is none."""
         message = _message(order)
         if len(message) > _LONGEST:  # what is not ASCII grows on its way
@@ -151,19 +151,19 @@ class Fire:
         self._folders = tuple(told["folders"])
         self._marks = tuple((node, changed) for node, changed in told["folders"].values())
         if "unsafe" in told:
-            self.state, self.reason = KilnState.UNSAFE, str(told["unsafe"])
+            self.state, self.reason = WarmState.UNSAFE, str(told["unsafe"])
             _log.warning("%s is not kept warm: %s", self._python, self.reason)
             return
         self.asked = frozenset(told["asked"])
-        self.state, self.reason = KilnState.WARM, ""
+        self.state, self.reason = WarmState.WARM, ""
 
     def _gone(self) -> None:
         if self._control.fileno() >= 0:
             self._hear()  # its last word, where the end was seen first
         self._deafen()
-        if self.state is not KilnState.UNSAFE:
-            last = _last_line(self._log) if self.state is KilnState.HEATING else ""
-            self.state = KilnState.COLD
+        if self.state is not WarmState.UNSAFE:
+            last = _last_line(self._log) if self.state is WarmState.HEATING else ""
+            self.state = WarmState.COLD
             self.reason = f"the warm interpreter ended{': ' + last if last else ''}"
         self.gone.set()
         self._ended(self)
@@ -194,7 +194,7 @@ def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path
     )
 
 
-def _message(order: Order) -> bytes:
+def _message(order: KeeperOrder) -> bytes:
     plain = {
         "argv": list(order.argv),
         "env": dict(order.env),

@@ -7,10 +7,10 @@ all other images; a job that waits for one that went has it made again.
 from typing import Any
 
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.fitting import repository
+from trainshed.backends.container.render_installer import repository
 
 
-class Derived:
+class DerivedImageNames:
     def __init__(self, engine: Engine, home: str) -> None:
         self._engine, self._repository = engine, repository(home)
         self._ids: dict[str, str] = {}  # by digest

@@ -12,9 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 
-from trainshed.backends.container.holder import Holder
-from trainshed.backends.container.net import Net
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.container.net import JobNetwork
+from trainshed.backends.container.network_anchor import NetworkAnchor
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError
 
 _log = logging.getLogger(__name__)
@@ -25,14 +25,18 @@ _TRIES = 3  # to hold one, after which it is given up
 _CLOSING = 3.0  # seconds
 
 
-class Spares:
+class NetworkPool:
     def __init__(
-        self, holder: Holder, remove: Callable[[Net], Coroutine[None, None, None]], *, most: int = MOST
+        self,
+        holder: NetworkAnchor,
+        remove: Callable[[JobNetwork], Coroutine[None, None, None]],
+        *,
+        most: int = MOST,
     ) -> None:
         self._holder, self._remove, self._most = holder, remove, most
-        self._free: list[Net] = []
+        self._free: list[JobNetwork] = []
         self._wanted: deque[float] = deque(maxlen=_MANY)
-        self._errands = Errands()
+        self._background = BackgroundTasks()
         self._resting = False
         self._failures = 0  # to hold one, in a row
 
@@ -44,7 +48,7 @@ class Spares:
     def containers(self) -> frozenset[str]:
         return frozenset((self._holder.name,))
 
-    def take(self, bits: int, *, internal: bool) -> Net | None:
+    def take(self, bits: int, *, internal: bool) -> JobNetwork | None:
         self._wanted.append(time.monotonic())
         for net in self._free:
             if net.subnet.prefixlen == bits and net.internal == internal:
@@ -52,16 +56,16 @@ class Spares:
                 return net
         return None
 
-    def made(self, net: Net) -> None:
+    def made(self, net: JobNetwork) -> None:
         """There was none to take."""
         rush = len(self._wanted) == _MANY and self._wanted[-1] - self._wanted[0] < _WITHIN
         if rush and self._failures < _TRIES and len(self._holder.held) < self._most:
-            self._errands.run(self._hold(net))
+            self._background.run(self._hold(net))
 
-    def holds(self, net: Net) -> bool:
+    def holds(self, net: JobNetwork) -> bool:
         return self._holder.holds(net)
 
-    def keep(self, net: Net) -> bool:
+    def keep(self, net: JobNetwork) -> bool:
         """Whether it takes back what its job needs no more."""
         kept = self.holds(net)
         if kept:
@@ -72,10 +76,10 @@ class Spares:
         """Networks have vanished: no more of those that are free is given away."""
         free, self._free = self._free, []
         for net in free:
-            self._errands.run(self._let_go(net, free=True))
+            self._background.run(self._let_go(net, free=True))
 
     async def close(self) -> None:
-        await self._errands.close()
+        await self._background.close()
         try:
             async with asyncio.timeout(_CLOSING):  # the next server goes on
                 await self._holder.close()
@@ -84,7 +88,7 @@ class Spares:
         except (TimeoutError, TrainshedError) as error:
             _log.info("networks are left to the next server: %s", error)
 
-    async def _hold(self, net: Net) -> None:
+    async def _hold(self, net: JobNetwork) -> None:
         try:
             await self._holder.hold(net)
             self._failures = 0
@@ -94,7 +98,7 @@ class Spares:
                 _log.info("a network is not kept for the next job: %s", error.message)
         if self._holder.held and not self._resting:
             self._resting = True
-            self._errands.run(self._rest())
+            self._background.run(self._rest())
 
     async def _rest(self) -> None:
         """One at a time, so that a job that comes now does not wait for all of them."""
@@ -108,14 +112,14 @@ class Spares:
         finally:
             self._resting = False
 
-    def _claim(self, net: Net) -> bool:
+    def _claim(self, net: JobNetwork) -> bool:
         """Whether it was free; nobody else has it from now on."""
         free = net in self._free
         if free:
             self._free.remove(net)
         return free
 
-    async def _let_go(self, net: Net, *, free: bool) -> None:
+    async def _let_go(self, net: JobNetwork, *, free: bool) -> None:
         """And away with it, unless a job has it."""
         try:
             await self._holder.let_go(net)

@@ -14,8 +14,8 @@ variables too.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from trainshed.backends.container.hatch import Hatch, led
-from trainshed.backends.container.render import INSIDE, Furnishing, Mount
+from trainshed.backends.container.loopback import LoopbackPort, led
+from trainshed.backends.container.render import INSIDE, Mount, RunMounts
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import REPORT
@@ -26,7 +26,7 @@ TMP = f"{INSIDE}/tmp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class PreparedFolders:
     """What was made ready for one run, on this machine."""
 
     tmp: str
@@ -39,7 +39,9 @@ class Places:
     notes: tuple[str, ...] = ()
 
 
-def furnish(launch: Launch, image: ImageConfig, places: Places, hatch: Hatch) -> tuple[Launch, Furnishing]:
+def furnish(
+    launch: Launch, image: ImageConfig, places: PreparedFolders, hatch: LoopbackPort
+) -> tuple[Launch, RunMounts]:
     """The launch with its variables as they are to be inside, and all the rest."""
     mounts = [Mount(source=places.tmp, target=TMP), *places.buckets]
     env = led({**launch.env, **places.env}, hatch)
@@ -53,7 +55,7 @@ def furnish(launch: Launch, image: ImageConfig, places: Places, hatch: Hatch) ->
     mounts += [volume(name, mount.target) for name, mount in places.nfs]
     mounts += [Mount(source=scratch(places.tmp, n), target=path) for n, path in enumerate(launch.scratch)]
     start = f"{CODE}/{launch.working_directory}".rstrip("/") if places.code else ""
-    furnishing = Furnishing(
+    furnishing = RunMounts(
         mounts=tuple(mounts),
         env={} if "TMPDIR" in image.env else {"TMPDIR": TMP},
         workdir=start,

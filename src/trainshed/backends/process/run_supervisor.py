@@ -10,13 +10,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trainshed.backends.machine import processes
-from trainshed.backends.machine.errands import Errands
+from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.machine.watch import Watch
+from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process import net, oom
-from trainshed.backends.process.net import Groups
-from trainshed.backends.process.record import Record
-from trainshed.backends.process.run import Run
+from trainshed.backends.process.net import RunCgroups
+from trainshed.backends.process.record import ProcessRecord
+from trainshed.backends.process.run import ProcessRun
 from trainshed.core.replica import Exit, Sight
 
 _PATIENCE = 2.0  # seconds for a keeper of an earlier server to write its first line
@@ -24,19 +24,21 @@ _KILLING = 10.0  # seconds of killing before the caller hears that it is not ove
 _STUCK = 5.0  # seconds after which a keeper that holds nothing any more is killed itself
 
 
-class Tender:
-    def __init__(self, watch: Watch, groups: Groups, hint: Callable[[Run], None]) -> None:
+class ProcessRunSupervisor:
+    def __init__(
+        self, watch: ProcessEndWatch, groups: RunCgroups, hint: Callable[[ProcessRun], None]
+    ) -> None:
         self._watch = watch
         self._groups = groups
         self._hint = hint
-        self._errands = Errands()
+        self._background = BackgroundTasks()
         self.kills = oom.Kills()
 
     async def close(self) -> None:
         self._watch.close()
-        await self._errands.close()
+        await self._background.close()
 
-    def begun(self, run: Run, keeper: int | Identity | None) -> None:
+    def begun(self, run: ProcessRun, keeper: int | Identity | None) -> None:
         """A launch: with the keeper just started, or without where there is something to read instead.
 
         A keeper is a child, of which the pid is enough, or a kiln's child.
@@ -51,16 +53,16 @@ class Tender:
         elif not self._watch.adopt(keeper, lambda: self._keeper_gone(run, pid)):
             self._keeper_gone(run, pid)
 
-    def find_again(self, run: Run) -> None:
+    def find_again(self, run: ProcessRun) -> None:
         record = run.read()
         if record is None:
             # Prepared, and the server was killed. A keeper that was under way may still come.
-            self._errands.run(self._await_claim(run))
+            self._background.run(self._await_claim(run))
         elif record.exit is not None:
             self._end(run, record, record.exit)
         elif record.keeper is None:
             run.show(Sight.RUNNING, run.changed_at("launch.json"))
-            self._errands.run(self._await_keeper(run))
+            self._background.run(self._await_keeper(run))
         elif record.boot != processes.boot_id():
             self._lose(run, record)
         elif self._watch.adopt(record.keeper, lambda: self._keeper_gone(run, None)):
@@ -68,7 +70,7 @@ class Tender:
         else:
             self._keeper_gone(run, None)
 
-    def _show(self, run: Run, started_at: datetime | None, record: Record | None) -> None:
+    def _show(self, run: ProcessRun, started_at: datetime | None, record: ProcessRecord | None) -> None:
         """A run that is alive, in whatever way."""
         run.oom_kills = self.kills.now()
         if record is not None and record.held is not None:
@@ -76,9 +78,9 @@ class Tender:
             return
         run.show(Sight.RUNNING, started_at)
         if run.holds:
-            self._errands.run(run.await_hold(lambda: self._memory(run), lambda: self._hint(run)))
+            self._background.run(run.await_hold(lambda: self._memory(run), lambda: self._hint(run)))
 
-    async def ask(self, run: Run) -> None:
+    async def ask(self, run: ProcessRun) -> None:
         """SIGTERM, once, to all of the run but its keeper. A server killed meanwhile rather asks twice."""
         if run.sight is None or run.asked:
             return
@@ -88,7 +90,7 @@ class Tender:
             await asyncio.to_thread(net.ask, run.trace(record))
             run.note_asked()
 
-    async def kill(self, run: Run) -> None:
+    async def kill(self, run: ProcessRun) -> None:
         """SIGKILL to all of the run, and again until nothing is left of it or the time is up."""
         if run.sight is None:
             self._give_up_start(run)
@@ -107,7 +109,7 @@ class Tender:
             await run.pause(pause)
             pause, again = min(pause * 2, 0.25), True
 
-    def _keeper_gone(self, run: Run, pid: int | None) -> None:
+    def _keeper_gone(self, run: ProcessRun, pid: int | None) -> None:
         """A keeper has ended: it wrote how the program did, or was killed, or another had claimed the run."""
         record = run.read()
         if record is not None and record.exit is not None:
@@ -119,9 +121,9 @@ class Tender:
             if run.observation is None:
                 run.show(Sight.RUNNING, run.changed_at("launch.json"))
             run.claim()
-            self._errands.run(self._bury(run))
+            self._background.run(self._bury(run))
 
-    def _end(self, run: Run, record: Record, exit: Exit) -> None:
+    def _end(self, run: ProcessRun, record: ProcessRecord, exit: Exit) -> None:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
         ended_at = record.ended_at or run.changed_at("record")
         held = run.observation if run.sight is Sight.HELD else None
@@ -131,10 +133,10 @@ class Tender:
         run.group = None
         self._hint(run)
 
-    def _memory(self, run: Run) -> str:
+    def _memory(self, run: ProcessRun) -> str:
         return oom.told(self.kills.before(run.oom_kills), run.group)
 
-    def _lose(self, run: Run, record: Record | None) -> None:
+    def _lose(self, run: ProcessRun, record: ProcessRecord | None) -> None:
         known = record.started_at if record else None
         run.show(
             Sight.LOST,
@@ -145,14 +147,14 @@ class Tender:
         self._groups.discard([run.group])
         self._hint(run)
 
-    def _give_up_start(self, run: Run) -> None:
+    def _give_up_start(self, run: ProcessRun) -> None:
         """A run no keeper has claimed: keep them from it. Where one was faster, it is like any other."""
         if run.claim() or run.read() is None:
             self._lose(run, None)
         else:
             self.find_again(run)
 
-    async def _await_claim(self, run: Run) -> None:
+    async def _await_claim(self, run: ProcessRun) -> None:
         pause = 0.005
         while pause < _PATIENCE and run.sight is None and not run.gone.is_set():
             await asyncio.sleep(pause)
@@ -161,7 +163,7 @@ class Tender:
                 self.find_again(run)
                 self._hint(run)
 
-    async def _await_keeper(self, run: Run) -> None:
+    async def _await_keeper(self, run: ProcessRun) -> None:
         pause = 0.005
         while pause < _PATIENCE:
             await asyncio.sleep(pause)
@@ -171,7 +173,7 @@ class Tender:
                 return
         await self._bury(run)
 
-    async def _bury(self, run: Run) -> None:
+    async def _bury(self, run: ProcessRun) -> None:
         record, pause = run.read(), 0.002
         while await asyncio.to_thread(net.kill, run.trace(record), freeze=True):
             await asyncio.sleep(pause)
@@ -181,7 +183,7 @@ class Tender:
         else:
             self._lose(run, record)
 
-    async def _program(self, run: Run) -> Record | None:
+    async def _program(self, run: ProcessRun) -> ProcessRecord | None:
         """The record once the program has been started, which a launch does not wait for."""
         record, pause = run.read(), 0.001
         while (record is None or record.program is None) and pause < _PATIENCE and not run.gone.is_set():

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 _log = logging.getLogger(__name__)
 
 
-class Errands:
+class BackgroundTasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -27,7 +27,7 @@ _FOLDERS = {
 }
 
 
-class Spares:
+class SpareFolders:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._kept: list[str] = []

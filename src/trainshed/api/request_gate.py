@@ -12,13 +12,13 @@ from typing import Any
 
 from trainshed.core.errors import Forbidden, Unauthenticated
 from trainshed.core.ports import Authenticator
-from trainshed.service.access import Access, Right
+from trainshed.service.access import AccessService, Right
 
 _MARK = "/t/"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AdmittedRequest:
     path: str  # decoded, as it came
     sent: str  # as it was sent, without the token
     token: str = ""
@@ -36,11 +36,11 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class RequestGate:
     authenticator: Authenticator
-    access: Access | None = None  # None: jobs have no tokens here
+    access: AccessService | None = None  # None: jobs have no tokens here
 
-    async def enter(self, way: Way, authorization: str | None, *, storage: bool) -> Right | None:
+    async def enter(self, way: AdmittedRequest, authorization: str | None, *, storage: bool) -> Right | None:
         """A job's right where a job comes to the storage API; None for who may do everything."""
         token = way.token or _bearer(authorization)
         if storage and self.access is not None and self.access.is_of_a_job(token):
@@ -64,11 +64,11 @@ def _bearer(authorization: str | None) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def way(scope: Mapping[str, Any]) -> Way:
+def way(scope: Mapping[str, Any]) -> AdmittedRequest:
     path: str = scope["path"]
     sent = bytes(scope.get("raw_path") or path.encode()).decode("utf-8", "surrogateescape")
     token = ""
     if sent.startswith(_MARK):
         token, slash, rest = sent[len(_MARK) :].partition("/")
         sent = slash + rest
-    return Way(path, sent, token, scope.get("scheme", "http"))
+    return AdmittedRequest(path, sent, token, scope.get("scheme", "http"))

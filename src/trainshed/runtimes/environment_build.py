@@ -5,22 +5,22 @@ import time
 from dataclasses import dataclass, field
 
 from trainshed.core.package import file_name
-from trainshed.core.readiness import Readiness, Standing
-from trainshed.core.runtime import Phase, Runtime
+from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.runtime import Runtime, RuntimePhase
 from trainshed.core.verdict import Verdict
 from trainshed.runtimes.build import Build
-from trainshed.runtimes.recipe import Recipe
+from trainshed.runtimes.recipe import EnvironmentRecipe
 
 _ONCE = "It is built once and kept; the job starts by itself then."
 
 
 @dataclass(slots=True)
-class Making:
-    recipe: Recipe
+class EnvironmentBuild:
+    recipe: EnvironmentRecipe
     build: Build
     jobs: set[str] = field(default_factory=set[str])
     sentence: str = "it begins"
-    below: "Making | None" = None  # has to be there first
+    below: "EnvironmentBuild | None" = None  # has to be there first
     task: "asyncio.Task[None] | None" = None
     begun: float | None = None  # monotonic
 
@@ -37,7 +37,7 @@ class Making:
 
     def readiness(self) -> Readiness:
         return Readiness(
-            standing=Standing.PREPARING, message=self.message, remedy=_ONCE, notes=self.recipe.notes
+            standing=ReadinessState.PREPARING, message=self.message, remedy=_ONCE, notes=self.recipe.notes
         )
 
     def told(self, failure: Readiness | None = None) -> Runtime:
@@ -45,7 +45,7 @@ class Making:
         return Runtime(
             id=recipe.digest,
             name=recipe.name,
-            phase=Phase.FAILED if failure else Phase.BUILDING,
+            phase=RuntimePhase.FAILED if failure else RuntimePhase.BUILDING,
             python=recipe.interpreter.version,
             requirements=recipe.requirements,
             packages=recipe.packages,
@@ -55,7 +55,7 @@ class Making:
         )
 
 
-def title(recipe: Recipe) -> str:
+def title(recipe: EnvironmentRecipe) -> str:
     if recipe.below is None:
         return recipe.name
     counts = ((len(recipe.packages), "package"), (len(recipe.requirements), "requirement"))
@@ -63,27 +63,27 @@ def title(recipe: Recipe) -> str:
     return f"{recipe.name} with {more} on top"
 
 
-def absent(recipe: Recipe) -> Readiness:
+def absent(recipe: EnvironmentRecipe) -> Readiness:
     """Nobody has asked for it yet, and this is no asking."""
     return Readiness(
-        standing=Standing.PREPARING,
+        standing=ReadinessState.PREPARING,
         message=f"{title(recipe)} is not built here yet: building it comes first.",
         remedy=_ONCE,
         notes=recipe.notes,
     )
 
 
-def absent_runtime(recipe: Recipe) -> Runtime:
+def absent_runtime(recipe: EnvironmentRecipe) -> Runtime:
     return Runtime(
         id=recipe.digest,
         name=recipe.name,
-        phase=Phase.ABSENT,
+        phase=RuntimePhase.ABSENT,
         python=recipe.interpreter.version,
         requirements=recipe.requirements,
     )
 
 
-def is_try_of(recipe: Recipe, one: Runtime) -> bool:
+def is_try_of(recipe: EnvironmentRecipe, one: Runtime) -> bool:
     """Whether a runtime is what people take the recipe's for: a package that was mended keeps its file's
     name, if not its content.
     """
@@ -97,7 +97,7 @@ def is_try_of(recipe: Recipe, one: Runtime) -> bool:
 
 def failed(what: str, verdict: Verdict) -> Readiness:
     return Readiness(
-        standing=Standing.FAILED,
+        standing=ReadinessState.FAILED,
         message=f"The runtime {what} could not be built.",
         remedy=verdict.advice,
         verdict=verdict,

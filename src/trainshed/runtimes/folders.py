@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainshed.core.package import Package
-from trainshed.core.runtime import Phase, Runtime
-from trainshed.runtimes.recipe import Recipe
+from trainshed.core.runtime import Runtime, RuntimePhase
+from trainshed.runtimes.recipe import EnvironmentRecipe
 
 _COMPLETE, _SETTLED = "complete", "settled"
 PACKAGES = "packages"
@@ -24,7 +24,7 @@ _OTHERS = ("trash", "lib", PACKAGES)  # folders that are no environments
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class RuntimeFolders:
     folder: Path
 
     def open(self, report: Path) -> dict[str, Runtime]:
@@ -56,7 +56,7 @@ class Shelf:
         """Where an environment's packages lie."""
         return next(self.place(digest).glob("lib/python3*/site-packages"), None)
 
-    def complete(self, recipe: Recipe) -> Runtime:
+    def complete(self, recipe: EnvironmentRecipe) -> Runtime:
         """Call it whole, as far as this boot of the machine goes; `settle` makes it so for good."""
         place = self.place(recipe.digest)
         shutil.rmtree(place / "tmp", ignore_errors=True)
@@ -132,7 +132,7 @@ def _read(place: Path) -> Runtime | None:
         return Runtime(
             id=place.name,
             name=told["name"],
-            phase=Phase.READY,
+            phase=RuntimePhase.READY,
             python=told["python"],
             requirements=tuple(told["requirements"]),
             packages=tuple(Package(**one) for one in told.get("packages", ())),

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.process.keeper import CompiledKeeper, Keeper, Order
-from trainshed.backends.process.render import Frame, runtime_frame, shared_env
-from trainshed.backends.process.warm.fire import Fire
-from trainshed.backends.process.warm.fitness import Heat, unfit
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper, KeeperOrder
+from trainshed.backends.process.render import ProcessFrame, runtime_frame, shared_env
+from trainshed.backends.process.warm.fitness import WarmImports, unfit
+from trainshed.backends.process.warm.process import WarmProcess
 from trainshed.core.errors import Unavailable
-from trainshed.core.runtime import KilnState, Need, Warmth
+from trainshed.core.runtime import RuntimeNeed, WarmInterpreter, WarmState
 from trainshed.core.runtime_port import Runtimes
 
 _USES = 1000  # then it is lit anew: what a library leaks at each fork does not add up for ever
@@ -28,17 +28,17 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.1, 10.0  # ... and between looks for runtimes tha
 
 
 @dataclass(slots=True)
-class _Kiln:
+class _PoolEntry:
     name: str
     imports: tuple[str, ...]
     env: Mapping[str, str]
-    fire: Fire | None = None
+    fire: WarmProcess | None = None
     pause: float = _FIRST_PAUSE
     reason: str = ""
     relight: asyncio.TimerHandle | None = None
 
 
-class Stoker:
+class WarmPool:
     """Keeps some interpreters warm: those of images' runtimes, each from when it is first seen to be ready,
     and others by path, as PYTHON=MODULE,...
     """
@@ -47,18 +47,18 @@ class Stoker:
         self._folder = folder
         self._runtimes = runtimes
         self._awaited = list(dict.fromkeys(names))  # those still to be lit
-        self._kilns: dict[str, _Kiln] = {}  # by interpreter
+        self._kilns: dict[str, _PoolEntry] = {}  # by interpreter
         self._looking: asyncio.TimerHandle | None = None
-        self._frame: Frame | None = None  # None: not open
+        self._frame: ProcessFrame | None = None  # None: not open
         self._keeper = ""
 
-    def open(self, frame: Frame, keeper: Keeper) -> None:
+    def open(self, frame: ProcessFrame, keeper: Keeper) -> None:
         """Light what is ready. Only the compiled keeper can adopt a program: without it all stay cold."""
         if isinstance(keeper, CompiledKeeper):
             self._frame, self._keeper = frame, keeper.path
             self._look(_FIRST_LOOK)
 
-    async def spawn(self, order: Order, runtime: str) -> Identity | str:
+    async def spawn(self, order: KeeperOrder, runtime: str) -> Identity | str:
         """The keeper of the order's program, just forked; or why it has to be started afresh.
 
         `runtime` is the interpreter of its runtime, be it that of the program or not. Nothing where neither
@@ -71,11 +71,11 @@ class Stoker:
         if kiln.fire is None:
             return kiln.reason
         fire = kiln.fire
-        if fire.state is KilnState.UNSAFE and fire.is_stale():
+        if fire.state is WarmState.UNSAFE and fire.is_stale():
             return self._anew(python, kiln)
-        if fire.state is not KilnState.WARM:
+        if fire.state is not WarmState.WARM:
             return fire.reason
-        if reason := unfit(order, Heat(python=python, env=kiln.env, asked=fire.asked)):
+        if reason := unfit(order, WarmImports(python=python, env=kiln.env, asked=fire.asked)):
             return reason
         if fire.is_stale():
             return self._anew(python, kiln)
@@ -87,12 +87,12 @@ class Stoker:
             self._light(python, kiln)
         return answer
 
-    def _anew(self, python: str, kiln: _Kiln) -> str:
+    def _anew(self, python: str, kiln: _PoolEntry) -> str:
         self._put_out(kiln)
         self._light(python, kiln)
         return "its runtime has changed since the warm interpreter was started"
 
-    def show(self) -> tuple[Warmth, ...]:
+    def show(self) -> tuple[WarmInterpreter, ...]:
         return tuple(_show(python, kiln) for python, kiln in self._kilns.items())
 
     async def close(self) -> None:
@@ -116,32 +116,32 @@ class Stoker:
             imports, frame = tuple(modules.split(",")), self._frame
             if not equals:
                 try:
-                    python = self._runtimes.python(Need(name))
+                    python = self._runtimes.python(RuntimeNeed(name))
                 except Unavailable:
                     continue  # it is not built
                 imports = self._runtimes.warm_imports(name)
                 frame = frame if python == frame.python else runtime_frame(frame, python)
             self._awaited.remove(name)
             if python not in self._kilns:
-                self._kilns[python] = kiln = _Kiln(name, imports, shared_env(frame))
+                self._kilns[python] = kiln = _PoolEntry(name, imports, shared_env(frame))
                 self._light(python, kiln)
         if self._awaited and self._looking is None:  # lighting one that is gone looks again by itself
             again = min(pause * 2, _LONGEST_LOOK)
             self._looking = asyncio.get_running_loop().call_later(pause, self._look, again)
 
-    def _light(self, python: str, kiln: _Kiln) -> None:
+    def _light(self, python: str, kiln: _PoolEntry) -> None:
         kiln.relight = None
         log = self._folder / f"{hashlib.sha256(os.fsencode(python)).hexdigest()[:12]}.log"
-        ended: Callable[[Fire], None] = lambda fire: self._ended(python, kiln, fire)  # noqa: E731
+        ended: Callable[[WarmProcess], None] = lambda fire: self._ended(python, kiln, fire)  # noqa: E731
         try:
-            kiln.fire = Fire(python, kiln.imports, kiln.env, self._keeper, log, ended)
+            kiln.fire = WarmProcess(python, kiln.imports, kiln.env, self._keeper, log, ended)
         except FileNotFoundError:  # somebody has removed the runtime: it may be built again
             self._miss(python, kiln)
         except OSError as error:
             kiln.fire, kiln.reason = None, f"the warm interpreter cannot be started: {error}"
             self._later(python, kiln)
 
-    def _miss(self, python: str, kiln: _Kiln) -> None:
+    def _miss(self, python: str, kiln: _PoolEntry) -> None:
         loop = asyncio.get_running_loop()
         if "=" in kiln.name:  # nobody else would tell that it is not there
             kiln.fire, kiln.reason = None, f"there is no {python}"
@@ -152,19 +152,19 @@ class Stoker:
         if self._looking is None:
             self._looking = loop.call_later(_LONGEST_LOOK, self._look, _LONGEST_LOOK)
 
-    def _ended(self, python: str, kiln: _Kiln, fire: Fire) -> None:
-        if kiln.fire is not fire or fire.state is KilnState.UNSAFE:
+    def _ended(self, python: str, kiln: _PoolEntry, fire: WarmProcess) -> None:
+        if kiln.fire is not fire or fire.state is WarmState.UNSAFE:
             return
         kiln.fire, kiln.reason = None, fire.reason
         self._later(python, kiln)
 
-    def _later(self, python: str, kiln: _Kiln) -> None:
+    def _later(self, python: str, kiln: _PoolEntry) -> None:
         if self._frame is None:
             return
         kiln.relight = asyncio.get_running_loop().call_later(kiln.pause, self._light, python, kiln)
         kiln.pause = min(kiln.pause * 2, _LONGEST_PAUSE)
 
-    def _put_out(self, kiln: _Kiln) -> None:
+    def _put_out(self, kiln: _PoolEntry) -> None:
         if kiln.relight is not None:
             kiln.relight.cancel()
             kiln.relight = None
@@ -173,12 +173,12 @@ class Stoker:
             kiln.fire = None
 
 
-def _show(python: str, kiln: _Kiln) -> Warmth:
+def _show(python: str, kiln: _PoolEntry) -> WarmInterpreter:
     fire = kiln.fire
-    return Warmth(
+    return WarmInterpreter(
         python=python,
         imports=kiln.imports,
-        state=fire.state if fire else KilnState.COLD,
+        state=fire.state if fire else WarmState.COLD,
         reason=fire.reason if fire else kiln.reason,
         uses=fire.uses if fire else 0,
         memory=fire.memory() if fire else 0,

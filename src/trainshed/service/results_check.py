@@ -20,7 +20,7 @@ _FIELD = "jobSpec.baseOutputDirectory"
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class ResultsCheck:
     buckets: Buckets
 
     async def told(self, job: Job, now: datetime) -> tuple[Event, ...]:
