@@ -1,3 +1,3 @@
 """Trainshed: custom model training on machines you own, through the API you already use."""
 
-__version__ = "0.1.0"
+__version__ = "0.5.0"

@@ -1,6 +1,6 @@
 """A home that an earlier release left behind, killed while a job ran, opens, runs on and loses nothing.
 
-`home-0.1.0.tar.xz` is such a home. Release 0.1.0 made it: eight jobs of every kind and state, a bucket with a
+`home-0.4.0.tar.xz` is such a home. Release 0.4.0 made it: eight jobs of every kind and state, a bucket with a
 replaced object, logs, and a database with an unfinished write-ahead log. `made.json` inside names the jobs.
 """
 
