@@ -1,39 +1,40 @@
-"""A build that goes on: who waits for it, and what is said to them meanwhile, or when it fails."""
+"""One environment that is being built, and its words: for the jobs that wait, for lists, for a failure."""
 
-import asyncio
-import time
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from trainshed.core.package import file_name
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.runtime import Runtime, RuntimePhase
 from trainshed.core.verdict import Verdict
+from trainshed.preparation import Preparation
 from trainshed.runtimes.build import Build
 from trainshed.runtimes.recipe import EnvironmentRecipe
+
+IsUnwanted = Callable[[set[str]], Awaitable[bool]]  # whether none of these jobs needs it any more
 
 _ONCE = "It is built once and kept; the job starts by itself then."
 
 
-@dataclass(slots=True)
-class EnvironmentBuild:
+@dataclass(slots=True, eq=False, kw_only=True)
+class EnvironmentBuild(Preparation):
     recipe: EnvironmentRecipe
     build: Build
-    jobs: set[str] = field(default_factory=set[str])
-    sentence: str = "it begins"
     below: "EnvironmentBuild | None" = None  # has to be there first
-    task: "asyncio.Task[None] | None" = None
-    begun: float | None = None  # monotonic
+    is_unwanted: IsUnwanted
 
-    def begin(self) -> None:
-        self.begun = time.monotonic()
-        self.sentence = "making the environment"
+    async def look(self) -> None:
+        """What jobs brought is of no use to others: the build stops once all who asked for it are over."""
+        if self.recipe.packages and self.task is not None and await self.is_unwanted(self.jobs):
+            self.task.cancel()
+        if self.begun is not None:
+            self.sentence = self.build.progress.sentence(self.build.installed())
 
     @property
     def message(self) -> str:
         if self.begun is None and self.below is not None and self.below.begun is not None:
             return self.below.message
-        took = f", {time.monotonic() - self.begun:.0f} s" if self.begun is not None else ""
-        return f"Building {title(self.recipe)}: {self.sentence}{took}."
+        return f"Building {title(self.recipe)}: {self.progress}."
 
     def readiness(self) -> Readiness:
         return Readiness(

@@ -1,11 +1,12 @@
-"""The packages of jobs: fetched, fixed for the job for good, at hand when an environment is built of them.
+"""The packages of jobs: fetched once for each job, pinned to their content, and handed to builds.
 
-A job's packages are fetched by one task, however many of its pools ask. It may assume that all calls come
-from one event loop. It never looks into a package, and gives a job no other content than what it began with.
+Environments (venvs.py) and derived images (supplies.py) take packages from here. All calls come from one
+event loop. It never looks into a package, and never gives a job another content than the one it began with.
 """
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from trainshed.core.package import LARGEST, Package
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.source_port import PackageSource
 from trainshed.core.verdict import Verdict
+from trainshed.preparation import Preparation, Preparations, remember
 from trainshed.runtimes import tools
 from trainshed.runtimes.pins import COMING, KEPT, Pinned, Pins
 from trainshed.runtimes.refusal import PackageRefused, replaced, too_large, unfetched
@@ -23,9 +25,7 @@ Judge = Callable[[int, tuple[str, ...]], Verdict]  # exit code and last words of
 ProjectOf = Callable[[str], Awaitable[str]]  # that of a job
 
 TRIES = 4  # of a place that does not answer
-PACE = 1.0  # seconds between two words on how far it is
 PAUSE = 0.5  # seconds before the second try; each further one waits twice as long
-MOST_KNOWN = 10_000
 
 _ONCE = "They are fetched and installed once; the job starts by itself then."
 
@@ -42,12 +42,11 @@ class PackageFetcher:
     project_of: ProjectOf = _nobody
 
 
-@dataclass(slots=True)
-class Fetching:
-    """The task that fetches a job's packages, and how far it is."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class Fetching(Preparation):
+    """The packages of one job on their way, and how far they are."""
 
-    uris: dict[str, None]
-    task: "asyncio.Task[None] | None" = None
+    uris: dict[str, None] = field(default_factory=dict[str, None])
     at: str = ""
     number: int = 0
     size: int = 0
@@ -75,25 +74,21 @@ class Packages:
     hint: Callable[[str], None]
     pins: Pins = field(init=False)
     _pinned: dict[str, Pinned] = field(init=False, default_factory=dict[str, Pinned])  # by job
-    _fetching: dict[str, Fetching] = field(init=False, default_factory=dict[str, Fetching])
-    _failed: dict[str, Readiness] = field(init=False, default_factory=dict[str, Readiness])
+    _fetches: Preparations[str, Fetching] = field(init=False)  # by job
     _known: dict[tuple[str, str], Package] = field(
         init=False, default_factory=dict[tuple[str, str], Package]
     )  # by address and mark
 
     def __post_init__(self) -> None:
         self.pins = Pins(self.folder)
+        self._fetches = Preparations(self.hint)
 
     def open(self) -> None:
         self._pinned = self.pins.open()
 
     async def close(self) -> None:
-        """What is on its way is given up; the next server fetches it anew."""
-        tasks = [one.task for one in self._fetching.values() if one.task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        """Give up what is on its way; the next server fetches it anew."""
+        await self._fetches.close()
 
     def of(self, uris: tuple[str, ...], job: str) -> tuple[Package, ...] | None:
         """What the job has for these addresses, each content once; None where not all are fetched yet."""
@@ -105,14 +100,13 @@ class Packages:
 
     def readiness(self, uris: tuple[str, ...], job: str) -> Readiness:
         """Of packages that are not all there: they are fetched, unless nobody in particular asks."""
-        if (failure := self._failed.get(job)) is not None:
+        if (failure := self._fetches.outcome(job, job)) is not None:
             return failure
-        fetching = self._fetching.get(job) or Fetching({})
+        fetching = self._fetches.going.get(job) or Fetching(jobs={job})
         if job:
             fetching.uris.update(dict.fromkeys(uris))
             if fetching.task is None:
-                self._fetching[job] = fetching
-                fetching.task = asyncio.create_task(self._fetch(job, fetching))
+                self._fetches.begin(job, fetching, functools.partial(self._fetch, job))
         return Readiness(standing=ReadinessState.PREPARING, message=fetching.message, remedy=_ONCE)
 
     async def at_hand(
@@ -123,7 +117,7 @@ class Packages:
             if await asyncio.to_thread(self.pins.has, package):
                 continue
             project = await self._project(next(iter(jobs), ""))
-            if await self._brought(package.uri, project, Fetching({})) != package:
+            if await self._brought(package.uri, project, Fetching()) != package:
                 raise replaced(package)
         return tuple((package, self.pins.path(package)) for package in packages)
 
@@ -135,7 +129,7 @@ class Packages:
         gone = set(jobs)
         for job in gone:
             self._pinned.pop(job, None)
-            self._failed.pop(job, None)
+            self._fetches.forget(job, job)
         self.pins.forget(gone)
         self.tidy(KEPT)
 
@@ -146,10 +140,9 @@ class Packages:
 
     @property
     def jobs(self) -> frozenset[str]:
-        return frozenset(self._pinned) | frozenset(self._failed)
+        return frozenset(self._pinned) | self._fetches.remembered
 
-    async def _fetch(self, job: str, fetching: Fetching) -> None:
-        pace = asyncio.create_task(self._tell(job))
+    async def _fetch(self, job: str, fetching: Fetching) -> Readiness | None:
         try:
             project = await self._project(job)
             pinned: dict[str, Package] = dict(self._pinned.get(job, {}))
@@ -158,27 +151,11 @@ class Packages:
                 pinned[missing[0]] = await self._brought(missing[0], project, fetching)
             await asyncio.to_thread(self.pins.pin, job, pinned)
             self._pinned[job] = pinned
+            return None
         except PackageRefused as refused:
-            self._fail(job, refused.verdict)
+            return _failed(refused.verdict)
         except OSError as error:
-            self._fail(job, self.judge(1, (f"ERROR: {fetching.at}: {error}",)))
-        finally:
-            pace.cancel()
-            del self._fetching[job]
-        self.hint(job)
-
-    async def _tell(self, job: str) -> None:
-        while True:
-            await asyncio.sleep(PACE)
-            self.hint(job)
-
-    def _fail(self, job: str, verdict: Verdict) -> None:
-        self._failed[job] = Readiness(
-            standing=ReadinessState.FAILED,
-            message="The packages of the job could not be fetched.",
-            remedy=verdict.advice,
-            verdict=verdict,
-        )
+            return _failed(self.judge(1, (f"ERROR: {fetching.at}: {error}",)))
 
     async def _project(self, job: str) -> str:
         try:
@@ -221,7 +198,14 @@ class Packages:
         finally:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[uri, fetched.mark] = package
+        remember(self._known, (uri, fetched.mark), package)
         return package
+
+
+def _failed(verdict: Verdict) -> Readiness:
+    return Readiness(
+        standing=ReadinessState.FAILED,
+        message="The packages of the job could not be fetched.",
+        remedy=verdict.advice,
+        verdict=verdict,
+    )

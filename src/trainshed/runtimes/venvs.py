@@ -1,8 +1,8 @@
-"""VenvRuntimes: the promises of core.runtime_port.Runtimes, kept with virtual environments under the home.
+"""Implements core.runtime_port.Runtimes with virtual environments under the home.
 
-What is whole is known in memory, so the answer for a ready one is two look-ups. A build is a task: jobs that
-ask meanwhile join it. It may assume that it alone works on its folder and that all calls come from one
-event loop. It never removes an environment that a job which is not over wants.
+The process backend asks it whether an environment is ready, and people ask it for lists. It knows in memory
+which environments are whole, so a ready one costs two look-ups. It alone works on its folder, and all calls
+come from one event loop. It never removes an environment that an unfinished job needs.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.job import Job
 from trainshed.core.package import Package
@@ -20,6 +21,7 @@ from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.requirements import normal
 from trainshed.core.runtime import Runtime, RuntimeNeed, RuntimePhase, room_to_keep, victims, with_below
 from trainshed.core.verdict import Verdict
+from trainshed.preparation import Preparations, remember
 from trainshed.runtimes import interpreters
 from trainshed.runtimes.build import Build, BuildFailed
 from trainshed.runtimes.environment_build import (
@@ -42,10 +44,8 @@ log = logging.getLogger(__name__)
 
 Wanted = Callable[[], Awaitable[Iterable[Job]]]  # the jobs that are not over
 
-PACE = 1.0  # seconds between two looks at how far a build is
-ROOM_PACE = 60.0  # ... and at the disk
+ROOM_PACE = 60.0  # seconds between two looks at the disk
 TOUCHED = timedelta(seconds=60)  # a use within that of the last need not be noted
-MOST_KNOWN = 10_000
 
 _SMALL = 4  # with fewer cores one build at a time is enough to keep them busy
 _Key = tuple[RuntimeNeed, tuple[Package, ...]]
@@ -84,13 +84,12 @@ class VenvRuntimes:
         self._kept: dict[str, Runtime] = {
             "": Runtime(id="", name=PLAIN, phase=RuntimePhase.READY, python=self._own.version)
         }
-        self._makings: dict[str, EnvironmentBuild] = {}
-        self._failures: dict[tuple[str, str], Readiness] = {}  # digest, job
+        self._builds = Preparations[str, EnvironmentBuild](self._hint)  # by digest
         self._last: dict[str, Runtime] = {}  # builds that failed, until the next try
         self._unsure: set[str] = set()  # jobs that wait for the interpreters to be looked for
         self._hints: list[Callable[[str], None]] = []
         self._slots = asyncio.Semaphore(self._limits.at_once or (1 if (os.cpu_count() or 1) < _SMALL else 2))
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks()
 
     async def start(self) -> None:
         report = Path(__file__).parents[1] / "report.py"
@@ -99,15 +98,12 @@ class VenvRuntimes:
             await asyncio.to_thread(self._packages.open)
         except OSError as error:
             raise Unavailable(f"The folder of runtimes cannot be opened: {error}.") from error
-        self._spawn(self._watch_room())
+        self._background.run(self._watch_room())
 
     async def close(self) -> None:
         """Builds are given up; what they left goes at the next start."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._builds.close()
+        await self._background.close()
         await self._packages.close()
 
     # What a backend asks
@@ -140,21 +136,21 @@ class VenvRuntimes:
             return failed(image, self._judge(1, (self.refuse(image) or f"There is no runtime for {image}.",)))
         if recipe.digest in self._kept:
             return recipe.ready
-        if (failure := self._failures.get((recipe.digest, job))) is not None and job:
+        if (failure := self._builds.outcome(recipe.digest, job)) is not None:
             return failure
-        making = self._makings.get(recipe.digest)
-        if making is None:
+        build = self._builds.going.get(recipe.digest)
+        if build is None:
             if not job:
                 return absent(recipe)
-            making = self._make(recipe)
+            build = self._build(recipe)
         if job:
-            making.jobs.add(job)
-        return making.readiness()
+            build.jobs.add(job)
+        return build.readiness()
 
     def _unsure_for(self, job: str) -> Readiness:
         """Another interpreter may be the right one. They are looked for once, when first one is asked for."""
         if self._looking is None:
-            self._looking = self._spawn(self._look_around())
+            self._looking = self._background.run(self._look_around())
         self._unsure.add(job)
         return Readiness(
             standing=ReadinessState.PREPARING, message="Looking for this machine's interpreters."
@@ -190,7 +186,7 @@ class VenvRuntimes:
         """Every runtime: those on disk, those being built, those that could be."""
         found = {one.id: one for one in self._kept.values()}
         found |= self._last
-        found |= {digest: making.told() for digest, making in self._makings.items()}
+        found |= {digest: build.told() for digest, build in self._builds.going.items()}
         for row in self._rows:
             recipe = self._find(RuntimeNeed(f"{row.name}:{row.version}" if row.version else row.name))
             if recipe is not None and recipe.digest not in found:
@@ -208,8 +204,8 @@ class VenvRuntimes:
         recipe = self._find(RuntimeNeed(image, requirements))
         if recipe is None:
             raise NotFound(self.refuse(image))
-        if recipe.digest not in self._kept and recipe.digest not in self._makings:
-            self._make(recipe)
+        if recipe.digest not in self._kept and recipe.digest not in self._builds.going:
+            self._build(recipe)
         return self.get(recipe.digest)
 
     def ids(self, jobs: Iterable[Job]) -> frozenset[str]:
@@ -228,8 +224,8 @@ class VenvRuntimes:
         """Take them away, or stop building them. Whoever calls has seen to it that no job wants them."""
         for digest in filter(None, tuple(identities)):
             self._last.pop(digest, None)
-            if (making := self._makings.get(digest)) is not None and making.task is not None:
-                making.task.cancel()
+            if (build := self._builds.going.get(digest)) is not None and build.task is not None:
+                build.task.cancel()
             if self._kept.pop(digest, None) is not None:
                 self._shelf.withdraw(digest)
         await asyncio.to_thread(self._shelf.empty_trash)
@@ -251,9 +247,7 @@ class VenvRuntimes:
             return None
         recipe = layered(recipe, normal(need.requirements), packages)
         if self._others is not None or not recipe.lacks:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[need, packages] = recipe
+            remember(self._known, (need, packages), recipe)
         return recipe
 
     def _also(self) -> str:
@@ -268,18 +262,17 @@ class VenvRuntimes:
         if kept.below in self._kept and kept.below:
             self._use(kept.below)
 
-    def _make(self, recipe: EnvironmentRecipe) -> EnvironmentBuild:
+    def _build(self, recipe: EnvironmentRecipe) -> EnvironmentBuild:
         build = Build(recipe, self._shelf, sites_of(recipe, self._shelf), self._environ)
-        making = self._makings[recipe.digest] = EnvironmentBuild(recipe, build)
-        self._last = {digest: one for digest, one in self._last.items() if not is_try_of(recipe, one)}
+        below = None
         if recipe.below is not None and recipe.below.digest not in self._kept:
-            making.below = self._makings.get(recipe.below.digest) or self._make(recipe.below)
-        making.task = self._spawn(self._made(making))
-        return making
+            below = self._builds.going.get(recipe.below.digest) or self._build(recipe.below)
+        self._last = {digest: one for digest, one in self._last.items() if not is_try_of(recipe, one)}
+        environment = EnvironmentBuild(recipe=recipe, build=build, below=below, is_unwanted=self._is_unwanted)
+        return self._builds.begin(recipe.digest, environment, self._built)
 
-    async def _made(self, making: EnvironmentBuild) -> None:
+    async def _built(self, making: EnvironmentBuild) -> Readiness | None:
         digest = making.recipe.digest
-        pace: asyncio.Task[None] | None = None
         try:
             if making.below is not None and making.below.task is not None:
                 await asyncio.wait((making.below.task,))
@@ -288,63 +281,40 @@ class VenvRuntimes:
             if self._slots.locked():
                 making.sentence = "it waits for another build to end"
             async with self._slots:
-                making.begin()
-                pace = asyncio.create_task(self._tell(making))
+                making.begin("making the environment")
                 await self._make_room()
-                await self._bring(making)
+                await self._fetch_packages(making)
                 await making.build.run()
                 self._kept[digest] = await asyncio.to_thread(self._shelf.complete, making.recipe)
-            self._spawn(asyncio.to_thread(self._shelf.settle, digest))
+            self._background.run(asyncio.to_thread(self._shelf.settle, digest))
+            return None
         except PackageRefused as refused:
-            await self._fail(making, refused.verdict)
-        except BuildFailed as broken:
-            await self._fail(making, self._judge(broken.code, broken.lines))
+            return self._failed(making, refused.verdict)
+        except BuildFailed as failure:
+            return self._failed(making, self._judge(failure.code, failure.lines))
         except OSError as error:
             words = (*making.build.progress.last_words(), f"ERROR: {error}")
-            await self._fail(making, self._judge(1, words))
+            return self._failed(making, self._judge(1, words))
         finally:
-            if pace is not None:
-                pace.cancel()
-            if self._makings.get(digest) is making:
-                if digest not in self._kept:  # given up; before another build may begin in the same place
-                    await asyncio.to_thread(self._shelf.discard, digest)
-                del self._makings[digest]
-            for job in making.jobs:
-                self._hint(job)
+            if digest not in self._kept:  # before another build may begin in the same place
+                await asyncio.to_thread(self._shelf.discard, digest)
 
-    async def _bring(self, making: EnvironmentBuild) -> None:
+    async def _fetch_packages(self, making: EnvironmentBuild) -> None:
         """Have at hand what the build takes besides pip."""
         if making.recipe.packages:
             making.build.files = await self._packages.at_hand(making.recipe.packages, making.jobs)
             making.build.tools = await asyncio.to_thread(self._packages.build_tools)
 
-    async def _fail(self, making: EnvironmentBuild, verdict: Verdict) -> None:
+    def _failed(self, making: EnvironmentBuild, verdict: Verdict) -> Readiness:
         digest = making.recipe.digest
-        await asyncio.to_thread(self._shelf.discard, digest)
         failure = failed(title(making.recipe), verdict)
         log.warning("runtime %s: %s (%s)", making.recipe.name, failure.message, self._shelf.log(digest))
-        self._failures.update(((digest, job), failure) for job in making.jobs)
-        while len(self._failures) > MOST_KNOWN:
-            del self._failures[next(iter(self._failures))]
         self._last[digest] = making.told(failure)
-        self._makings.pop(digest, None)  # from here on whoever asks begins anew
+        return failure
 
-    async def _tell(self, making: EnvironmentBuild) -> None:
-        """While it is built: a hint to one of those who wait, upon which the cycle looks at them all.
-
-        What jobs brought is of no use to others: it is not built on once all who asked for it are over.
-        """
-        while True:
-            await asyncio.sleep(PACE)
-            if making.recipe.packages and making.task is not None and await self._is_unwanted(making):
-                making.task.cancel()
-            making.sentence = making.build.progress.sentence(making.build.installed())
-            for job in list(making.jobs)[:1]:
-                self._hint(job)
-
-    async def _is_unwanted(self, making: EnvironmentBuild) -> bool:
+    async def _is_unwanted(self, jobs: set[str]) -> bool:
         try:
-            return making.jobs.isdisjoint(job.id for job in await self._wanted())
+            return jobs.isdisjoint(job.id for job in await self._wanted())
         except Unavailable:
             return False
 
@@ -353,12 +323,13 @@ class VenvRuntimes:
         short = room_to_keep(disk, self._limits.room) - free
         if short <= 0:
             return
-        wanted = self.ids(await self._wanted()) | self._makings.keys()
-        wanted |= {making.recipe.below.digest for making in self._makings.values() if making.recipe.below}
-        going = victims((one for one in self._kept.values() if one.id), wanted, short)
-        if going:
-            log.warning("the disk runs low: removing %s", ", ".join(one.name for one in going))
-            await self.remove(one.id for one in going)
+        going = self._builds.going
+        wanted = self.ids(await self._wanted()) | going.keys()
+        wanted |= {build.recipe.below.digest for build in going.values() if build.recipe.below}
+        leaving = victims((runtime for runtime in self._kept.values() if runtime.id), wanted, short)
+        if leaving:
+            log.warning("the disk runs low: removing %s", ", ".join(runtime.name for runtime in leaving))
+            await self.remove(runtime.id for runtime in leaving)
 
     async def _watch_room(self) -> None:
         while True:
@@ -385,10 +356,3 @@ class VenvRuntimes:
     def _hint(self, job: str) -> None:
         for hint in self._hints if job else ():
             hint(job)
-
-    def _spawn(self, work: "Awaitable[None]") -> "asyncio.Task[None]":
-        task = asyncio.ensure_future(work)
-        assert isinstance(task, asyncio.Task)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task

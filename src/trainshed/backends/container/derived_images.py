@@ -1,17 +1,17 @@
 """Derived images: a job's image with its packages and requirements on top, made once and kept by the engine.
 
-A container of the image installs them, with the image's own interpreter, and is committed; which there are is
-known by their names, from the engine. Jobs that ask while one is made join in. It may assume that all calls
-come from one event loop and that the job's own image is here. What a killed server left half made is no
-image: its container goes with all that no run knows, and it is made anew.
+The container backend asks it whether a job's image is ready. A container of the image installs the packages
+with the image's own interpreter and is committed. The engine knows by their names which derived images there
+are. All calls come from one event loop, and the job's own image is here. What a killed server left half made
+is no image: its container is removed, and the image is made anew.
 """
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from trainshed.backends.container.image_build import ImageBuild, failed, judged,
 from trainshed.backends.container.install import Installation, InstallFailed
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.render_installer import LENT, container_name, digest_of, image_name, title
-from trainshed.backends.machine.background_tasks import BackgroundTasks
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.image_port import Images
@@ -32,11 +32,11 @@ from trainshed.core.package import Package
 from trainshed.core.readiness import READY, Readiness
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Verdict
+from trainshed.preparation import Preparations, remember
 
 log = logging.getLogger(__name__)
 
-PACE = 1.0  # seconds between two words on how far it is
-MOST_KNOWN = 10_000
+PAUSE = 1.0  # seconds before an engine that is away is asked again
 _SMALL = 4  # with fewer cores one at a time is enough to keep them busy
 
 _Key = tuple[RuntimeNeed, str]  # and the job
@@ -66,7 +66,7 @@ class DerivedImages:
         self._supplies: Supplies | None = None
         self._fits: dict[_Key, Readiness] = {}  # what came of it for each job
         self._looking: dict[_Key, ImageBuild | None] = {}  # None: it is not known yet what is to be made
-        self._makings: dict[str, ImageBuild] = {}  # by digest
+        self._builds = Preparations[str, ImageBuild](hint)  # by digest
         self._slots = asyncio.Semaphore(1 if (os.cpu_count() or 1) < _SMALL else 2)
         self._background = BackgroundTasks()
         self._means: ImageBuildTools
@@ -80,13 +80,14 @@ class DerivedImages:
         self._clear()
 
     async def close(self) -> None:
-        """What is being made is given up."""
+        """Give up what is being made."""
+        await self._builds.close()
         await self._background.close()
 
     @property
     def containers(self) -> frozenset[str]:
         """Those in which something is made now."""
-        return frozenset(container_name(self._means.home, digest) for digest in self._makings)
+        return frozenset(container_name(self._means.home, digest) for digest in self._builds.going)
 
     def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         """Of what is on top of an image that is here."""
@@ -139,53 +140,49 @@ class DerivedImages:
             digest = digest_of(base.id, packages, need.requirements)
             await self._there.be_sure()
             if self._there.find(digest) is not None:
-                self._keep(need, job, Readiness(installed=_told(packages)))
+                remember(self._fits, (need, job), Readiness(installed=_sentences(packages)))
                 return
-            making = self._makings.get(digest)
-            if making is None:
-                made = ImageBuild(
+            build = self._builds.going.get(digest)
+            if build is None:
+                build = ImageBuild(
                     need=need, base=base, packages=packages, digest=digest, hearing=supplies.listen()
                 )
-                making = self._makings[digest] = made
-                making.task = self._background.run(self._made(making, supplies))
-            making.jobs.add(job)
-            self._looking[need, job] = making
-            assert making.task is not None
-            await asyncio.wait((making.task,))
+                self._builds.begin(digest, build, functools.partial(self._made, supplies))
+            build.jobs.add(job)
+            self._looking[need, job] = build
+            assert build.task is not None
+            await asyncio.wait((build.task,))
+            if (outcome := self._builds.forget(digest, job)) is not None:
+                remember(self._fits, (need, job), outcome)
         except TrainshedError as error:  # the engine is away: the next look begins anew
             log.debug("%s: %s", title(need), error.message)
-            await asyncio.sleep(PACE)
+            await asyncio.sleep(PAUSE)
         finally:
             self._looking.pop((need, job), None)
             self._hint(job)
 
-    async def _made(self, making: ImageBuild, supplies: Supplies) -> None:
-        pace = asyncio.create_task(self._tell(making))
+    async def _made(self, supplies: Supplies, making: ImageBuild) -> Readiness | None:
         try:
             if self._slots.locked():
                 making.sentence = "it waits for another one to be made"
             async with self._slots:
-                making.begun = time.monotonic()
+                making.begin("it begins")
                 image = await self._install(making, supplies)
-            took = time.monotonic() - making.begun
-            outcome = f"Made {title(making.need)} ({image[:19]}) in {took:.1f} s."
-            for job in making.jobs:
-                self._keep(making.need, job, Readiness(installed=(*_told(making.packages), outcome)))
-        except NotInstallable as unfit:
-            self._fail(making, unfit.verdict)
-        except InstallFailed as broken:
-            self._fail(making, judged(making.need, broken, making.hearing, supplies))
+            outcome = f"Made {title(making.need)} ({image[:19]}) in {making.took:.1f} s."
+            return Readiness(installed=(*_sentences(making.packages), outcome))
+        except NotInstallable as error:
+            return _failed(making, error.verdict)
+        except InstallFailed as error:
+            return _failed(making, judged(making.need, error, making.hearing, supplies))
         except Unavailable as error:  # the engine is away, or its image: the next look begins anew
             log.debug("%s: %s", title(making.need), error.message)
             for job in making.jobs:
                 self._images.forget(making.need.image, job)
-            await asyncio.sleep(PACE)
+            await asyncio.sleep(PAUSE)
+            return None
         except (OSError, TrainshedError) as error:
-            said = InstallFailed(1, error.message if isinstance(error, TrainshedError) else str(error))
-            self._fail(making, judged(making.need, said, making.hearing, supplies))
-        finally:
-            pace.cancel()
-            del self._makings[making.digest]
+            failure = InstallFailed(1, error.message if isinstance(error, TrainshedError) else str(error))
+            return _failed(making, judged(making.need, failure, making.hearing, supplies))
 
     async def _install(self, making: ImageBuild, supplies: Supplies) -> str:
         making.sentence = "looking into its packages" if making.packages else "it begins"
@@ -216,28 +213,16 @@ class DerivedImages:
                 await asyncio.shield(means.boxes.remove(installation.name))
             await asyncio.to_thread(shutil.rmtree, folder, True)
 
-    def _fail(self, making: ImageBuild, verdict: Verdict) -> None:
-        log.warning("%s could not be made: %s", title(making.need), verdict.summary)
-        for job in making.jobs:
-            self._keep(making.need, job, failed(making.need, verdict))
-
-    def _keep(self, need: RuntimeNeed, job: str, found: Readiness) -> None:
-        self._fits[need, job] = found
-        while len(self._fits) > MOST_KNOWN:
-            del self._fits[next(iter(self._fits))]
-
-    async def _tell(self, making: ImageBuild) -> None:
-        """A hint to one of those who wait, upon which the cycle looks at them all."""
-        while True:
-            await asyncio.sleep(PACE)
-            for job in list(making.jobs)[:1]:
-                self._hint(job)
-
     def _clear(self) -> None:
         """What was being made when a server was killed goes."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _told(packages: tuple[Package, ...]) -> tuple[str, ...]:
-    return tuple(one.sentence for one in packages)
+def _failed(making: ImageBuild, verdict: Verdict) -> Readiness:
+    log.warning("%s could not be made: %s", title(making.need), verdict.summary)
+    return failed(making.need, verdict)
+
+
+def _sentences(packages: tuple[Package, ...]) -> tuple[str, ...]:
+    return tuple(package.sentence for package in packages)

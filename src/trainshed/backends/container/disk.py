@@ -15,7 +15,7 @@ from typing import Any
 
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.run import ContainerRun, write
-from trainshed.backends.machine.background_tasks import BackgroundTasks
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError
 
 _log = logging.getLogger(__name__)

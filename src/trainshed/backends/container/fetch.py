@@ -1,7 +1,6 @@
-"""An image on its way: who waits for it, and what is said to them meanwhile, or when it cannot be had."""
+"""One image that is being pulled, and its words: for the jobs that wait, for people, for a failure."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -10,27 +9,29 @@ from trainshed.backends.container.unpulled import error_of
 from trainshed.core.image import ImageConfig, ImageStep, Reference
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.verdict import Verdict
+from trainshed.preparation import Preparation
 
 QUARTER = 25  # percent: each is a line in the history of those who wait
 _ONCE = "It is pulled once and kept; the job starts by itself then."
 
 
-@dataclass(slots=True)
-class Fetch:
+@dataclass(slots=True, eq=False, kw_only=True)
+class Fetch(Preparation):
+    """Its sentence, where there is one, stands in place of what the layers tell."""
+
     reference: Reference
     layers: Layers
     fresh: bool = False  # its registry is asked also where it is here
-    jobs: set[str] = field(default_factory=set[str])
-    sentence: str = ""  # instead of what the layers tell
-    begun: float = field(default_factory=time.monotonic)
     pulled: bool = False
-    task: "asyncio.Task[None] | None" = None
     config: ImageConfig | None = None  # once it is here
     verdict: Verdict | None = None  # once it is known that it cannot be
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
+    async def look(self) -> None:
+        self.move()
+
     def move(self) -> None:
-        """Something new can be said."""
+        """Wake those who follow: something new can be said."""
         self._moved.set()
         self._moved = asyncio.Event()
 
@@ -72,8 +73,7 @@ class Fetch:
         size, name = self.config.size / 1e6, self.reference.familiar
         if not self.pulled:
             return f"Image {name} is here ({self.config.id[:19]})"
-        took = time.monotonic() - self.begun
-        return f"Pulled image {name} ({self.config.id[:19]}, {size:.0f} MB) in {took:.1f} s"
+        return f"Pulled image {name} ({self.config.id[:19]}, {size:.0f} MB) in {self.took:.1f} s"
 
 
 def absent(reference: Reference) -> Readiness:

@@ -1,8 +1,6 @@
-"""A derived image on its way: who waits for it, and what is said to them meanwhile, or when it fails."""
+"""One derived image that is being made, and its words: for the jobs that wait, and for a failure."""
 
-import asyncio
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from trainshed.backends.container.install import InstallFailed
 from trainshed.backends.container.render_installer import NOT_FOUND, title
@@ -12,29 +10,25 @@ from trainshed.core.package import Package
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
+from trainshed.preparation import Preparation
 
 _BEGUN = 10  # more than a pull comes to: that it has begun is a line of the job's history
 _ONCE = "It is made once and kept; the job starts by itself then."
 
 
-@dataclass(slots=True, kw_only=True)
-class ImageBuild:
+@dataclass(slots=True, eq=False, kw_only=True)
+class ImageBuild(Preparation):
     need: RuntimeNeed
     base: ImageConfig
     packages: tuple[Package, ...]
     digest: str
     hearing: PipListener
-    jobs: set[str] = field(default_factory=set[str])
-    sentence: str = "it begins"
-    begun: float | None = None  # monotonic
-    task: "asyncio.Task[None] | None" = None
 
     def move(self) -> None:
         self.sentence = self.hearing.now
 
     def readiness(self) -> Readiness:
-        took = f", {time.monotonic() - self.begun:.0f} s" if self.begun is not None else ""
-        message = f"Making {title(self.need)}: {self.sentence}{took}."
+        message = f"Making {title(self.need)}: {self.progress}."
         mark = 0 if self.begun is None else _BEGUN
         return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE, mark=mark)
 

@@ -1,9 +1,9 @@
-"""EngineImages: the promises of core.image_port.Images and ImageShelf, kept with Docker's or Podman's images.
+"""Implements core.image_port.Images and ImageStore with Docker's or Podman's images.
 
-Whether an image is here is answered from memory: from the list at start, and from every look since. What a
-name means is asked of the engine once for each job, when it starts, so that a tag that moved holds from the
-next job on. An image that is not here is looked for and then pulled by a task, which jobs that ask meanwhile
-join. It may assume that all calls come from one event loop. It never removes an image by itself.
+It answers from memory whether an image is here: from the list at start and from every look since. It asks the
+engine once for each job, when the job starts, what a name means: a tag that moved holds from the next job on.
+It looks for an image that is not here, and then pulls it. All calls come from one event loop. It never
+removes an image by itself.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
@@ -23,18 +22,17 @@ from trainshed.backends.container.image_calls import ImageCalls, RegistryTimeout
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of, space_of
 from trainshed.backends.container.layers import Layers
 from trainshed.backends.container.unpulled import Unpulled, error_of, unpulled
-from trainshed.backends.machine.background_tasks import BackgroundTasks
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal
 from trainshed.core.image_cache import PulledImage
 from trainshed.core.readiness import READY, Readiness
+from trainshed.preparation import Preparations, remember
 
 log = logging.getLogger(__name__)
 
-PACE = 1.0  # seconds between two hints while a pull goes on
 LOOK = 15.0  # seconds between two looks at what is here
 SILENT = 120.0  # seconds an engine that does not answer is asked again, where no job waits for it
-MOST_KNOWN = 10_000
 _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
 
 
@@ -51,8 +49,7 @@ class EngineImages:
         self._calls = ImageCalls(engine, auth or RegistryAuth(), patience or RegistryTimeouts())
         self._seen: dict[str, ImageConfig | None] = {}  # by canonical name; None: here, not looked at yet
         self._pinned: dict[tuple[str, str], ImageConfig] = {}  # name, job
-        self._fetches: dict[str, Fetch] = {}
-        self._settled: dict[tuple[str, str], Readiness] = {}  # name, job: pulled for it, or not to be had
+        self._fetches = Preparations[str, Fetch](self._hint)  # by canonical name
         self._hints: list[Callable[[str], None]] = []
         self._parsed: dict[str, Reference] = {}
         # Two images of one registry often share layers: one after the other, those are pulled once.
@@ -69,6 +66,7 @@ class EngineImages:
     async def close(self) -> None:
         """Pulls are given up; what came whole of them stays with the engine."""
         self._ledger.write()
+        await self._fetches.close()
         await self._background.close()
 
     # What a backend asks
@@ -79,14 +77,14 @@ class EngineImages:
     def readiness(self, image: str, job: str = "") -> Readiness:
         reference = self._parse(image)
         name = reference.canonical
-        if (found := self._settled.get((name, job))) is not None:
-            return found
+        if (outcome := self._fetches.outcome(name, job)) is not None:
+            return outcome
         if self._here(reference) is not None:
             return READY
         if not job:
-            fetch = self._fetches.get(name)
+            fetch = self._fetches.going.get(name)
             return absent(reference) if fetch is None else fetch.readiness()
-        fetch = self._fetches.get(name) or self._fetch(reference)
+        fetch = self._fetches.going.get(name) or self._fetch(reference)
         fetch.jobs.add(job)
         return fetch.readiness()
 
@@ -102,17 +100,17 @@ class EngineImages:
             return pinned
         found = await self._look(reference)
         if found is None:
-            self._settled.pop(key, None)
+            self._fetches.forget(*key)
             raise NotYet(f"Image {reference.familiar} is no longer here; it is pulled again.")
         if job:
-            _keep(self._pinned, key, found)
+            remember(self._pinned, key, found)
             self._ledger.used(found.id)
         return found
 
     def forget(self, image: str, job: str = "") -> None:
         reference = self._parse(image)
         self._pinned.pop((reference.canonical, job), None)
-        self._settled.pop((reference.canonical, job), None)
+        self._fetches.forget(reference.canonical, job)
         for place in reference.places:
             self._seen.pop(place, None)
 
@@ -142,7 +140,7 @@ class EngineImages:
 
     async def pull(self, name: str) -> AsyncIterator[ImageStep]:
         reference = checked("name", name)
-        fetch = self._fetches.get(reference.canonical) or self._fetch(reference)
+        fetch = self._fetches.going.get(reference.canonical) or self._fetch(reference)
         fetch.fresh = True
         async for step in fetch.follow():
             yield step
@@ -200,7 +198,7 @@ class EngineImages:
     def _parse(self, image: str) -> Reference:
         if (known := self._parsed.get(image)) is None:
             known = checked("image", image)
-            _keep(self._parsed, image, known)
+            remember(self._parsed, image, known)
         return known
 
     def _here(self, reference: Reference) -> str | None:
@@ -250,34 +248,26 @@ class EngineImages:
         return None
 
     def _fetch(self, reference: Reference) -> Fetch:
+        layers = Layers(f"Pulling image {reference.familiar}")
         fetch = Fetch(
-            reference, Layers(f"Pulling image {reference.familiar}"), sentence="looking for it here"
+            reference=reference, layers=layers, sentence="looking for it here", begun=time.monotonic()
         )
-        self._fetches[reference.canonical] = fetch
-        fetch.task = self._background.run(self._fetched(fetch))
-        return fetch
+        return self._fetches.begin(reference.canonical, fetch, self._fetched)
 
-    async def _fetched(self, fetch: Fetch) -> None:
+    async def _fetched(self, fetch: Fetch) -> Readiness | None:
         reference = fetch.reference
         try:
             fetch.config = await self._have(fetch)
         except Unpulled as error:
             fetch.verdict = error.verdict
             log.warning("%s", error.verdict.summary)
-        finally:
-            self._fetches.pop(reference.canonical, None)  # from here on whoever asks begins anew
-            if fetch.verdict is not None and self._here(reference) is None:
-                failure = failed(reference, fetch.verdict)
-                for job in fetch.jobs:
-                    _keep(self._settled, (reference.canonical, job), failure)
-            elif fetch.config is not None and fetch.pulled:
-                self._ledger.pulled(fetch.config.id, reference.canonical)
-                told = Readiness(installed=(f"{fetch.outcome}.",))
-                for job in fetch.jobs:
-                    _keep(self._settled, (reference.canonical, job), told)
-            fetch.move()
-            for job in fetch.jobs:
-                self._hint(job)
+        fetch.move()
+        if fetch.verdict is not None and self._here(reference) is None:
+            return failed(reference, fetch.verdict)
+        if fetch.config is None or not fetch.pulled:
+            return None
+        self._ledger.pulled(fetch.config.id, reference.canonical)
+        return Readiness(installed=(f"{fetch.outcome}.",))
 
     async def _have(self, fetch: Fetch) -> ImageConfig:
         """Look, and pull where it is not here. An engine that is away for a moment is asked again."""
@@ -301,12 +291,10 @@ class EngineImages:
             fetch.sentence = f"it waits for another pull from {fetch.reference.domain} to end"
             self._tell(fetch)
         async with lane:
-            fetch.sentence, fetch.pulled, told_at = "", True, 0.0
+            fetch.sentence, fetch.pulled = "", True
             self._tell(fetch)
             async for _ in self._calls.pull(fetch.reference, fetch.layers):
-                if (now := time.monotonic()) - told_at >= PACE:
-                    told_at = now
-                    self._tell(fetch)
+                pass
         if (found := await self._look(fetch.reference)) is None:
             raise unpulled(
                 f"Image {fetch.reference.familiar} could not be pulled", "it is not here afterwards"
@@ -314,22 +302,9 @@ class EngineImages:
         return found
 
     def _tell(self, fetch: Fetch) -> None:
-        """A hint to one of those who wait, upon which the cycle looks at them all."""
         fetch.move()
-        for job in list(fetch.jobs)[:1]:
-            self._hint(job)
+        self._fetches.tell(fetch)
 
     def _hint(self, job: str) -> None:
-        for hint in self._hints if job else ():
+        for hint in self._hints:
             hint(job)
-
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """The oldest go: what is forgotten is asked for again."""
-    kept[key] = value
-    while len(kept) > MOST_KNOWN:
-        del kept[next(iter(kept))]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 
 from trainshed.backends.container.net import JobNetwork
 from trainshed.backends.container.network_anchor import NetworkAnchor
-from trainshed.backends.machine.background_tasks import BackgroundTasks
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError
 
 _log = logging.getLogger(__name__)

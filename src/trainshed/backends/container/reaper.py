@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.network import Networks
 from trainshed.backends.container.volumes import EngineVolumes
-from trainshed.backends.machine.background_tasks import BackgroundTasks
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
 
 _log = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from trainshed.backends.container.containers import ContainerInfo, EngineContain
 from trainshed.backends.container.record import ContainerRecord
 from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine import processes
-from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run import OUT_OF_MEMORY
 from trainshed.backends.machine.watch import ProcessEndWatch
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.replica import Exit, Sight
 

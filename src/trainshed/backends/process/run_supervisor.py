@@ -10,13 +10,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trainshed.backends.machine import processes
-from trainshed.backends.machine.background_tasks import BackgroundTasks
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process import net, oom
 from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.record import ProcessRecord
 from trainshed.backends.process.run import ProcessRun
+from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.replica import Exit, Sight
 
 _PATIENCE = 2.0  # seconds for a keeper of an earlier server to write its first line

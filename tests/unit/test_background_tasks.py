@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trainshed.backends.machine.background_tasks import BackgroundTasks
+from trainshed.background_tasks import BackgroundTasks
 
 
 async def test_what_goes_wrong_on_an_errand_is_told_in_the_log(caplog: pytest.LogCaptureFixture):

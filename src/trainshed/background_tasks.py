@@ -1,6 +1,6 @@
-"""Work that goes on beside what asked for it: kept until it is done, given up at the end.
+"""Tasks that nobody awaits: kept until they end, logged if they fail, cancelled at the close.
 
-It may assume a running event loop. What goes wrong on an errand is told in the log, as nobody waits for it.
+Adapters call it from a running event loop. An error in a task never reaches the code that started it.
 """
 
 import asyncio
@@ -29,4 +29,4 @@ class BackgroundTasks:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("what was to be done in the background failed", exc_info=error)
+            _log.error("a background task failed", exc_info=error)
