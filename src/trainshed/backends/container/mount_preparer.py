@@ -1,4 +1,4 @@
-"""Makes ready what a run finds in its container beside the image: folders, files, volumes (furnishing.py).
+"""Makes ready what a run finds in its container beside the image: folders, files, volumes (run_mounts.py).
 
 It may assume that a run's folder is its own and that one server works on the home. Making it ready twice does
 no harm. It never looks into a container.

@@ -1,9 +1,9 @@
 """A network for each job: its replicas reach each other there by fixed addresses, and others do not.
 
-The engine has the truth: what networks there are is asked of it once, and each new one is a call. Addresses
-are ours, from a private range, so that every replica can be told all of them before any is started. A network
-has the name of the job it was made for, and may serve another when that is over (spares.py). It may assume
-that calls for the same job come one after the other or together, never against a removal.
+The server asks the engine once which networks there are; each new one is a call. We choose addresses from a
+private range, so every replica knows all of them before any is started. A network has the name of the job it
+was made for, and may serve another job later (network_pool.py). Calls for one job come one after the other
+or together, never while the network is removed.
 """
 
 import asyncio

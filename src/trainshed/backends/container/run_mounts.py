@@ -3,7 +3,7 @@
     /trainshed/code          the job's folder, where it has one; where its program starts then
     /.trainshed/tmp          scratch on the disk, its run's own
     /.trainshed/report       where it may report its progress
-    /.trainshed/hatch        the way to the server (hatch.py)
+    /.trainshed/hatch        the way to the server (loopback.py)
     /gcs, /s3                buckets
     /mnt/nfs/NAME            folders of NFS servers
 

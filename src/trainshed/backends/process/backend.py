@@ -129,7 +129,7 @@ class ProcessBackend:
             self._kindling = asyncio.create_task(self._kindle(self._warm_pool))
 
     def keep_warm(self, names: Sequence[str]) -> None:
-        """Before it starts: have these interpreters ready to be forked (warm/stoker.py says how named)."""
+        """Before it starts: have these interpreters ready to be forked (warm/pool.py says how named)."""
         for name in names:
             # Which other versions of the plain interpreter are here is not known yet.
             plain = "=" in name or name.partition(":")[0] == IMAGE

@@ -5,7 +5,7 @@
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
- * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py). With --view
+ * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/interpreter.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
  * shares with all who have the same VIEW, and that goes with the last of them; --try only says whether that can
  * be done here (views.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter

@@ -1,8 +1,8 @@
 """A kiln: an idle interpreter with its imports done. Each order it gets becomes a fork of it.
 
-Run by the runtime's own Python as `python -c START kiln.py SERVER KEEPER IMPORT...`, with a socket to the
-server open as number 3. It may assume that only the server holds the other end:
-when that closes the kiln ends, and what it forked goes on. It never forks while it has a thread, a child or
+The runtime's own Python runs it as `python -c START interpreter.py SERVER KEEPER IMPORT...`, with a socket to
+the server open as number 3. Only the server holds the other end: when that closes this process ends, and what
+it forked runs on. It never forks while it has a thread, a child or
 a descriptor that two processes must not share; it says why instead, once, and ends.
 
 For an order it forks the keeper-to-be, which forks the program-to-be and then becomes the keeper by exec. The

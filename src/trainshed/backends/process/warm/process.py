@@ -2,7 +2,7 @@
 
 It may assume an event loop. The kiln shares nothing with the server but one end of a socket pair, which is
 no file and needs no permissions: whoever holds the other end is the server, and when nobody does the kiln
-ends. It never decides whether an order fits (fitness.py) nor what follows an end (stoker.py).
+ends. It never decides whether an order fits (fitness.py) nor what follows an end (pool.py).
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from trainshed.core.runtime import WarmState
 _log = logging.getLogger(__name__)
 _KILN = Path(__file__).with_name("interpreter.py")
 _CUSTOMIZE = str(CUSTOMIZE / "sitecustomize.py")
-_CONTROL = 3  # as in kiln.py
+_CONTROL = 3  # as in interpreter.py
 _PATIENCE = 2.0  # seconds without any answer: a kiln silent for longer is overtaken by fresh starts
 _MOST = 1 << 16
-_LONGEST = 1 << 17  # bytes of an order, as in kiln.py: more would be cut off
+_LONGEST = 1 << 17  # bytes of an order, as in interpreter.py: more would be cut off
 _SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 # The outermost frame of a kiln, and of a program that is a module. Its globals, as found, are those of a

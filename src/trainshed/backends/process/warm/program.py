@@ -46,7 +46,7 @@ _libc.fopen.restype = ctypes.c_void_p
 
 
 class WarmOrder(TypedDict):
-    """What the server asks for (stoker.py)."""
+    """What the server asks for (pool.py)."""
 
     argv: list[str]
     env: dict[str, str]
