@@ -1,5 +1,6 @@
 """Views of buckets for the runs of a job: the folders behind what its programs find as /gcs.
 
+    JOB/gcs/wanted           a program looks for the view, which is not there yet
     JOB/gcs/stored.jsonl     what of it was stored (written.py)
     JOB/gcs/LABEL/lower      the snapshot of the buckets
               upper, work    what was written, as the overlay over it keeps it
@@ -26,6 +27,7 @@ from trainshed.core.errors import NotYet, Unavailable
 from trainshed.core.view import LaidOutView, Stored, View, ViewScan, ViewSource, Written, local_path
 
 FOLDER = "gcs"
+WANTED = "wanted"  # a file: a program has walked into /gcs and waits for its view
 _DRAFT = ".new"
 _MOMENT = 0.2  # seconds a launch may wait
 NO_BUCKETS = "There is no /gcs: this backend has no buckets."
@@ -39,6 +41,8 @@ class Mounts:
         self.unstored = Unstored(jobs.with_name("unstored"))
         self._shelf: ViewSource | None = None
         self._hint = hint
+        self._want: Callable[[str], None] = lambda _: None
+        self.copies = False  # whether a view that a program waits for has to be copies
         self._current: dict[str, Path] = {}
         self._notes: dict[str, str] = {}
         self._laying: dict[str, asyncio.Task[LaidOutView]] = {}
@@ -61,6 +65,16 @@ class Mounts:
         if current is None or (view.begin and not shared and current.name != view.label):
             current = await self._make(job, view, shelf, copies)
         return current, self._notes.get(job, "")
+
+    def on_want(self, hint: Callable[[str], None]) -> None:
+        self._want = hint
+
+    def wants(self, job: str) -> bool:
+        return job not in self._current and (self._jobs / job / FOLDER / WANTED).exists()
+
+    async def make(self, job: str, view: View) -> None:
+        if self._shelf is not None and job not in self._current:
+            await self.folder(job, view, self._shelf, shared=True, copies=self.copies)
 
     async def forget(self, job: str | None = None) -> None:
         """Give up what is being laid out, of one job or of all."""
@@ -121,11 +135,14 @@ class Mounts:
 
     # ---- making them
 
+    def place(self, job: str, view: View) -> Path:
+        """The folder in which the view is, or is made."""
+        return self._jobs / job / FOLDER / (view.label or "0")
+
     async def _make(self, job: str, view: View, shelf: ViewSource, copies: bool) -> Path:
         laying = self._laying.pop(job, None)
-        home = self._jobs / job / FOLDER
         old = self._current.get(job)
-        fresh = home / (view.label or "0")
+        fresh = self.place(job, view)
         if laying is None:
             laying = asyncio.create_task(self._lay(shelf, view, fresh, old, copies))
         try:
