@@ -328,16 +328,12 @@ static const char *enter(const char *view, pid_t holder) {
 /* Of what is open nothing stays but 0, 1, 2 and, where they are more than that, these. */
 static void drop(int kept, int also) {
 #ifdef SYS_close_range
-    unsigned first = kept < also ? kept : also, last = kept < also ? also : kept, from = 3;
-    if (first > 2) {
-        if (first > from) syscall(SYS_close_range, from, first - 1, 0U);
-        from = first + 1;
+    int stay[2] = {kept < also ? kept : also, kept < also ? also : kept}, from = 3, i;
+    for (i = 0; i < 2; i++) {
+        if (stay[i] > from) syscall(SYS_close_range, (unsigned)from, (unsigned)stay[i] - 1, 0U);
+        if (stay[i] >= from) from = stay[i] + 1;
     }
-    if (last > 2) {
-        if (last > from) syscall(SYS_close_range, from, last - 1, 0U);
-        from = last + 1;
-    }
-    syscall(SYS_close_range, from, ~0U, 0U);
+    syscall(SYS_close_range, (unsigned)from, ~0U, 0U);
 #else
     (void)kept;
     (void)also;
