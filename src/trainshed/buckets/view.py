@@ -32,30 +32,31 @@ class DiskViewSource:
         self._own = root / ".trainshed"
         self._most = most
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView:
-        return await asyncio.to_thread(self._lay_out, view, folder, copies)
+    async def lay_out(self, view: View, folder: str, *, copies: bool, others: bool = True) -> LaidOutView:
+        return await asyncio.to_thread(self._lay_out, view, folder, copies, others)
 
-    def _lay_out(self, view: View, folder: str, copies: bool) -> LaidOutView:
+    def _lay_out(self, view: View, folder: str, copies: bool, others: bool) -> LaidOutView:
         with translated("The buckets cannot be laid out"):
             db = index.connect(self._own / "index.db")
             try:
                 os.makedirs(folder, 0o755, exist_ok=True)
-                buckets = self._shown(db, view, copies)
+                buckets = self._shown(db, view, others)
                 partial = tuple(one for one in buckets if index.count(db, one, self._most + 1) > self._most)
                 unpathable = 0
                 for one in buckets:
-                    paths = view.named[one] if copies or one in partial else ("",)
-                    unpathable += self._lay(db, one, _rows(db, one, paths), folder, copies)
+                    copied = copies and (view.lazy or one in view.named)
+                    paths = view.named.get(one, ("",)) if copied or one in partial else ("",)
+                    unpathable += self._lay(db, one, _rows(db, one, paths), folder, copied)
             finally:
                 db.close()
         missing = tuple(name for name in view.named if name not in buckets)
         return LaidOutView(buckets=tuple(buckets), missing=missing, partial=partial, unpathable=unpathable)
 
-    def _shown(self, db: sqlite3.Connection, view: View, copies: bool) -> list[str]:
-        """Those the job names, and the project's others while these are few; copied are only the first."""
+    def _shown(self, db: sqlite3.Connection, view: View, others_too: bool) -> list[str]:
+        """Those the job names, and the project's others where asked for and while these are few."""
         own = [one.name for one in index.buckets(db) if one.is_open_to(view.project)]
         named = [name for name in own if name in view.named]
-        others = [] if copies else [name for name in own if name not in view.named]
+        others = [] if not others_too else [name for name in own if name not in view.named]
         room = self._most
         for name in others:
             room -= index.count(db, name, room + 1)

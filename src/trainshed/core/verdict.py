@@ -23,6 +23,7 @@ from trainshed.core.last_words import (
 from trainshed.core.replica import Exit, signal_name
 
 NEWEST = 12  # without a traceback: the lines in which the reason is looked for
+_NO_GCS = "/gcs is not available on this machine because {}. "
 FURTHER = 60  # ... and those in which only the rows that say `anywhere` are
 
 
@@ -103,6 +104,7 @@ class Rule:
     abrupt: bool = False  # the program had no chance to say why, so nothing it said is taken for the reason
     out_of_memory: bool = False  # only where the kernel itself says so
     disk_full: bool = False  # only where it was ended for that
+    no_gcs: bool = False  # only where it had no /gcs; the advice then begins with why
     traceback: bool = False  # only where there is one
     pattern: re.Pattern[str] | None = None
     anywhere: bool = False  # without a traceback: looked for further back as well
@@ -126,6 +128,7 @@ class Evidence:
     stdout: Sequence[str] = ()
     stderr: Sequence[str] = ()
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
+    no_gcs: str = ""  # why it had no /gcs, where it had none
     disk_full: str = ""  # a sentence, where it was ended because it had filled its disk
 
 
@@ -158,7 +161,7 @@ def judge(evidence: Evidence, rules: Rules) -> Verdict:
         summary=shown(_summary(evidence, heard, found, told)),
         lines=_lines(heard, told),
         retry_may_help=found.retry,
-        advice=found.advice,
+        advice=_NO_GCS.format(evidence.no_gcs) + found.advice if found.no_gcs else found.advice,
     )
 
 
@@ -225,6 +228,8 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
     if rule.out_of_memory and not evidence.out_of_memory:
         return False
     if rule.disk_full and not evidence.disk_full:
+        return False
+    if rule.no_gcs and not evidence.no_gcs:
         return False
     if rule.traceback and not heard.chain:
         return False

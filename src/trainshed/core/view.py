@@ -63,11 +63,13 @@ class ViewSource(Protocol):
 
     1. below `folder` there is one folder per bucket, each object a file at its name's path, whole.
     2. it is a snapshot: what happens to the buckets later does not change it.
-    3. with `copies` the files may be written to; without, they may be the objects' own and must not be.
-    4. nothing blocks the event loop.
+    3. with `copies` the files of buckets the job names may be written to, and all those of a lazy view. Any
+       other file may be the object's own and must not be.
+    4. buckets that the job does not name are there only where `others` asks for them.
+    5. nothing blocks the event loop.
     """
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView: ...
+    async def lay_out(self, view: View, folder: str, *, copies: bool, others: bool = True) -> LaidOutView: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

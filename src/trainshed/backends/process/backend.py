@@ -310,7 +310,7 @@ class ProcessBackend:
         name = launch.key.name
         shared = any(one.alive and one.key.name.attempt == name.attempt for one in runs.values())
         sight = await self.views.show(name.job, view, keeper, shared=shared)
-        run.note = " ".join(filter(None, (run.note, sight.note)))
+        run.note, run.no_gcs = " ".join(filter(None, (run.note, sight.note))), sight.fault
         return replace(launch, env={**launch.env, **local_env(view, sight.root)}), (sight.mount, sight.lazy)
 
     async def _held_by(self) -> Keeper:

@@ -4,7 +4,7 @@ The view of a job that does not speak of /gcs is made when one of its programs f
 
 It may assume that all runs of a home have the same keeper: what that can mount is tried once, and again later
 where it cannot. Where programs could write into the machine's own /gcs nevertheless, what appears there while
-a job runs is taken for the job's (written.py). It never writes there itself.
+a job runs is taken for the job's (astray.py). It never writes there itself.
 """
 
 import asyncio
@@ -15,12 +15,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts
+from trainshed.backends.process import astray
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
-from trainshed.core.view import ROOT, View
+from trainshed.core.view import ROOT, View, ViewScan
 
 _ASKED = "asked"  # the pipe by which keepers say which view is waited for
 _AGAIN = 5.0  # seconds until it is tried again whether something can be mounted
@@ -34,6 +35,7 @@ class RunView:
     lazy: bool = False  # the keeper mounts it when somebody looks
     root: str = ""
     note: str = ""
+    fault: str = ""  # why nothing is at /gcs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +80,16 @@ class ProcessViews(Mounts):
         if view.lazy and self.view_of(job) is None:
             if not means.fault and not means.no_trigger:
                 return RunView(mount=str(self.place(job, view)), lazy=True, root=ROOT)
-            if means.fault and not _is_open(ROOT):
-                return RunView()  # whoever tries to write there fails, and is told why
-        current, note = await self.folder(job, view, self._shelf, shared=shared, copies=self.copies)
+            if means.fault and not astray.is_open():
+                return RunView(fault=means.fault)  # whoever tries to write there fails, and is told why
+        copies, view = self.copies, replace(view, lazy=False)
+        current, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=copies)
         if means.fault or (self.copies and not (current / "plain").exists()):
             why = means.fault or "it could be mounted when this job began, and cannot be now"
+            await asyncio.to_thread(astray.mark, current)
             text = f"There is no /gcs here ({why}): TRAINSHED_GCS_ROOT says where the buckets are instead."
-            return RunView(root=str(current / "plain"), note=" ".join(filter(None, (text, note))))
+            note = " ".join(filter(None, (text, note)))
+            return RunView(root=str(current / "plain"), note=note, fault=why)
         return RunView(mount=str(current), root=ROOT, note=note)
 
     def tried(self, keeper: Keeper) -> Keeper:
@@ -93,10 +98,10 @@ class ProcessViews(Mounts):
         self.copies = bool(self._means.no_overlay)
         return keeper
 
-    @property
-    def fault(self) -> str:
-        """Why programs have no /gcs; empty where they have, or where nobody has needed to know yet."""
-        return "" if self._means is None else self._means.fault
+    async def scan(self, job: str) -> ViewScan:
+        if (view := self._current.get(job)) is not None:
+            await asyncio.to_thread(astray.rescue, view)
+        return await super().scan(job)
 
     def try_to_mount(self, keeper: Keeper) -> str:
         """Why no overlay can be mounted at /gcs; empty where it can."""
@@ -133,9 +138,3 @@ class ProcessViews(Mounts):
             *lines, self._asked = (self._asked + os.read(self._pipe, 1 << 16)).split(b"\n")
             for line in lines:
                 self._want(Path(os.fsdecode(line)).parent.parent.name)
-
-
-def _is_open(root: str) -> bool:
-    """Whether a program of ours could write into this folder of the machine."""
-    place = Path(root)
-    return os.access(place if place.exists() else place.parent, os.W_OK)
