@@ -23,7 +23,6 @@ from trainshed.core.last_words import (
 from trainshed.core.replica import Exit, signal_name
 
 NEWEST = 12  # without a traceback: the lines in which the reason is looked for
-_NO_GCS = "/gcs is not available on this machine because {}. "
 FURTHER = 60  # ... and those in which only the rows that say `anywhere` are
 
 
@@ -104,7 +103,7 @@ class Rule:
     abrupt: bool = False  # the program had no chance to say why, so nothing it said is taken for the reason
     out_of_memory: bool = False  # only where the kernel itself says so
     disk_full: bool = False  # only where it was ended for that
-    no_gcs: bool = False  # only where it had no /gcs; the advice then begins with why
+    no_gcs: bool = False  # only where it had no /gcs
     traceback: bool = False  # only where there is one
     pattern: re.Pattern[str] | None = None
     anywhere: bool = False  # without a traceback: looked for further back as well
@@ -161,7 +160,7 @@ def judge(evidence: Evidence, rules: Rules) -> Verdict:
         summary=shown(_summary(evidence, heard, found, told)),
         lines=_lines(heard, told),
         retry_may_help=found.retry,
-        advice=_NO_GCS.format(evidence.no_gcs) + found.advice if found.no_gcs else found.advice,
+        advice=found.advice,
     )
 
 
@@ -244,6 +243,8 @@ def _summary(evidence: Evidence, heard: _Heard, rule: Rule, told: str) -> str:
         return evidence.out_of_memory
     if rule.disk_full:
         return evidence.disk_full
+    if rule.no_gcs:
+        return f"/gcs is not available on this machine because {evidence.no_gcs}"
     if rule.summary:
         return rule.summary
     if heard.chain and not told:

@@ -39,7 +39,7 @@ class RunView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Means:
+class Means:
     """What the keeper can mount: why nothing, no overlay, nothing lazily. Empty where it can."""
 
     fault: str
@@ -51,7 +51,7 @@ class _Means:
 class ProcessViews(Mounts):
     def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
         super().__init__(jobs, trash, hint)
-        self._means: _Means | None = None
+        self.means: Means | None = None
         self._pipe = -1
         self._asked = b""
 
@@ -75,7 +75,7 @@ class ProcessViews(Mounts):
         """The view for a run that is about to start; `shared` where others of its job are alive."""
         if self._shelf is None:
             return RunView(note="" if view.lazy else NO_BUCKETS)
-        while (means := self._means) is None or (means.fault and time.monotonic() > means.again_at):
+        while (means := self.means) is None or (means.fault and time.monotonic() > means.again_at):
             await asyncio.to_thread(self.tried, keeper)
         if view.lazy and self.view_of(job) is None:
             if not means.fault and not means.no_trigger:
@@ -94,8 +94,8 @@ class ProcessViews(Mounts):
 
     def tried(self, keeper: Keeper) -> Keeper:
         """Find out what the keeper can mount here. For threads."""
-        self._means = self._try(keeper)
-        self.copies = bool(self._means.no_overlay)
+        self.means = self._try(keeper)
+        self.copies = bool(self.means.no_overlay)
         return keeper
 
     async def scan(self, job: str) -> ViewScan:
@@ -107,15 +107,15 @@ class ProcessViews(Mounts):
         """Why no overlay can be mounted at /gcs; empty where it can."""
         return self._try(keeper).no_overlay
 
-    def _try(self, keeper: Keeper) -> _Means:
+    def _try(self, keeper: Keeper) -> Means:
         if not isinstance(keeper, CompiledKeeper):
             no = "there is no C compiler to build what mounts it"
-            return _Means(fault=no, no_overlay=no, no_trigger=no, again_at=math.inf)
+            return Means(fault=no, no_overlay=no, no_trigger=no, again_at=math.inf)
         overlay = self._attempt(keeper, "--try", ("lower", "upper", "work"))
         fault = overlay and self._attempt(keeper, "--try", ("plain",))
         trigger = self._attempt(keeper, "--try-lazy", ())
         again_at = time.monotonic() + _AGAIN
-        return _Means(fault=fault, no_overlay=overlay, no_trigger=trigger, again_at=again_at)
+        return Means(fault=fault, no_overlay=overlay, no_trigger=trigger, again_at=again_at)
 
     def _attempt(self, keeper: CompiledKeeper, way: str, parts: tuple[str, ...]) -> str:
         """Why a view of these parts cannot be mounted; empty where it can."""
