@@ -76,6 +76,7 @@ class LiveServer:
         self.log = self.base / "server.log"
         self.process: subprocess.Popen[bytes] | None = None
         self._env = dict(env or {})
+        self.prefix: tuple[str, ...] = ()  # words before its command: what gives it another world
 
     # ---- life
 
@@ -86,7 +87,7 @@ class LiveServer:
         command = [sys.executable, "-P", "-m", "trainshed.server", "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--home", str(self.home), *self.flags],
+                [*self.prefix, *command, "--home", str(self.home), *self.flags],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance import test_gcs_paths as of_processes
+from tests.acceptance import test_gcs_unannounced as unannounced
 from tests.acceptance.test_gcs_paths import BUCKET
 from tests.engine import Podman
 from tests.engine_images import BASE
@@ -18,7 +19,6 @@ _HERE = (
     "test_a_model_written_below_gcs_is_in_the_bucket_with_its_manifest_when_the_job_has_succeeded",
     "test_an_object_that_a_program_opens_to_write_is_replaced_and_never_changed_in_place",
     "test_nothing_of_gcs_is_seen_outside_of_the_job",
-    "test_a_job_that_does_not_speak_of_gcs_has_no_view",
     "test_replicas_of_a_job_see_what_the_others_write",
     "test_a_replica_that_is_restarted_beside_living_ones_comes_back_to_the_same_files",
     "test_a_restarted_replica_goes_on_from_the_last_complete_checkpoint_and_sees_no_half_one",
@@ -28,7 +28,17 @@ _HERE = (
     "test_a_server_killed_while_it_stores_goes_on_and_the_job_ends_with_all_of_its_files",
 )
 
+# ... and those of programs that alone know of /gcs.
+_UNANNOUNCED = (
+    "test_a_program_that_alone_knows_of_gcs_finds_the_objects_and_leaves_its_model_in_the_bucket",
+    "test_a_file_below_a_bucket_that_is_not_there_fails_the_job_and_is_kept",
+    "test_replicas_that_alone_know_of_gcs_share_one_view",
+    "test_a_job_that_is_tried_again_finds_what_it_has_stored_below_gcs",
+    "test_files_of_a_cancelled_job_are_stored",
+)
+
 globals().update({name: getattr(of_processes, name) for name in _HERE})
+globals().update({name: getattr(unannounced, name) for name in _UNANNOUNCED})
 
 
 class BoxedServer(LiveServer):

@@ -1,11 +1,12 @@
 """Views of buckets on the process backend keep the promises of core.view: mounted, and where nothing is."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.contracts.views import ViewsContract, ViewWorld, a_view
 from trainshed.backends.machine.written import shows
 from trainshed.backends.process import ProcessBackend, views
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, make_keeper
+from trainshed.core.view import View
 
 NOBODY = 65534
 
@@ -29,7 +31,26 @@ class ProcessViews(ViewWorld):
         self.keeper = keeper
 
     def make(self) -> ProcessBackend:
-        return ProcessBackend(self.place, keeper=self.keeper)
+        backend = ProcessBackend(self.place, keeper=self.keeper)
+        if isinstance(self.keeper, WithoutOverlay):
+            backend.views.tried = without_overlay(backend.views)  # type: ignore[method-assign]
+        return backend
+
+
+class WithoutOverlay(CompiledKeeper):
+    """One on a machine that can mount, but no overlay: copies are bound to /gcs."""
+
+
+def without_overlay(of: views.ProcessViews) -> Callable[[Keeper], Keeper]:
+    tried = of.tried
+
+    def without(keeper: Keeper) -> Keeper:
+        tried(keeper)
+        assert of.means is not None
+        of.means, of.copies = replace(of.means, no_overlay="the home is on an overlay"), True
+        return keeper
+
+    return without
 
 
 @asynccontextmanager
@@ -42,7 +63,7 @@ async def world(one: ViewWorld) -> AsyncIterator[ViewWorld]:
         await one.close()
 
 
-@pytest.fixture(params=["mounted", "plain"])
+@pytest.fixture(params=["mounted", "bound", "plain"])
 def keeper(request: pytest.FixtureRequest, tmp_path: Path) -> Keeper:
     if request.param == "plain":
         return ShellKeeper()
@@ -50,7 +71,8 @@ def keeper(request: pytest.FixtureRequest, tmp_path: Path) -> Keeper:
     trial = views.ProcessViews(tmp_path, tmp_path, lambda _: None)
     if why := trial.try_to_mount(made):
         pytest.skip(f"nothing can be mounted here: {why}")
-    return made
+    assert isinstance(made, CompiledKeeper)
+    return WithoutOverlay(made.path) if request.param == "bound" else made
 
 
 class TestProcesses(ViewsContract):
@@ -58,6 +80,40 @@ class TestProcesses(ViewsContract):
     async def one(self, tmp_path: Path, keeper: Keeper) -> AsyncIterator[ViewWorld]:
         async with world(ProcessViews(tmp_path, keeper)) as one:
             yield one
+
+
+async def test_a_program_finds_all_buckets_when_it_first_looks_whatever_can_be_mounted(
+    tmp_path: Path, keeper: Keeper
+):
+    async with world(ProcessViews(tmp_path, keeper)) as one:
+        await one.bucket("mine", "a/b")
+        await one.bucket("large", *(str(number) for number in range(6)))
+        lazy = View(project="p", named={}, label="0.0", lazy=True)
+        making: list[asyncio.Task[None]] = []
+        shown = one.backend.views
+        shown.on_want(lambda job: making.append(asyncio.create_task(shown.make(job, lazy))))
+        if isinstance(keeper, ShellKeeper):
+            assert await one.run("print(root != '/gcs')", view=lazy) == "True\n"
+            return
+        source = "print(os.path.isdir('/gcs'), len(os.listdir('/gcs/large')), open('/gcs/mine/a/b').read())"
+        source += "; open('/gcs/mine/a/b', 'a').write('!')"
+        assert await one.run(source, view=lazy) == "True 6 a/b\n"
+        assert await one.content("mine", "a/b") == b"a/b"
+        assert (await one.written()).keys() == {("mine", "a/b")}
+        assert len(making) == 1
+
+
+async def test_nothing_is_made_for_a_program_that_does_not_look(tmp_path: Path, keeper: Keeper):
+    async with world(ProcessViews(tmp_path, keeper)) as one:
+        await one.bucket("mine", "a")
+        lazy = View(project="p", named={}, label="0.0", lazy=True)
+        if isinstance(keeper, ShellKeeper):
+            return
+        assert (
+            await one.run("print(os.stat('/gcs').st_size, os.path.ismount('/gcs'))", view=lazy) == "0 True\n"
+        )
+        assert one.backend.views.view_of("job") is None
+        assert not (one.place / "jobs/job/gcs").exists()
 
 
 async def test_what_has_to_be_copied_is_what_the_job_names(tmp_path: Path):

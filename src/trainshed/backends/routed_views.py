@@ -6,7 +6,7 @@ a Written tells all that is needed.
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from trainshed.core.view import Stored, Views, ViewScan, Written
+from trainshed.core.view import Stored, View, Views, ViewScan, Written
 
 
 class RoutedViews:
@@ -40,6 +40,18 @@ class RoutedViews:
     async def discard(self, job: str) -> None:
         for views in self._there():
             await views.discard(job)
+
+    def on_want(self, hint: Callable[[str], None]) -> None:
+        for views in self._there():
+            views.on_want(hint)
+
+    def wants(self, job: str) -> bool:
+        return any(views.wants(job) for views in self._there())
+
+    async def make(self, job: str, view: View) -> None:
+        for views in self._there():
+            if views.wants(job):
+                await views.make(job, view)
 
     def _of(self, job: str) -> Views:
         """Of a job that has none the first answers: it knows nothing of it either."""

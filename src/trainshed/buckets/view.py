@@ -32,36 +32,48 @@ class DiskViewSource:
         self._own = root / ".trainshed"
         self._most = most
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView:
-        return await asyncio.to_thread(self._lay_out, view, folder, copies)
+    async def lay_out(self, view: View, folder: str, *, copies: bool, others: bool = True) -> LaidOutView:
+        return await asyncio.to_thread(self._lay_out, view, folder, copies, others)
 
-    def _lay_out(self, view: View, folder: str, copies: bool) -> LaidOutView:
+    def _lay_out(self, view: View, folder: str, copies: bool, others: bool) -> LaidOutView:
         with translated("The buckets cannot be laid out"):
             db = index.connect(self._own / "index.db")
             try:
                 os.makedirs(folder, 0o755, exist_ok=True)
-                buckets = self._shown(db, view, copies)
-                partial = tuple(one for one in buckets if index.count(db, one, self._most + 1) > self._most)
+                shown = self._shown(db, view, copies, others)
                 unpathable = 0
-                for one in buckets:
-                    paths = view.named[one] if copies or one in partial else ("",)
-                    unpathable += self._lay(db, one, _rows(db, one, paths), folder, copies)
+                for one, paths in shown.items():
+                    copied = copies and (view.lazy or one in view.named)
+                    unpathable += self._lay(db, one, _rows(db, one, paths), folder, copied)
+                large = [] if view.lazy else [one for one in shown if self._is_large(db, one)]
             finally:
                 db.close()
-        missing = tuple(name for name in view.named if name not in buckets)
-        return LaidOutView(buckets=tuple(buckets), missing=missing, partial=partial, unpathable=unpathable)
+        partial = tuple(one for one in shown if one in large or not shown[one])
+        missing = tuple(name for name in view.named if name not in shown)
+        return LaidOutView(buckets=tuple(shown), missing=missing, partial=partial, unpathable=unpathable)
 
-    def _shown(self, db: sqlite3.Connection, view: View, copies: bool) -> list[str]:
-        """Those the job names, and the project's others while these are few; copied are only the first."""
+    def _shown(
+        self, db: sqlite3.Connection, view: View, copies: bool, others: bool
+    ) -> dict[str, Sequence[str]]:
+        """The buckets to show, and which paths of each: all of those the job names, as far as it names them.
+
+        Of the project's others all objects where a program waits for them, else while these are few, the
+        small buckets first. The rest is shown empty, for what is written there.
+        """
+        shown: dict[str, Sequence[str]] = {}
         own = [one.name for one in index.buckets(db) if one.is_open_to(view.project)]
-        named = [name for name in own if name in view.named]
-        others = [] if copies else [name for name in own if name not in view.named]
+        for name in own:
+            if name in view.named and not view.lazy:
+                shown[name] = view.named[name] if copies or self._is_large(db, name) else ("",)
+        rest = {name: index.count(db, name, self._most + 1) for name in own if name not in shown}
         room = self._most
-        for name in others:
-            room -= index.count(db, name, room + 1)
-            if room < 0:
-                return named
-        return named + others
+        for name, count in sorted(rest.items(), key=lambda one: one[1]) if others else ():
+            room -= count
+            shown[name] = ("",) if view.lazy or room >= 0 else ()
+        return shown
+
+    def _is_large(self, db: sqlite3.Connection, bucket: str) -> bool:
+        return index.count(db, bucket, self._most + 1) > self._most
 
     def _lay(
         self, db: sqlite3.Connection, bucket: str, rows: Iterable[Row], folder: str, copies: bool

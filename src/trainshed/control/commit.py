@@ -134,7 +134,7 @@ class Committer:
             found = await self._buckets.get(bucket)
         except NotFound as error:
             await self._start_over(job, bucket, stored)
-            return error.message
+            return f"{error.message} Make it with `trainshed storage buckets create {SCHEME}{bucket}`."
         if found.created_at != self._made.setdefault(bucket, found.created_at):
             await self._start_over(job, bucket, stored)
         return "" if found.is_open_to(job.project) else f"Bucket '{bucket}' belongs to another project."

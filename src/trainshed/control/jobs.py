@@ -146,6 +146,8 @@ class JobLoop:
         if self.outputs is not None:
             launch = await self.outputs.equip(job, launch, replica)
         await self.backend.launch(launch)
+        if self.outputs is not None:
+            self.outputs.launched(job.id)
         if self.collector is not None:
             self.collector.watch(key, sink.stdout, begun=True)
 

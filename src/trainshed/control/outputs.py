@@ -37,6 +37,7 @@ from trainshed.core.view import (
 )
 
 EVERY = timedelta(seconds=2)  # between looks at a job, or longer where a look takes its time
+SOON = timedelta(seconds=0.1)  # while a view is being laid out
 AGAIN = timedelta(seconds=5)  # after a disk that was full
 PATIENCE = timedelta(hours=1)  # an end waits no longer for a bucket that cannot take it
 STORING = "What its programs wrote below /gcs is being stored."
@@ -69,12 +70,13 @@ class Outputs:
     _ending: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
+        self.views.on_want(self.queue.hint)
         self.queue.serve(self.turn)  # before any hint: one may come while the backend is still being started
 
     def begin(self, jobs: Iterable[Job]) -> None:
         """Go on with what an earlier server left."""
         for job in jobs:
-            if self.views.view_of(job.id) is not None:
+            if self.views.view_of(job.id) is not None or self.views.wants(job.id):
                 self.queue.hint(job.id)
 
     async def close(self) -> None:
@@ -85,11 +87,11 @@ class Outputs:
     async def equip(self, job: Job, launch: Launch, replica: Replica) -> Launch:
         """The launch with its view, and with where to go on; NotYet while what is there is being stored."""
         spec = await self._spelt(job.spec) if job.spec.output.startswith(S3) else job.spec
-        if not wants_view(spec):
-            return launch
+        before = self.views.view_of(job.id)
+        if before is None and not wants_view(spec):
+            return replace(launch, view=_lazy(job))
         label = _label(job)
         watched = self._watched(job.id)
-        before = self.views.view_of(job.id)
         begin = before is not None and watched.swept == label
         if before not in (None, label) and not begin and not await self._is_alive(job):
             self.queue.hint(job.id)
@@ -104,8 +106,12 @@ class Outputs:
         named = named_buckets(spec)
         far = buckets_by_path(spec)
         view = View(project=job.project, named=named, by_path=far, label=label, begin=begin, paths=paths)
-        self.queue.hint(job.id)
         return replace(launch, view=view, env={**env, **launch.env})
+
+    def launched(self, job: str) -> None:
+        """A replica was started: look at what it writes, from now on, where its view is there already."""
+        if self.views.view_of(job) is not None:
+            self.queue.hint(job)
 
     def standing(self, job: Job) -> Storing:
         """Whether what it wrote is stored, of a job that may be about to end. Cheap: for most a look-up."""
@@ -131,7 +137,9 @@ class Outputs:
         alive, began = any(one.alive for one in seen), self.clock.now()
         closing = job.status.closing
         if (view := self.views.view_of(job_id)) is None:
-            return None if closing else began + self.every  # it is being laid out
+            if closing or not alive or not self.views.wants(job_id):
+                return None if closing else began + self.every  # it is being laid out
+            return await self._make(job)
         watched = self._watched(job_id)
         if watched.stored is not None and watched.stored[0] == _ending(job):
             return None
@@ -155,6 +163,16 @@ class Outputs:
         watched.swept = _label(job)
         self.hint_job(job_id)
         return None if closing else self.clock.now() + self.every
+
+    async def _make(self, job: Job) -> datetime:
+        """Make the view that a program of the job has walked into and waits for."""
+        try:
+            await self.views.make(job.id, _lazy(job))
+        except NotYet:
+            return self.clock.now() + SOON
+        except TrainshedError:
+            return self.clock.now() + self.again
+        return self.clock.now() + self.every
 
     async def _spelt(self, spec: JobSpec) -> JobSpec:
         """With its s3:// output as gs://, the same place in a bucket on this server's disk."""
@@ -197,6 +215,12 @@ class Outputs:
 def _label(job: Job) -> str:
     """Another one after every restart: then programs are to find what is stored, and nothing else."""
     return f"{job.status.attempt}.{sum(one.run for one in job.status.replicas)}"
+
+
+def _lazy(job: Job) -> View:
+    """The same for all replicas of an attempt: nothing was written in it before it is made."""
+    label = f"{job.status.attempt}.0"
+    return View(project=job.project, named=named_buckets(job.spec), label=label, lazy=True)
 
 
 def _ending(job: Job) -> str:

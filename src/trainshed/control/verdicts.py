@@ -98,6 +98,7 @@ class Reporter:
             stdout=await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES),
             out_of_memory=own.out_of_memory if own else "",
             disk_full=own.disk_full if own else "",
+            no_gcs=own.no_gcs if own else "",
         )
         return judge(evidence, self.rules())
 

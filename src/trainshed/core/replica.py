@@ -63,6 +63,7 @@ class Observation:
     ended_at: datetime | None = None
     handle: Handle | None = None
     out_of_memory: str = ""  # a sentence, where the system itself says that it killed for want of memory
+    no_gcs: str = ""  # why it had no /gcs, where it had none
     disk_full: str = ""  # a sentence, where it was ended because it had filled the disk it asked for
     over_limit: bool = False  # what ended it was a limit of its own, which the next run would meet too
     note: str = ""  # a sentence on how it was started, where there is something to tell

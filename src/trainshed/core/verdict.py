@@ -103,6 +103,7 @@ class Rule:
     abrupt: bool = False  # the program had no chance to say why, so nothing it said is taken for the reason
     out_of_memory: bool = False  # only where the kernel itself says so
     disk_full: bool = False  # only where it was ended for that
+    no_gcs: bool = False  # only where it had no /gcs
     traceback: bool = False  # only where there is one
     pattern: re.Pattern[str] | None = None
     anywhere: bool = False  # without a traceback: looked for further back as well
@@ -126,6 +127,7 @@ class Evidence:
     stdout: Sequence[str] = ()
     stderr: Sequence[str] = ()
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
+    no_gcs: str = ""  # why it had no /gcs, where it had none
     disk_full: str = ""  # a sentence, where it was ended because it had filled its disk
 
 
@@ -226,6 +228,8 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
         return False
     if rule.disk_full and not evidence.disk_full:
         return False
+    if rule.no_gcs and not evidence.no_gcs:
+        return False
     if rule.traceback and not heard.chain:
         return False
     if rule.signals or rule.codes:
@@ -239,6 +243,8 @@ def _summary(evidence: Evidence, heard: _Heard, rule: Rule, told: str) -> str:
         return evidence.out_of_memory
     if rule.disk_full:
         return evidence.disk_full
+    if rule.no_gcs:
+        return f"/gcs is not available on this machine because {evidence.no_gcs}"
     if rule.summary:
         return rule.summary
     if heard.chain and not told:

@@ -1,11 +1,13 @@
-"""Views: buckets as folders, as a program finds them below /gcs. The nouns, the rule who gets one, the seams.
+"""Views: buckets as folders, as a program finds them below /gcs. The nouns, the rules, the seams.
 
-A view shows the objects as they were when its first replica started, with their names as paths; what the
-programs of a job write there is theirs until it is stored (control/outputs.py). Pure but for the protocols.
+Every job has one. It is made before the first replica starts where the job says that it needs it, else when a
+program first looks for it, where that can be noticed. It shows the objects as they were then, their names as
+paths; what the programs of a job write there is theirs until it is stored (control/outputs.py). Pure but for
+the protocols.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -39,6 +41,7 @@ class View:
     named: Mapping[str, tuple[str, ...]]
     by_path: frozenset[str] = frozenset()  # those of them it speaks of as a path: they are fetched from afar
     label: str = ""  # runs with the same one see each other's files
+    lazy: bool = False  # the job does not speak of it: it may be made when a program looks for it
     begin: bool = False  # what a view of another label holds is stored: where no run has it, it may go
     # Variables that are to hold a local path, by the gs:// address of the same place.
     paths: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -60,11 +63,13 @@ class ViewSource(Protocol):
 
     1. below `folder` there is one folder per bucket, each object a file at its name's path, whole.
     2. it is a snapshot: what happens to the buckets later does not change it.
-    3. with `copies` the files may be written to; without, they may be the objects' own and must not be.
-    4. nothing blocks the event loop.
+    3. with `copies` the files of buckets the job names may be written to, and all those of a lazy view. Any
+       other file may be the object's own and must not be.
+    4. buckets that the job does not name are there only where `others` asks for them.
+    5. nothing blocks the event loop.
     """
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView: ...
+    async def lay_out(self, view: View, folder: str, *, copies: bool, others: bool = True) -> LaidOutView: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +149,18 @@ class Views(Protocol):
         """The job is deleted, and what was kept of it goes too."""
         ...
 
+    def on_want(self, hint: Callable[[str], None]) -> None:
+        """Have the jobs told whose programs wait for a view; before the backend starts."""
+        ...
+
+    def wants(self, job: str) -> bool:
+        """Whether a program has looked for the job's lazy view. Stays true."""
+        ...
+
+    async def make(self, job: str, view: View) -> None:
+        """Make the lazy view that a program waits for. NotYet while that takes its time."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storing:
@@ -182,7 +199,10 @@ def _texts(spec: JobSpec) -> Iterator[str]:
 
 
 def wants_view(spec: JobSpec) -> bool:
-    """A job that says nothing of /gcs and has no output in a bucket pays nothing."""
+    """Whether the job needs its view from the start: it speaks of /gcs, or has an output in a bucket.
+
+    For any other job a view is made only when a program looks for it: a job that never does pays nothing.
+    """
     if spec.output.startswith((SCHEME, ROOT + "/")):
         return True
     for pool in spec.pools:

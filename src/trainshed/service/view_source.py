@@ -25,8 +25,8 @@ class FetchingViewSource:
     def __init__(self, disk: ViewSource, buckets: Buckets, most: int = MOST) -> None:
         self._disk, self._buckets, self._most = disk, buckets, most
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView:
-        laid = await self._disk.lay_out(view, folder, copies=copies)
+    async def lay_out(self, view: View, folder: str, *, copies: bool, others: bool = True) -> LaidOutView:
+        laid = await self._disk.lay_out(view, folder, copies=copies, others=others)
         for name in laid.missing:
             if name in view.by_path and await self._is_here(name, view.project):
                 laid = await self._fetch(laid, self._buckets.open(name), view.named[name], Path(folder))

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from trainshed.backends.routed_views import RoutedViews
-from trainshed.core.view import Views, ViewScan
+from trainshed.core.view import View, Views, ViewScan
 
 
 class Shown:
@@ -18,6 +18,9 @@ class Shown:
 
     def kept(self, job: str) -> str:
         return f"/kept/{job}" if job in self.jobs else ""
+
+    def wants(self, job: str) -> bool:
+        return job in self.jobs
 
     def __getattr__(self, name: str) -> Any:
         async def ask(job: str, *rest: object) -> object:
@@ -39,6 +42,14 @@ async def test_each_question_goes_to_who_has_the_view():
     await views.keep("b")
     assert first.asked == [("scan", "a")]
     assert [name for name, _ in second.asked] == ["scan", "notes", "shows", "note", "keep"]
+
+
+async def test_a_view_is_made_by_who_has_the_program_that_waits_for_it():
+    first, second = Shown(), Shown("b")
+    views = RoutedViews(lambda: [cast(Views, first), cast(Views, second)])
+    assert (views.wants("b"), views.wants("c")) == (True, False)
+    await views.make("b", View(project="p", named={}))
+    assert (first.asked, second.asked) == ([], [("make", "b")])
 
 
 async def test_of_a_job_without_a_view_the_first_answers():

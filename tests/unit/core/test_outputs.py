@@ -149,12 +149,12 @@ def test_a_manifest_names_the_files_of_its_unit_and_no_others():
     assert set(named_in(manifest_of(Unit(UnitKind.CHECKPOINTS, "b", "c/"), all_of_it, "j", 2))) == {"1"}
 
 
-def test_a_job_that_does_not_speak_of_gcs_wants_no_view():
+def test_a_job_that_does_not_speak_of_gcs_needs_no_view_from_the_start():
     assert not wants_view(a_job(a_pool()).spec)
     assert not wants_view(JobSpec(pools=(Pool(args=("--data", "gs://b/x"), replicas=1),)))
 
 
-def test_a_job_that_speaks_of_gcs_or_has_an_output_wants_a_view():
+def test_a_job_that_speaks_of_gcs_or_has_an_output_needs_its_view_from_the_start():
     assert wants_view(a_job(output=OUT).spec)
     for pool in (
         Pool(args=("--data=/gcs/b/x",)),

@@ -42,6 +42,13 @@ def unbuilt(said: str) -> Verdict:
     return judge(evidence, load_rules())
 
 
+def without_gcs(raised: str, why: str = "no mount namespace can be made") -> Verdict:
+    evidence = Evidence(
+        reason=Reason.PROGRAM_FAILED, exit=Exit(code=1), stderr=traceback(raised).splitlines(), no_gcs=why
+    )
+    return judge(evidence, load_rules())
+
+
 CONFLICT = "ERROR: Cannot install a==1 and b==2 because these package versions have conflicting dependencies."
 CUDA = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
@@ -194,6 +201,7 @@ EXAMPLES = [
     ),
     (Cause.NO_SUCH_PACKAGE, unbuilt(traceback("pip.InvalidMarker: Invalid marker: 'x', parse error"))),
     (Cause.UNKNOWN, judge(Evidence(reason=Reason.REPLICA_KILLED, exit=Exit(signal=40)), load_rules())),
+    (Cause.MISSING_FILE, without_gcs("PermissionError: [Errno 13] Permission denied: '/gcs'")),
     (
         Cause.DISK_FULL,
         judge(
@@ -220,6 +228,15 @@ def test_every_row_of_the_data_file_has_an_example() -> None:
     assert rows <= {(verdict.cause, verdict.advice) for _, verdict in EXAMPLES}
     elsewhere = {Cause.NO_SUCH_IMAGE}  # what registries say: tests/unit/backends/test_unpulled.py
     assert {cause for cause, _ in EXAMPLES} == set(Cause) - elsewhere
+
+
+def test_a_path_below_gcs_is_put_down_to_its_absence_only_where_it_is_absent() -> None:
+    raised = "FileNotFoundError: [Errno 2] No such file or directory: '/gcs/b/x'"
+    told = without_gcs(raised)
+    assert "/gcs is not available on this machine because no mount namespace can be made" in told.summary
+    assert "TRAINSHED_MODEL_DIR" in told.advice
+    assert without_gcs(raised, why="").summary == raised
+    assert without_gcs("FileNotFoundError: 'data/gcs/x'").summary == "FileNotFoundError: 'data/gcs/x'"
 
 
 def test_a_kill_without_evidence_is_not_put_down_to_memory() -> None:

@@ -23,7 +23,7 @@ class Still:
 class Empty:
     """A disk on which there is no bucket."""
 
-    async def lay_out(self, view: View, folder: str, *, copies: bool) -> LaidOutView:
+    async def lay_out(self, view: View, folder: str, *, copies: bool, others: bool = True) -> LaidOutView:
         Path(folder).mkdir(parents=True, exist_ok=True)
         return LaidOutView(buckets=(), missing=tuple(view.named))
 

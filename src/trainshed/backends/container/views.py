@@ -1,16 +1,17 @@
 """Views of buckets in containers: the same folders as those of processes, mounted by the engine.
 
-Where the image's user is root the snapshot is hard links under an overlay, which is a volume of the engine's:
-it mounts it once for all replicas of a job, and takes it away when the last is gone. Where it is not, the
-links could neither be changed nor, perhaps, read by that user: the objects the job names are copied, and the
-copies mounted as they are. So too where the engine itself is not root's.
+The snapshot is hard links under an overlay, which is a volume of the engine's: it mounts it once for all
+replicas of a job, and takes it away when the last is gone. Where the image's user is not root the objects the
+job names are copied, as that user's own, and the others opened to all: the folders above let nobody of this
+machine pass. Where the engine itself is not root's there is no overlay: copies are mounted as they are.
 """
 
 import contextlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from stat import S_IMODE
+from stat import S_IMODE, S_ISDIR
 
 from trainshed.backends.container.render import Mount
 from trainshed.backends.container.run_mounts import can_overlay, is_root, overlay_volume, volume
@@ -31,10 +32,11 @@ class ContainerViews(Mounts):
     ) -> tuple[tuple[Mount, ...], str]:
         """What a run that is about to start gets of its job's view, and what there is to say of it."""
         if self._shelf is None:
-            return (), NO_BUCKETS
-        self._users[job] = user
-        copies = not is_root(user) or not can_overlay(str(self._jobs)) or await volumes.is_rootless()
-        folder, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies)
+            return (), "" if view.lazy else NO_BUCKETS
+        self._users[job], view = user, replace(view, lazy=False)  # nobody notices when a container looks
+        bare = not can_overlay(str(self._jobs)) or await volumes.is_rootless()
+        copies = bare or not is_root(user)
+        folder, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=bare)
         plain = folder / "plain"
         if plain.exists():
             return tuple(Mount(source=str(plain), target=root) for root in (ROOT, S3_ROOT)), note
@@ -71,7 +73,8 @@ def _open(path: str, mode: int, owner: tuple[int, int] | None) -> None:
     place = Path(path)
     if place.is_symlink():
         return
-    place.chmod(S_IMODE(place.stat().st_mode) | mode)
-    if owner is not None:
+    status = place.stat()
+    place.chmod(S_IMODE(status.st_mode) | mode)
+    if owner is not None and (S_ISDIR(status.st_mode) or status.st_nlink == 1):  # else an object's own
         with contextlib.suppress(PermissionError):
             os.chown(path, *owner)

@@ -1,5 +1,6 @@
 """Views of buckets for the runs of a job: the folders behind what its programs find as /gcs.
 
+    JOB/gcs/wanted           a program looks for the view, which is not there yet
     JOB/gcs/stored.jsonl     what of it was stored (written.py)
     JOB/gcs/LABEL/lower      the snapshot of the buckets
               upper, work    what was written, as the overlay over it keeps it
@@ -26,6 +27,7 @@ from trainshed.core.errors import NotYet, Unavailable
 from trainshed.core.view import LaidOutView, Stored, View, ViewScan, ViewSource, Written, local_path
 
 FOLDER = "gcs"
+WANTED = "wanted"  # a file: a program has walked into /gcs and waits for its view
 _DRAFT = ".new"
 _MOMENT = 0.2  # seconds a launch may wait
 NO_BUCKETS = "There is no /gcs: this backend has no buckets."
@@ -39,6 +41,8 @@ class Mounts:
         self.unstored = Unstored(jobs.with_name("unstored"))
         self._shelf: ViewSource | None = None
         self._hint = hint
+        self._want: Callable[[str], None] = lambda _: None
+        self.copies = False  # whether a view that a program waits for has to be copies
         self._current: dict[str, Path] = {}
         self._notes: dict[str, str] = {}
         self._laying: dict[str, asyncio.Task[LaidOutView]] = {}
@@ -54,13 +58,29 @@ class Mounts:
             self._current[job] = max(found, key=lambda one: [int(n) for n in one.name.split(".")])
 
     async def folder(
-        self, job: str, view: View, shelf: ViewSource, *, shared: bool, copies: bool
+        self, job: str, view: View, shelf: ViewSource, *, shared: bool, copies: bool, plain: bool
     ) -> tuple[Path, str]:
-        """The folder of the view for a run that is about to start, and what there is to say of it."""
+        """The folder of the view for a run that is about to start, and what there is to say of it.
+
+        With `copies` programs may not be able to change the objects' own files, with `plain` there can be no
+        overlay over them: then nothing is shown but copies, of what the job names. A lazy view, which a
+        program waits for, is copied whole.
+        """
         current = self._current.get(job)
         if current is None or (view.begin and not shared and current.name != view.label):
-            current = await self._make(job, view, shelf, copies)
+            current = await self._make(job, view, shelf, copies, plain)
         return current, self._notes.get(job, "")
+
+    def on_want(self, hint: Callable[[str], None]) -> None:
+        self._want = hint
+
+    def wants(self, job: str) -> bool:
+        return job not in self._current and (self._jobs / job / FOLDER / WANTED).exists()
+
+    async def make(self, job: str, view: View) -> None:
+        if self._shelf is not None and job not in self._current:
+            copies = self.copies
+            await self.folder(job, view, self._shelf, shared=True, copies=copies, plain=copies)
 
     async def forget(self, job: str | None = None) -> None:
         """Give up what is being laid out, of one job or of all."""
@@ -121,13 +141,16 @@ class Mounts:
 
     # ---- making them
 
-    async def _make(self, job: str, view: View, shelf: ViewSource, copies: bool) -> Path:
+    def place(self, job: str, view: View) -> Path:
+        """The folder in which the view is, or is made."""
+        return self._jobs / job / FOLDER / (view.label or "0")
+
+    async def _make(self, job: str, view: View, shelf: ViewSource, copies: bool, plain: bool) -> Path:
         laying = self._laying.pop(job, None)
-        home = self._jobs / job / FOLDER
         old = self._current.get(job)
-        fresh = home / (view.label or "0")
+        fresh = self.place(job, view)
         if laying is None:
-            laying = asyncio.create_task(self._lay(shelf, view, fresh, old, copies))
+            laying = asyncio.create_task(self._lay(shelf, view, (fresh, old), copies, plain))
         try:
             done, _ = await asyncio.wait((laying,), timeout=_MOMENT)
         except asyncio.CancelledError:
@@ -142,12 +165,14 @@ class Mounts:
         return fresh
 
     async def _lay(
-        self, shelf: ViewSource, view: View, fresh: Path, old: Path | None, copies: bool
+        self, shelf: ViewSource, view: View, places: tuple[Path, Path | None], copies: bool, plain: bool
     ) -> LaidOutView:
+        fresh, old = places
         draft = fresh.with_name(f"{fresh.name}{_DRAFT}")
         await asyncio.to_thread(self._clear, draft, fresh, old)
-        laid = await shelf.lay_out(view, str(draft / ("plain" if copies else "lower")), copies=copies)
-        await asyncio.to_thread(self._complete, draft, fresh, copies)
+        folder = str(draft / ("plain" if plain else "lower"))
+        laid = await shelf.lay_out(view, folder, copies=copies, others=view.lazy or not plain)
+        await asyncio.to_thread(self._complete, draft, fresh, copies, plain)
         return laid
 
     def _clear(self, draft: Path, fresh: Path, old: Path | None) -> None:
@@ -165,14 +190,17 @@ class Mounts:
         except OSError as error:
             raise Unavailable(f"No view of the buckets can be made: {error}.") from error
 
-    def _complete(self, draft: Path, fresh: Path, copies: bool) -> None:
+    def _complete(self, draft: Path, fresh: Path, copies: bool, plain: bool) -> None:
         try:
             if copies:
-                self._hand_out(draft / "plain")
+                self._hand_out(draft / ("plain" if plain else "lower"))
+            if plain:
                 (draft / "baseline.json").write_text(json.dumps(written.stamps(str(draft / "plain"))))
             else:
                 for part in ("upper", "work"):
                     (draft / part).mkdir(mode=0o755)
+                if copies:
+                    self._hand_out(draft / "upper")
             draft.rename(fresh)
         except OSError as error:
             raise Unavailable(f"No view of the buckets can be made: {error}.") from error

@@ -41,6 +41,7 @@ class KnownRun(ABC):
     asked: bool = False  # SIGTERM has been sent
     holds: bool = False  # its place is kept should its program end badly
     note: str = ""  # how it was started
+    no_gcs: str = ""  # why it has no /gcs, where it has none
     full: str = ""  # that it filled its disk, where that is looked at
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     observation: Observation | None = None
@@ -81,6 +82,7 @@ class KnownRun(ABC):
             out_of_memory=out_of_memory,
             note=self.note,
             disk_full=self.full,
+            no_gcs=self.no_gcs,
             over_limit=bool(self.full) or (self.has_limits and bool(out_of_memory) and _was_killed(exit)),
         )
         if not self.observation.alive:

@@ -116,9 +116,11 @@ class ProcessBackend:
 
     async def start(self) -> None:
         found = await asyncio.to_thread(self._open)
+        self.views.listen()
         if self._keeper is None:
             # Compiling takes a while, once: a server is ready before, only the first launch waits for it.
-            self._making = asyncio.create_task(asyncio.to_thread(make_keeper, self._tools))
+            make = lambda: self.views.tried(make_keeper(self._tools))  # noqa: E731
+            self._making = asyncio.create_task(asyncio.to_thread(make))
         for job, runs in found:
             self._runs[job] = {run.key: run for run in runs}
             self.views.open(job)
@@ -153,7 +155,7 @@ class ProcessBackend:
             await asyncio.wait((self._kindling,))
             await self._warm_pool.close()
         await self._folders.drop()
-        await self.views.forget()
+        await self.views.close()
         await self._supervisor.close()
         await asyncio.to_thread(self._groups.close)
         async with self._sampling:
@@ -200,15 +202,15 @@ class ProcessBackend:
                 self._spares.take(rendered.run)
             if launch.code:
                 await self._folders.lay_out(key.name, launch.code, rendered.work)
-            run.note, mount = unmounted(launch.nfs) if launch.nfs else "", ""
+            run.note, sight = unmounted(launch.nfs) if launch.nfs else "", ("", False)
             if launch.held and not keeper.holds:
                 run.note = " ".join(filter(None, (run.note, NO_HOLD)))
             if launch.view is not None:
-                launch, mount = await self._view(run, launch, launch.view, runs, keeper)
+                launch, sight = await self._view(run, launch, launch.view, runs, keeper)
                 rendered = render(launch, frame)
             order = place(run, launch, rendered, keeper, self._groups)
-            if order is not None and mount:
-                order = replace(order, view=mount)
+            if order is not None:
+                order = replace(order, view=sight[0], lazy=sight[1])
             held = None if order is None else await self._begin(run, order, keeper, frame.python)
             runs[key] = run
             self._supervisor.begun(run, held)
@@ -291,7 +293,8 @@ class ProcessBackend:
     ) -> int | Identity | None:
         if self._warm_pool is not None:
             # A fork could not leave the mounts it was born with.
-            cold = "it sees /gcs" if order.view else "its place is to be held" if order.hold else ""
+            sees = order.view and not order.lazy
+            cold = "it sees /gcs" if sees else "its place is to be held" if order.hold else ""
             held = cold or await self._warm_pool.spawn(order, python)
             warm = isinstance(held, Identity)
             how = "Forked from a warm interpreter." if warm else f"Not started warm: {held}." if held else ""
@@ -302,13 +305,13 @@ class ProcessBackend:
 
     async def _view(
         self, run: ProcessRun, launch: Launch, view: View, runs: Mapping[RunKey, ProcessRun], keeper: Keeper
-    ) -> tuple[Launch, str]:
-        """The launch with what it is told of its view, and the folder its keeper is to mount."""
+    ) -> tuple[Launch, tuple[str, bool]]:
+        """The launch with what it is told of its view; what its keeper is to mount, and whether lazily."""
         name = launch.key.name
         shared = any(one.alive and one.key.name.attempt == name.attempt for one in runs.values())
         sight = await self.views.show(name.job, view, keeper, shared=shared)
-        run.note = " ".join(filter(None, (run.note, sight.note)))
-        return replace(launch, env={**launch.env, **local_env(view, sight.root)}), sight.mount
+        run.note, run.no_gcs = " ".join(filter(None, (run.note, sight.note))), sight.fault
+        return replace(launch, env={**launch.env, **local_env(view, sight.root)}), (sight.mount, sight.lazy)
 
     async def _held_by(self) -> Keeper:
         if self._keeper is not None:

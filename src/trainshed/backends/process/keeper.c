@@ -1,14 +1,16 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--adopt PID LATCH | [--view VIEW] [--hold]] RUN WORK GROUP PROGRAM [ARG...]
- *     keeper --try VIEW
+ *     keeper [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | --hold] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper --try VIEW | --try-lazy VIEW
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/interpreter.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
- * shares with all who have the same VIEW, and that goes with the last of them; --try only says whether that can
- * be done here (views.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
+ * shares with all who have the same VIEW, and that goes with the last of them. With --lazy VIEW need not be there:
+ * /gcs is an autofs trigger, and the first process that walks into it waits while the keeper asks the server for
+ * VIEW and mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has
+ * mounted it itself, else 0. --try and --try-lazy only say whether that can be done here (views.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
  * stays in its mounts and cgroup until SIGTERM, then ends as the program did.
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
@@ -27,6 +29,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -34,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -47,6 +51,13 @@
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#define SYS_CLONE_MOUNT 428 /* open_tree and move_mount, on every architecture */
+#define SYS_PLACE_MOUNT 429
+#define TRIGGER_READY _IO(0x93, 0x60) /* of autofs */
+#define TRIGGER_FAIL _IO(0x93, 0x61)
 #define STOP_ROUNDS 32
 
 struct process {
@@ -55,7 +66,8 @@ struct process {
     int ours;
 };
 
-static int record = -1;
+static int record = -1, trigger = -1;
+static const char *lazy; /* the view that is mounted when somebody looks for it */
 
 static long long now(void) {
     struct timespec t;
@@ -199,8 +211,17 @@ static int space(int pid, const char *kind) {
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Go where somebody who has the same view already is. By pid and start time: pids come again. */
-static int join(FILE *holders) {
+/* Copy the mount at /gcs of another mount namespace to ours. */
+static int borrow(int theirs) {
+    int copy = -1, ours = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (setns(theirs, CLONE_NEWNS) == 0) copy = (int)syscall(SYS_CLONE_MOUNT, AT_FDCWD, "/gcs", 1 | O_CLOEXEC);
+    if (setns(ours, CLONE_NEWNS) < 0) return -1;
+    return (int)syscall(SYS_PLACE_MOUNT, copy, "", AT_FDCWD, "/gcs", 4);
+}
+
+/* Go where somebody who has the same view already is, or with `borrowing` get its mount. By pid and start time:
+ * pids come again. */
+static int join(FILE *holders, int borrowing) {
     struct process other;
     unsigned long long start, begun;
     int pid, joined = -1;
@@ -208,8 +229,8 @@ static int join(FILE *holders) {
         int user = space(pid, "user"), mounts = space(pid, "mnt");
         /* Looked at after they are open: they are then surely that process's. */
         if (mounts >= 0 && look(pid, &other, &begun) == 0 && begun == start && !strchr("ZX", other.state)) {
-            joined = setns(mounts, CLONE_NEWNS);
-            if (joined < 0 && user >= 0 && setns(user, CLONE_NEWUSER) == 0) joined = setns(mounts, CLONE_NEWNS);
+            joined = borrowing ? borrow(mounts) : setns(mounts, CLONE_NEWNS);
+            if (!borrowing && joined < 0 && user >= 0 && setns(user, CLONE_NEWUSER) == 0) joined = setns(mounts, CLONE_NEWNS);
         }
         close(user);
         close(mounts);
@@ -244,13 +265,24 @@ static void repeat(const char *place) {
     if (!taken) mount("/gcs", place, NULL, MS_BIND, NULL);
 }
 
-/* Over the snapshot lies a layer of the job's own: what is written lands there, whatever it is opened by. */
-static const char *lay(void) {
-    char options[160];
-    const char *also;
+static const char *prepare(const char **also) {
     if (mkdir("/gcs", 0755) < 0 && errno != EEXIST) return "the folder /gcs cannot be made";
-    if (own_mounts(&also) < 0) return "no mount namespace can be made";
+    if (own_mounts(also) < 0) return "no mount namespace can be made";
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) return "mounts cannot be made private";
+    return NULL;
+}
+
+/* Over the snapshot lies a layer of the job's own: what is written lands there, whatever it is opened by. Copies,
+ * where there can be no overlay, are written to as they are. */
+static const char *lay(int prepared) {
+    char options[160];
+    const char *failed, *also = "redirect_dir=off";
+    if (!prepared && (failed = prepare(&also))) return failed;
+    if (access("plain", F_OK) == 0) {
+        if (mount("plain", "/gcs", NULL, MS_BIND, NULL) < 0) return "copies cannot be mounted at /gcs";
+        repeat("/s3");
+        return NULL;
+    }
     snprintf(options, sizeof options, "lowerdir=lower,upperdir=upper,workdir=work,index=off,metacopy=off,%s", also);
     if (mount("trainshed", "/gcs", "overlay", MS_NODEV | MS_NOSUID, options) < 0)
         return "an overlay cannot be mounted at /gcs";
@@ -258,8 +290,20 @@ static const char *lay(void) {
     return NULL;
 }
 
-/* NULL, or what could not be done; errno says why. Leaves the working directory anywhere. */
-static const char *enter(const char *view) {
+/* An empty /gcs that tells the keeper, in whose process group it is not seen as one, when somebody walks into it. */
+static const char *set_trigger(int end, pid_t group) {
+    char options[96];
+    const char *failed, *also;
+    if ((failed = prepare(&also))) return failed;
+    snprintf(options, sizeof options, "fd=%d,pgrp=%d,minproto=5,maxproto=5,direct", end, (int)group);
+    if (mount("trainshed", "/gcs", "autofs", MS_NODEV | MS_NOSUID, options) < 0) return "no trigger can be mounted at /gcs";
+    close(end);
+    return NULL;
+}
+
+/* NULL, or what could not be done; errno says why. Leaves the working directory anywhere. `holder` is who is to have
+ * the view: this process, or one in whose mount namespace it is and whose /gcs is a trigger. */
+static const char *enter(const char *view, pid_t holder) {
     const char *failed = NULL;
     struct process self;
     unsigned long long start = 0;
@@ -270,24 +314,70 @@ static const char *enter(const char *view) {
     if (lock < 0 || flock(lock, LOCK_EX) < 0) return "its lock cannot be had";
     if (!(holders = fopen("holders", "a+e"))) return "its holders cannot be told";
     rewind(holders);
-    if (join(holders) < 0) failed = lay();
+    if (join(holders, holder != getpid()) < 0) /* looking at other mounts has led to their root */
+        failed = chdir(view) < 0 ? "its folder cannot be entered" : lay(holder != getpid());
     if (!failed) {
-        look(getpid(), &self, &start);
-        fprintf(holders, "%d %llu\n", (int)getpid(), start);
+        look(holder, &self, &start);
+        fprintf(holders, "%d %llu\n", (int)holder, start);
         if (fflush(holders) != 0) failed = "its holders cannot be written down";
     }
     fclose(holders);
     return failed; /* the lock is held until the program begins: before, nobody may look into its namespaces */
 }
 
-/* Of what is open nothing stays but 0, 1, 2 and, where there is one, this. */
-static void drop(unsigned kept) {
+/* Of what is open nothing stays but 0, 1, 2 and, where they are more than that, these. */
+static void drop(int kept, int also) {
 #ifdef SYS_close_range
-    if (kept > 3) syscall(SYS_close_range, 3U, kept - 1, 0U);
-    syscall(SYS_close_range, kept ? kept + 1 : 3U, ~0U, 0U);
+    int stay[2] = {kept < also ? kept : also, kept < also ? also : kept}, from = 3, i;
+    for (i = 0; i < 2; i++) {
+        if (stay[i] > from) syscall(SYS_close_range, (unsigned)from, (unsigned)stay[i] - 1, 0U);
+        if (stay[i] >= from) from = stay[i] + 1;
+    }
+    syscall(SYS_close_range, (unsigned)from, ~0U, 0U);
 #else
     (void)kept;
+    (void)also;
 #endif
+}
+
+/* In a child of the keeper, which somebody waits for who walked into /gcs: ask the server for the view by a file
+ * beside it and a word in the pipe `asked` of its home, wait until it is there, mount it where they are. */
+static void answer(pid_t program, unsigned token) {
+    char path[4096], *end;
+    const char *failed = "its mounts cannot be entered";
+    int bell, place, theirs = space(program, "mnt");
+    snprintf(path, sizeof path, "%s", lazy);
+    if ((end = strrchr(path, '/'))) *end = 0;
+    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || chdir(path) < 0) _exit(1);
+    close(open("wanted", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    snprintf(path, sizeof path, "%s\n", lazy);
+    if ((bell = open("../../../asked", O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0 &&
+        write(bell, path, strlen(path)) < 0) { /* a server that starts finds the file */ }
+    while (access(lazy, F_OK) < 0) nap(2);
+    if (setns(theirs, CLONE_NEWNS) == 0 && (place = open("/gcs", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
+        failed = enter(lazy, program);
+        ioctl(place, failed ? TRIGGER_FAIL : TRIGGER_READY, (unsigned long)token);
+    }
+    _exit(failed != NULL);
+}
+
+/* Until the program has ended: answer who walks into /gcs. */
+static void attend(pid_t program) {
+    char packet[512];
+    unsigned token;
+    pid_t child;
+    struct pollfd ends[2] = {{(int)syscall(SYS_pidfd_open, program, 0), POLLIN, 0}, {trigger, POLLIN, 0}};
+    while (ends[0].fd >= 0 && !ends[0].revents) {
+        if (poll(ends, 2, -1) < 0) continue;
+        if (ends[1].revents && read(trigger, packet, sizeof packet) < 12) ends[1].fd = -1; /* nobody can walk in now */
+        else if (ends[1].revents) {
+            memcpy(&token, packet + 8, sizeof token);
+            while ((child = fork()) < 0) nap(50);
+            if (child == 0) answer(program, token);
+        }
+    }
+    close(ends[0].fd);
+    close(trigger);
 }
 
 static void note_end(const char *how, int status) {
@@ -303,6 +393,7 @@ static int hold(pid_t program, const char *group) {
     int status = 0, other;
     pid_t gone;
     long pause = 1;
+    if (trigger >= 0) attend(program);
     while ((gone = waitpid(-1, &other, 0)) != program || !(WIFEXITED(other) || WIFSIGNALED(other)))
         if (gone < 0 && errno != EINTR) break;
     status = other;
@@ -333,7 +424,7 @@ static void leave_a_sitter(void) {
     }
     for (number = 0; number < 3; number++) close(number);
     prctl(PR_SET_DUMPABLE, 1); /* who shares its view looks into its namespaces, once the lock on it is dropped */
-    drop((unsigned)record);
+    drop(record, 0);
     status = hold(program, NULL);
     sigpending(&asked);
     if (status && !sigismember(&asked, SIGTERM)) {
@@ -350,7 +441,7 @@ static void leave_a_sitter(void) {
 }
 
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, int held, char **program, pid_t keeper) {
+static void become(const char *work, const char *view, int end, int held, char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
     int number;
@@ -358,7 +449,8 @@ static void become(const char *work, const char *view, int held, char **program,
     /* Past the C library, which keeps two signals to itself and, in posix_spawn, leaves them ignored. */
     for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
     setsid();
-    if (view && (failed = enter(view))) refuse("no /gcs:", failed, 126);
+    trigger = -1; /* the keeper's */
+    if (view && (failed = end ? set_trigger(end, keeper) : enter(view, getpid()))) refuse("no /gcs:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
     if (getppid() != keeper) _exit(127);
     if (chdir(work) < 0) refuse("cannot enter", work, 126);
@@ -398,11 +490,14 @@ int main(int count, char **words) {
     struct process self;
     unsigned long long start = 0;
     sigset_t every;
-    int number, latch = 0, held = 0;
+    int number, latch = 0, held = 0, ends[2] = {0, 0};
     pid_t program = 0, keeper = getpid();
     const char *group, *view = NULL, *failed;
-    if (count == 3 && !strcmp(words[1], "--try")) {
-        if (!(failed = enter(words[2]))) return 0;
+    if (count == 3 && !strncmp(words[1], "--try", 5)) {
+        if (words[1][5] && pipe(ends) < 0) return 1;
+        failed = words[1][5] ? set_trigger(ends[1], getpgrp()) : enter(words[2], getpid());
+        if (!failed && words[1][5] && syscall(SYS_pidfd_open, keeper, 0) < 0) failed = "nobody can wait for a process";
+        if (!failed) return 0;
         dprintf(2, "%s: %s", failed, strerror(errno));
         return 1;
     }
@@ -410,6 +505,12 @@ int main(int count, char **words) {
         view = words[2];
         words += 2;
         count -= 2;
+    }
+    if (count > 3 && !strcmp(words[1], "--lazy")) {
+        lazy = view = words[2];
+        trigger = atoi(words[3]);
+        words += 3;
+        count -= 3;
     }
     if (count > 1 && !strcmp(words[1], "--hold")) {
         held = 1;
@@ -424,7 +525,7 @@ int main(int count, char **words) {
     }
     if (count < 5) return 2;
     group = strcmp(words[3], "-") ? words[3] : NULL;
-    drop((unsigned)latch);
+    drop(latch, trigger);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (number = 1; number < NSIG; number++)
@@ -433,13 +534,16 @@ int main(int count, char **words) {
     if (claim(words[1]) < 0) return 0;
     if (chdir("/") < 0) return 0; /* holds no mount of the server's */
     introduce();
+    if (lazy && !trigger && pipe2(ends, O_CLOEXEC) == 0) trigger = ends[0];
+    if (lazy && trigger) fcntl(trigger, F_SETFD, FD_CLOEXEC);
     sigfillset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
     if (latch)
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, held, words + 4, keeper);
+    if (program == 0) become(words[2], view, ends[1], held, words + 4, keeper);
+    if (ends[1]) close(ends[1]);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
     number = open("/dev/null", O_RDWR | O_CLOEXEC);

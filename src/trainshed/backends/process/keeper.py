@@ -35,11 +35,12 @@ class KeeperOrder:
     stdout: str
     stderr: str
     view: str = ""  # the folder it is to see as /gcs (views.py); only a compiled keeper can show it
+    lazy: bool = False  # ... once a program of it walks into /gcs; the folder need not be there before
     hold: bool = False  # its place is to be kept should it end badly; only by a keeper that holds
 
     @property
     def words(self) -> list[str]:
-        view = ["--view", self.view] if self.view else []
+        view = ["--lazy", self.view, "0"] if self.lazy else ["--view", self.view] if self.view else []
         hold = ["--hold"] if self.hold else []
         return [*view, *hold, self.run, self.work, self.group or "-", *self.argv]
 

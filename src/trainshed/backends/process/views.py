@@ -1,64 +1,140 @@
-"""Views of buckets for processes: mounted by their keepers, or where nothing can be, copies in another place.
+"""Views of buckets for processes: mounted at /gcs by their keepers, or copies in another place.
 
-It may assume that all runs of a home have the same keeper: whether that can mount is tried once.
+The view of a job that does not speak of /gcs is made when one of its programs first walks into it.
+
+It may assume that all runs of a home have the same keeper: what that can mount is tried once, and again later
+where it cannot. Where programs could write into the machine's own /gcs nevertheless, what appears there while
+a job runs is taken for the job's (astray.py). It never writes there itself.
 """
 
 import asyncio
+import contextlib
+import math
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts
+from trainshed.backends.process import astray
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
-from trainshed.core.view import ROOT, View
+from trainshed.core.view import ROOT, View, ViewScan
+
+_ASKED = "asked"  # the pipe by which keepers say which view is waited for
+_AGAIN = 5.0  # seconds until it is tried again whether something can be mounted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """What a run is given: the folder its keeper mounts (none: nothing is mounted), and where it looks."""
 
-    mount: str
-    root: str
-    note: str
+    mount: str = ""
+    lazy: bool = False  # the keeper mounts it when somebody looks
+    root: str = ""
+    note: str = ""
+    fault: str = ""  # why nothing is at /gcs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What the keeper can mount: why nothing, no overlay, nothing lazily. Empty where it can."""
+
+    fault: str
+    no_overlay: str
+    no_trigger: str
+    again_at: float  # on the monotonic clock: it may be tried again
 
 
 class ProcessViews(Mounts):
     def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
         super().__init__(jobs, trash, hint)
-        self._fault: str | None = None  # why nothing can be mounted; empty: it can
+        self.means: Means | None = None
+        self._pipe = -1
+        self._asked = b""
+
+    def listen(self) -> None:
+        """Hear of programs that wait for their view. What nobody hears is found on the disk."""
+        pipe = self._jobs.with_name(_ASKED)
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileExistsError):
+                os.mkfifo(pipe, 0o600)
+            self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            asyncio.get_running_loop().add_reader(self._pipe, self._hear)
+
+    async def close(self) -> None:
+        await self.forget()
+        if self._pipe >= 0:
+            asyncio.get_running_loop().remove_reader(self._pipe)
+            os.close(self._pipe)
+            self._pipe = -1
 
     async def show(self, job: str, view: View, keeper: Keeper, *, shared: bool) -> RunView:
         """The view for a run that is about to start; `shared` where others of its job are alive."""
         if self._shelf is None:
-            return RunView(mount="", root="", note=NO_BUCKETS)
-        if self._fault is None:
-            self._fault = await asyncio.to_thread(self.try_to_mount, keeper)
-        current, note = await self.folder(job, view, self._shelf, shared=shared, copies=bool(self._fault))
-        if (current / "plain").exists():
-            why = self._fault or "it could not be mounted when this job began"
+            return RunView(note="" if view.lazy else NO_BUCKETS)
+        while (means := self.means) is None or (means.fault and time.monotonic() > means.again_at):
+            await asyncio.to_thread(self.tried, keeper)
+        if view.lazy and self.view_of(job) is None:
+            if not means.fault and not means.no_trigger:
+                return RunView(mount=str(self.place(job, view)), lazy=True, root=ROOT)
+            if means.fault and not astray.is_open():
+                return RunView(fault=means.fault)  # whoever tries to write there fails, and is told why
+        copies, view = self.copies, replace(view, lazy=False)
+        current, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=copies)
+        if means.fault or (self.copies and not (current / "plain").exists()):
+            why = means.fault or "it could be mounted when this job began, and cannot be now"
+            await asyncio.to_thread(astray.mark, current)
             text = f"There is no /gcs here ({why}): TRAINSHED_GCS_ROOT says where the buckets are instead."
-            return RunView(mount="", root=str(current / "plain"), note=" ".join(filter(None, (text, note))))
+            note = " ".join(filter(None, (text, note)))
+            return RunView(root=str(current / "plain"), note=note, fault=why)
         return RunView(mount=str(current), root=ROOT, note=note)
 
+    def tried(self, keeper: Keeper) -> Keeper:
+        """Find out what the keeper can mount here. For threads."""
+        self.means = self._try(keeper)
+        self.copies = bool(self.means.no_overlay)
+        return keeper
+
+    async def scan(self, job: str) -> ViewScan:
+        if (view := self._current.get(job)) is not None:
+            await asyncio.to_thread(astray.rescue, view)
+        return await super().scan(job)
+
     def try_to_mount(self, keeper: Keeper) -> str:
-        """Why nothing can be mounted at /gcs; empty where it can."""
+        """Why no overlay can be mounted at /gcs; empty where it can."""
+        return self._try(keeper).no_overlay
+
+    def _try(self, keeper: Keeper) -> Means:
         if not isinstance(keeper, CompiledKeeper):
-            return "there is no C compiler to build what mounts it"
-        root = Path(ROOT)
-        if root.is_dir() and next(root.iterdir(), None) is not None:
-            return "there is something in /gcs on this machine already"
+            no = "there is no C compiler to build what mounts it"
+            return Means(fault=no, no_overlay=no, no_trigger=no, again_at=math.inf)
+        overlay = self._attempt(keeper, "--try", ("lower", "upper", "work"))
+        fault = overlay and self._attempt(keeper, "--try", ("plain",))
+        trigger = self._attempt(keeper, "--try-lazy", ())
+        again_at = time.monotonic() + _AGAIN
+        return Means(fault=fault, no_overlay=overlay, no_trigger=trigger, again_at=again_at)
+
+    def _attempt(self, keeper: CompiledKeeper, way: str, parts: tuple[str, ...]) -> str:
+        """Why a view of these parts cannot be mounted; empty where it can."""
         scratch = self._trash / f"try-{os.urandom(4).hex()}"
         try:
-            for part in ("lower", "upper", "work"):
-                (scratch / part).mkdir(parents=True)
+            scratch.mkdir(parents=True)
+            for part in parts:
+                (scratch / part).mkdir()
             done = subprocess.run(
-                [keeper.path, "--try", scratch], check=False, capture_output=True, text=True, timeout=30
+                [keeper.path, way, scratch], check=False, capture_output=True, text=True, timeout=30
             )
             return "" if done.returncode == 0 else (done.stderr.strip() or "its keeper died")
         except (OSError, subprocess.SubprocessError) as error:
             return str(error)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _hear(self) -> None:
+        with contextlib.suppress(OSError):
+            *lines, self._asked = (self._asked + os.read(self._pipe, 1 << 16)).split(b"\n")
+            for line in lines:
+                self._want(Path(os.fsdecode(line)).parent.parent.name)

@@ -80,11 +80,12 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
         order = json.loads(message)
         _open(order)
         gate, latch = os.pipe()
+        asked, trigger = os.pipe() if order["view"] else (0, 0)
         child = os.fork()
     except (OSError, ValueError) as error:
         _decline(sockets[0], error)
     if child:
-        _keep(order, keeper, (child, latch), sockets[0])
+        _keep(order, keeper, (child, latch, asked), sockets[0])
     for end in sockets:
         os.close(end.detach())
     os.close(latch)
@@ -93,6 +94,9 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
     if os.read(gate, 1) != b"+":
         os._exit(127)  # another keeper has the run
     os.close(gate)
+    if trigger:
+        os.close(asked)
+        program.set_trigger(trigger, me)
     program.enter(order)
     module = program.prepare(order, fresh)
     if module is None:
@@ -100,16 +104,21 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
     return module
 
 
-def _keep(order: Any, keeper: str, child: tuple[int, int], answer: socket.socket) -> NoReturn:
-    pid, latch = child
+def _keep(order: Any, keeper: str, child: tuple[int, int, int], answer: socket.socket) -> NoReturn:
+    pid, latch, asked = child
     words = [order["run"], order["work"], order["group"] or "-", *order["argv"]]
     try:
+        lazy: list[str] = []
+        if asked:
+            os.set_inheritable(asked, True)
+            lazy = ["--lazy", order["view"], str(asked)]
         os.set_inheritable(latch, True)
         with open("/proc/self/stat", "rb") as file:
             start = file.read().rpartition(b")")[2].split()[19]
         answer.send(b"%d %s" % (os.getpid(), start))
         # The answer is whole when the socket closes, which exec does.
-        os.execve(keeper, ["trainshed-keeper", "--adopt", str(pid), str(latch), *words], order["env"])
+        adopt = ["--adopt", str(pid), str(latch)]
+        os.execve(keeper, ["trainshed-keeper", *lazy, *adopt, *words], order["env"])
     except (OSError, ValueError) as error:
         _decline(answer, error)
 

@@ -203,6 +203,7 @@ def _message(order: KeeperOrder) -> bytes:
         "group": order.group or "",
         "stdout": order.stdout,
         "stderr": order.stderr,
+        "view": order.view,
         "customize": _CUSTOMIZE if OFFERS in order.env else "",
     }
     return json.dumps(plain).encode()

@@ -24,6 +24,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypedDict
 
 _PR_SET_PDEATHSIG = 1
+_CLONE_NEWNS = 0x00020000
+_MS_PRIVATELY = 0x4000 | 0x80000  # MS_REC | MS_SLAVE
+_MS_PLAINLY = 2 | 4  # MS_NOSUID | MS_NODEV
 _PR_SET_MM = 35
 _PR_SET_MM_MAP = 14
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -55,6 +58,7 @@ class WarmOrder(TypedDict):
     group: str
     stdout: str
     stderr: str
+    view: str  # the folder its keeper mounts at /gcs once it looks there, where it is to
     customize: str  # a file by which the program offers its stacks, where it is to
 
 
@@ -102,6 +106,19 @@ def die_with(parent: int) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(127)
+
+
+def set_trigger(end: int, keeper: int) -> None:
+    """As keeper.c does: a /gcs that tells the keeper, by a pipe, when the program walks into it."""
+    options = b"fd=%d,pgrp=%d,minproto=5,maxproto=5,direct" % (end, keeper)
+    if (
+        _libc.unshare(_CLONE_NEWNS)
+        or _libc.mount(None, b"/", None, ctypes.c_ulong(_MS_PRIVATELY), None)
+        or _libc.mount(b"trainshed", b"/gcs", b"autofs", ctypes.c_ulong(_MS_PLAINLY), options)
+    ):
+        error = ctypes.get_errno()
+        _refuse("no /gcs:", "no trigger can be mounted", OSError(error, os.strerror(error)), 126)
+    os.close(end)
 
 
 def enter(order: WarmOrder) -> None:

@@ -1,0 +1,59 @@
+"""What a program wrote into the machine's own /gcs, because nothing could be mounted there: it is not lost.
+
+What appears there while a job runs is taken for the job's. It becomes part of the job's view, and so it is
+stored or, where no bucket takes it, fails the job and is kept. Two such jobs at a time share what they leave.
+It never changes what is in /gcs, and does not look into a file system that somebody has mounted there. For
+threads.
+"""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from trainshed.core.view import ROOT
+
+_MARK = "astray"  # a file in a view: what is newer in /gcs is the job's
+
+
+def is_open() -> bool:
+    """Whether a program could write into the machine's own /gcs, or make it."""
+    place = Path(ROOT)
+    return os.access(place if place.exists() else place.parent, os.W_OK)
+
+
+def mark(view: Path) -> None:
+    """From now on; a second time changes nothing."""
+    if is_open():
+        with contextlib.suppress(FileExistsError):
+            (view / _MARK).touch(mode=0o600, exist_ok=False)
+
+
+def rescue(view: Path) -> None:
+    """Add to the view what was written into /gcs since it was marked: as a link, else as a copy."""
+    try:
+        since = (view / _MARK).stat().st_mtime_ns
+        if Path(ROOT).lstat().st_dev != Path(ROOT).parent.stat().st_dev:
+            return
+    except OSError:
+        return
+    for folder, _, names in os.walk(ROOT):
+        for name in names:
+            source = Path(folder, name)
+            with contextlib.suppress(OSError):  # it is gone meanwhile, or was seen only half: the next look
+                status = source.lstat()
+                if status.st_ctime_ns >= since and not source.is_symlink():
+                    _share(source, view / "plain" / source.relative_to(ROOT), status)
+
+
+def _share(source: Path, target: Path, status: os.stat_result) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        there = target.stat()
+        if there.st_ino == status.st_ino or there.st_mtime_ns >= status.st_mtime_ns:
+            return
+        target.unlink()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy2(source, target)
