@@ -1,14 +1,18 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--adopt PID LATCH | [--view VIEW] [--hold]] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper [--adopt PID LATCH | [--hosts FD] [--view VIEW] [--hold]] RUN WORK GROUP PROGRAM [ARG...]
  *     keeper --try VIEW
+ *     keeper --make-hosts FILE
+ *     keeper --in-hosts FD PROGRAM [ARG...]
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
  * shares with all who have the same VIEW, and that goes with the last of them; --try only says whether that can
- * be done here (views.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
+ * be done here (views.py). FD is an open mount namespace in which /etc/hosts is another file (google_hosts.py): with
+ * --hosts the program begins there, --in-hosts does nothing but run a program there. --make-hosts makes it, with
+ * FILE as /etc/hosts, says so by a byte on its output, and stays until its input ends. With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
  * stays in its mounts and cgroup until SIGTERM, then ends as the program did.
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
@@ -349,8 +353,21 @@ static void leave_a_sitter(void) {
     for (;;) kill(sitter, WTERMSIG(status));
 }
 
+/* NULL, or what could not be done. As root only: a user namespace would change who the programs are. */
+static const char *make_hosts(const char *file) {
+    int own;
+    if (unshare(CLONE_NEWNS) < 0) return "no mount namespace can be made";
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) return "mounts cannot be made private";
+    if (mount(file, "/etc/hosts", NULL, MS_BIND, NULL) < 0) return "/etc/hosts cannot be another file";
+    /* As a program will come in: at the root of all mounts, which is not that of a server in a chroot. */
+    own = space((int)getpid(), "mnt");
+    if (own < 0 || setns(own, CLONE_NEWNS) < 0) return "a mount namespace cannot be entered";
+    if (access(file, R_OK) < 0) return "the server has another root directory";
+    return NULL;
+}
+
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, int held, char **program, pid_t keeper) {
+static void become(const char *work, const char *view, int hosts, int held, char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
     int number;
@@ -358,6 +375,7 @@ static void become(const char *work, const char *view, int held, char **program,
     /* Past the C library, which keeps two signals to itself and, in posix_spawn, leaves them ignored. */
     for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
     setsid();
+    if (hosts && setns(hosts, CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
     if (view && (failed = enter(view))) refuse("no /gcs:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
     if (getppid() != keeper) _exit(127);
@@ -398,13 +416,32 @@ int main(int count, char **words) {
     struct process self;
     unsigned long long start = 0;
     sigset_t every;
-    int number, latch = 0, held = 0;
+    int number, latch = 0, held = 0, hosts = 0;
     pid_t program = 0, keeper = getpid();
     const char *group, *view = NULL, *failed;
     if (count == 3 && !strcmp(words[1], "--try")) {
         if (!(failed = enter(words[2]))) return 0;
         dprintf(2, "%s: %s", failed, strerror(errno));
         return 1;
+    }
+    if (count == 3 && !strcmp(words[1], "--make-hosts")) {
+        if ((failed = make_hosts(words[2]))) {
+            dprintf(2, "%s: %s", failed, strerror(errno));
+            return 1;
+        }
+        if (write(1, "+", 1) == 1) read(0, line, 1);
+        return 0;
+    }
+    if (count > 3 && !strcmp(words[1], "--in-hosts")) {
+        if (setns(number = atoi(words[2]), CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
+        close(number);
+        execv(words[3], words + 3);
+        refuse("cannot run", words[3], 127);
+    }
+    if (count > 2 && !strcmp(words[1], "--hosts")) {
+        fcntl(hosts = atoi(words[2]), F_SETFD, FD_CLOEXEC);
+        words += 2;
+        count -= 2;
     }
     if (count > 2 && !strcmp(words[1], "--view")) {
         view = words[2];
@@ -424,7 +461,7 @@ int main(int count, char **words) {
     }
     if (count < 5) return 2;
     group = strcmp(words[3], "-") ? words[3] : NULL;
-    drop((unsigned)latch);
+    drop((unsigned)(latch ? latch : hosts));
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (number = 1; number < NSIG; number++)
@@ -439,7 +476,8 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, held, words + 4, keeper);
+    if (program == 0) become(words[2], view, hosts, held, words + 4, keeper);
+    if (hosts) close(hosts);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
     number = open("/dev/null", O_RDWR | O_CLOEXEC);
