@@ -37,6 +37,7 @@ from trainshed.identity.token import TokenFile
 from trainshed.loopback_server import LoopbackServer, Serve
 from trainshed.settings import Settings, SettingsError
 
+_FORGIVING = "trainshed.google_protocol:ForgivingHttp"
 CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
 
 
@@ -71,10 +72,10 @@ async def serve(settings: Settings) -> None:
         await shed.close()
 
 
-def configure(app: ASGIApp) -> Config:
+def configure(app: ASGIApp, http: str = "httptools") -> Config:
     return Config(
         app,
-        http="httptools",
+        http=http,
         lifespan="off",
         ws=cast(type[asyncio.Protocol], _talking),
         ws_max_size=1 << 20,
@@ -181,7 +182,7 @@ def serve_google(shed: Assembly, home: Path, door: RequestGate, server: _Server)
         return await server.serve_at(listener, config=config, context=context, about={"init": init})
 
     tokens = shed.handlers.tokens
-    config = configure(GoogleHosts(storage_methods(shed.handlers.storage), tokens, door, caller))
+    config = configure(GoogleHosts(storage_methods(shed.handlers.storage), tokens, door, caller), _FORGIVING)
     config.load()
     return GoogleListener(home, certificates, shed.backend.google, serve_tls)
 
