@@ -65,6 +65,29 @@ def test_each_host_serves_its_part_of_the_storage_api_to_the_job(server: LiveSer
     assert [line for line in lines if line] == ["a,b", "1,2", "a,b", "1,2", "200", "403", "404", "403"]
 
 
+def test_an_upload_begins_as_tensorflow_begins_it(server: LiveServer) -> None:
+    """It says twice that it sends nothing, and looks for two headers in just one spelling."""
+    source = r"""
+import os, socket, ssl
+token, name = os.environ["GOOGLE_AUTH_TOKEN_FOR_TESTING"], "www.googleapis.com"
+line = ssl.create_default_context().wrap_socket(socket.create_connection((name, 443)), server_hostname=name)
+def ask(first, *headers):
+    head = (first, f"Host: {name}", f"Authorization: Bearer {token}", *headers, "", "")
+    line.sendall("\r\n".join(head).encode())
+    return line.recv(4096).decode().splitlines()
+nothing = ("Content-Length: 0", "Transfer-Encoding: identity")
+begun = ask("POST /upload/storage/v1/b/mine/o?uploadType=resumable&name=x HTTP/1.1", *nothing)
+place = next(text for text in begun if text.startswith("Location: ")).partition(name)[2]
+line.sendall(f"PUT {place} HTTP/1.1\r\nHost: {name}\r\nAuthorization: Bearer {token}\r\n"
+    "Content-Length: 3\r\nContent-Range: bytes 0-2/5\r\n\r\nabc".encode())
+line.recv(4096)
+status = ask(f"PUT {place} HTTP/1.1", "Content-Range: bytes */5", *nothing)
+print(begun[0], "|", status[0], "|", *[text for text in status if text.startswith("Range: ")])
+"""
+    said = printed(server, *python(source))
+    assert said == ["HTTP/1.1 200 OK | HTTP/1.1 308 Permanent Redirect | Range: bytes=0-2"]
+
+
 def test_who_brings_no_token_is_known_by_its_connection(server: LiveServer) -> None:
     """As curl, or a client without credentials; also what a program starts."""
     source = (

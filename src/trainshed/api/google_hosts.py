@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainshed.api.app import make_app
 from trainshed.api.call import Method
@@ -50,7 +50,28 @@ class GoogleHosts:
             return
         if "authorization" not in headers and (token := await self._caller(scope)):
             scope["headers"] = [*scope["headers"], (_CREDENTIALS, f"Bearer {token}".encode())]
-        await app(scope, receive, send)
+        await app(scope, receive, _spelling(send))
+
+
+class _Spelled(bytes):
+    """A header's name that stays as it is written: uvicorn makes all others lower-case."""
+
+    def lower(self) -> bytes:
+        return self
+
+
+# TensorFlow looks for these in just this spelling.
+_SPELLED = {name.lower(): _Spelled(name) for name in (b"Location", b"Range")}
+
+
+def _spelling(send: Send) -> Send:
+    async def spelled(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = [(_SPELLED.get(name, name), value) for name, value in message["headers"]]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return spelled
 
 
 def _foreign(host: str | None, origin: str | None) -> str | None:
