@@ -65,8 +65,8 @@ def test_each_host_serves_its_part_of_the_storage_api_to_the_job(server: LiveSer
     assert [line for line in lines if line] == ["a,b", "1,2", "a,b", "1,2", "200", "403", "404", "403"]
 
 
-def test_an_upload_begins_as_tensorflow_begins_it(server: LiveServer) -> None:
-    """It says twice that it sends nothing, and looks for two headers in just one spelling."""
+def test_an_upload_is_taken_as_tensorflow_sends_it(server: LiveServer) -> None:
+    """It says twice how much it sends, and looks for two headers in just one spelling."""
     source = r"""
 import os, socket, ssl
 token, name = os.environ["GOOGLE_AUTH_TOKEN_FOR_TESTING"], "www.googleapis.com"
@@ -79,7 +79,8 @@ nothing = ("Content-Length: 0", "Transfer-Encoding: identity")
 begun = ask("POST /upload/storage/v1/b/mine/o?uploadType=resumable&name=x HTTP/1.1", *nothing)
 place = next(text for text in begun if text.startswith("Location: ")).partition(name)[2]
 line.sendall(f"PUT {place} HTTP/1.1\r\nHost: {name}\r\nAuthorization: Bearer {token}\r\n"
-    "Content-Length: 3\r\nContent-Range: bytes 0-2/5\r\n\r\nabc".encode())
+    "Content-Length: 3\r\nTransfer-Encoding: chunked\r\nContent-Range: bytes 0-2/5\r\n\r\n"
+    "3\r\nabc\r\n0\r\n\r\n".encode())
 line.recv(4096)
 status = ask(f"PUT {place} HTTP/1.1", "Content-Range: bytes */5", *nothing)
 print(begun[0], "|", status[0], "|", *[text for text in status if text.startswith("Range: ")])

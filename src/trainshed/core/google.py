@@ -40,6 +40,11 @@ def google_env(address: str, token: str, roots: str) -> dict[str, str]:
     }
 
 
+def wants_google(env: Mapping[str, str]) -> bool:
+    """Whether a job says that it means Google's own buckets: its own variable names Google's own host."""
+    return env.get("STORAGE_EMULATOR_HOST", "").removeprefix("https://").partition("/")[0] in HOSTS
+
+
 def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
     """What keeps clients from asking a proxy for the names, where these variables name one."""
     if not any(env.get(name) for name in _PROXIES):

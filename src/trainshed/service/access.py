@@ -14,7 +14,7 @@ from trainshed.core.access import MARK, JobTokens, bucket_env, lasts_until, told
 from trainshed.core.bucket import NOBODY, BucketInfo
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Forbidden
-from trainshed.core.google import google_env
+from trainshed.core.google import google_env, wants_google
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch
 from trainshed.core.ports import Clock, Store
@@ -100,7 +100,8 @@ class AccessService:
         if self.address:
             token = self._tokens.issue(job.id)
             found = {**bucket_env(self.address, token, job.project), **found}
-            google = google_env(self.address, token, self.roots) if self.roots else google
+            if self.roots and not wants_google(launch.env):
+                google = google_env(self.address, token, self.roots)
         return replace(launch, env={**found, **launch.env}, google_env=google) if found else launch
 
     def told(self, project: str) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from trainshed.backends.container.loopback import INSIDE as LOOPBACK
 from trainshed.backends.container.loopback import LoopbackPort, led
 from trainshed.backends.container.render import INSIDE, Mount, RunMounts
-from trainshed.core.google import HOSTS
+from trainshed.core.google import HOSTS, past_proxies
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import REPORT
@@ -48,8 +48,10 @@ def furnish(
 ) -> tuple[Launch, RunMounts]:
     """The launch with its variables as they are to be inside, and all the rest."""
     mounts = [Mount(source=places.tmp, target=TMP), *places.buckets]
-    google = _google_env(launch.google_env, image, hatch) if hatch.named else {}
+    named = hatch.named and bool(launch.google_env)
+    google = _google_env(launch.google_env, image, hatch) if named else {}
     env = led({**google, **launch.env, **places.env}, hatch)
+    env |= past_proxies({**image.env, **env}) if named else {}
     if places.code:
         mounts.append(Mount(source=places.code, target=CODE))
     if places.report:
@@ -57,7 +59,7 @@ def furnish(
         env[REPORT] = f"{INSIDE}/report"
     if hatch.ports:
         mounts.append(Mount(source=str(hatch.folder), target=f"{INSIDE}/hatch", read_only=True))
-    if hatch.named:
+    if named:
         mounts.append(Mount(source=hatch.google.roots, target=ROOTS, read_only=True))
     mounts += [volume(name, mount.target) for name, mount in places.nfs]
     mounts += [Mount(source=scratch(places.tmp, n), target=path) for n, path in enumerate(launch.scratch)]
@@ -67,7 +69,7 @@ def furnish(
         env={} if "TMPDIR" in image.env else {"TMPDIR": TMP},
         workdir=start,
         hatches=hatch.ports,
-        hosts=dict.fromkeys(HOSTS, LOOPBACK) if hatch.named else {},
+        hosts=dict.fromkeys(HOSTS, LOOPBACK) if named else {},
         quota=places.quota,
         note=" ".join(places.notes),
     )

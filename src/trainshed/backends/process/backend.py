@@ -203,7 +203,8 @@ class ProcessBackend:
             if known is not None and known.observation is not None:
                 return known.handle
             await self._clear_the_way(key, runs)
-            if (hosts := self.hosts.enter()) >= 0:
+            hosts = self.hosts.enter() if launch.google_env else -1
+            if hosts >= 0:
                 launch = with_google(launch, self._frame)
             frame = self._framed(launch)
             rendered = render(launch, frame)

@@ -71,6 +71,8 @@ class WarmPool:
         kiln = self._kilns.get(python)
         if kiln is None:
             return ""
+        if order.hosts != self._hosts:
+            return "it means Google's own hosts"
         if kiln.fire is None:
             return kiln.reason
         fire = kiln.fire
