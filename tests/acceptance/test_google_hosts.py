@@ -146,6 +146,22 @@ def test_a_jobs_own_roots_are_left_alone(server: LiveServer) -> None:
     assert lines == [f"/my/own.pem {server.home}/tls/roots.pem"]
 
 
+def test_a_job_that_means_google_is_left_to_google(server: LiveServer) -> None:
+    """It is not asked here: nothing of a test leaves the machine."""
+    google = {"STORAGE_EMULATOR_HOST": "https://storage.googleapis.com"}
+    source = "import os; print('googleapis' in open('/etc/hosts').read(), 'GCE_METADATA_HOST' in os.environ)"
+    assert printed(server, *python(source), env=google) == ["False False"]
+    assert printed(server, *python(source)) == ["True True"]
+
+
+def test_a_job_with_a_view_finds_both(server: LiveServer) -> None:
+    source = ASK + (
+        "print(open('/gcs/mine/my_data_001.csv').readline().strip(),"
+        " ask('https://storage.googleapis.com/mine/my_data_001.csv', token=token)[0])"
+    )
+    assert printed(server, *python(source)) == ["a,b 200"]
+
+
 def test_the_machine_itself_is_left_alone(server: LiveServer) -> None:
     printed(server, *python("print()"))
     assert "googleapis" not in Path("/etc/hosts").read_text()
