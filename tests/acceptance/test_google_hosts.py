@@ -3,8 +3,10 @@
 import http.client
 import json
 import os
+import shutil
 import socket
 import ssl
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -188,6 +190,26 @@ def test_a_running_job_reaches_the_server_that_was_killed_and_is_back() -> None:
         flag.touch()
         assert own.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
         assert [line["text"] for line in own.lines(job)][-1] == "again kept"
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv (util-linux)")
+def test_without_the_right_to_port_443_jobs_start_as_before_and_the_verdict_names_gcs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drop = ("setpriv", "--bounding-set", "-net_bind_service", "--inh-caps", "-net_bind_service")
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **given: start([*drop, *words], **given))
+    with LiveServer() as poor:
+        source = (
+            "import os; print('googleapis' in open('/etc/hosts').read(), 'GCE_METADATA_HOST' in os.environ)\n"
+            "raise OSError('Failed to connect to storage.googleapis.com port 443')"
+        )
+        job = poor.submit(python(source))
+        done = poor.wait(job)
+        assert done["state"] == "JOB_STATE_FAILED"
+        assert "/gcs/BUCKET" in done["error"]["message"]
+        assert "False False" in [line["text"] for line in poor.lines(job)]
+        assert "this server may not listen at port 443" in poor.said()
 
 
 @pytest.mark.needs_sdk

@@ -159,11 +159,8 @@ def test_scratch_at_a_path_is_a_folder_of_the_run_and_what_is_not_to_be_written_
     assert options == {"type": "nfs", "device": ":/x", "o": "addr=10.0.0.2,ro"}
 
 
-GOOGLE = {
-    "SSL_CERT_FILE": "/h/tls/roots.pem",
-    "CURL_CA_BUNDLE": "/h/tls/roots.pem",
-    "GCE_METADATA_HOST": "box:8080/t/x",
-}
+ROOTS = "/h/tls/roots.pem"
+GOOGLE = {"SSL_CERT_FILE": ROOTS, "CURL_CA_BUNDLE": ROOTS, "GCE_METADATA_HOST": "box:8080/t/x"}
 
 
 def named() -> LoopbackPort:

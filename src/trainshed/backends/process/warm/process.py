@@ -76,7 +76,7 @@ class WarmProcess:
             if hosts >= 0:
                 os.stat(python)  # noqa: PTH116 - that it is missing is told before it is run
                 words = [keeper, "--in-hosts", str(_HOSTS), *words]
-            self.pid = _spawn(words, env, {theirs.fileno(): _CONTROL, hosts: _HOSTS}, log)
+            self.pid = _spawn(words, env, theirs.fileno(), log, hosts)
         except OSError:
             self._control.close()
             raise
@@ -179,7 +179,7 @@ class WarmProcess:
             self._control.close()
 
 
-def _spawn(words: Sequence[str], env: Mapping[str, str], given: Mapping[int, int], log: Path) -> int:
+def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path, hosts: int) -> int:
     output = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -188,7 +188,8 @@ def _spawn(words: Sequence[str], env: Mapping[str, str], given: Mapping[int, int
         list(words),
         env,
         file_actions=[
-            *((os.POSIX_SPAWN_DUP2, number, place) for number, place in given.items() if number >= 0),
+            (os.POSIX_SPAWN_DUP2, control, _CONTROL),
+            *([(os.POSIX_SPAWN_DUP2, hosts, _HOSTS)] if hosts >= 0 else []),
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), output, 0o600),
             (os.POSIX_SPAWN_OPEN, 2, str(log), output, 0o600),
