@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from trainshed import __version__
 from trainshed.api.code import CodeHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
+from trainshed.api.google_tokens import GoogleTokens
 from trainshed.api.health import HealthHandlers
 from trainshed.api.images import ImageHandlers
 from trainshed.api.legacy_jobs import LegacyJobHandlers
@@ -333,6 +334,7 @@ def answer(
         models=ModelHandlers(desks.models),
         manifests=desks.caching.manifests(jobs, offer),
         caches=desks.caching.caches(),
+        tokens=GoogleTokens(desks.access),
         images=ImageHandlers(ImageService(jobs.store, backend.shelf, desks.caching.kept)),
     )
 

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from trainshed.backends.container.engine_finder import EngineFinder
 from trainshed.backends.container.find import AnsweringEngine
 from trainshed.backends.container.loopback import LoopbackPort
+from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.backends.routed_images import RoutedImages
 from trainshed.backends.router import Router
@@ -38,11 +39,13 @@ from trainshed.verdict_rules import load_rules
 class MachineBackends(Router):
     """All that runs on this machine."""
 
-    def __init__(self, processes: ProcessBackend, containers: EngineFinder) -> None:
+    def __init__(self, processes: ProcessBackend, containers: EngineFinder, google: GoogleRedirect) -> None:
         super().__init__(processes, containers, own="trainshed/")
-        self.processes, self.containers = processes, containers
+        self.processes, self.containers, self.google = processes, containers, google
         self.shelf = RoutedImages(self._shelf)
-        self.hatch = LoopbackPort()  # the way from inside containers to the server, once it is known
+        self.hatch = LoopbackPort(
+            google=google
+        )  # the way from inside containers to the server, once it is known
 
     async def close(self) -> None:
         if self._other is not None:
@@ -53,6 +56,10 @@ class MachineBackends(Router):
     def images(self) -> ImageInventory | None:
         """What there is of them, where an engine was found already."""
         return None if self._other is None else cast(_WithImageInventory, self._other).images
+
+    async def job_of_init(self, pid: int) -> str:
+        """The job in whose container this process is the init; empty where there is none."""
+        return "" if self._other is None else await cast(_Boxed, self._other).job_of_init(pid)
 
     async def _shelf(self) -> ImageStore:
         return cast(_WithImages, await self.second()).images
@@ -69,6 +76,12 @@ class _WithImageInventory(Protocol):
     def images(self) -> ImageInventory: ...
 
 
+class _Boxed(Protocol):
+    """A backend whose runs have inits."""
+
+    async def job_of_init(self, pid: int) -> str: ...
+
+
 class _WithImages(Protocol):
     """A backend whose capabilities name images."""
 
@@ -82,16 +95,20 @@ def keep_machine(
     """What runs jobs, as one backend."""
     home = settings.home
     shelf = FetchingViewSource(DiskViewSource(home / "buckets"), buckets)
+    google = GoogleRedirect()
     processes = ProcessBackend(
         home / "run", cpus=settings.cpus, memory=settings.memory, code=code, runtimes=runtimes
     )
+    processes.hosts.redirect = google
     processes.keep_warm(settings.warm)
     processes.views.take_from(shelf)
 
     async def make(engine: AnsweringEngine) -> Backend:
         return await begin_containers(settings, engine, code, shelf, machine.hatch, runtimes.supplies())
 
-    machine = MachineBackends(processes, EngineFinder(home / "containers", settings.engine, os.environ, make))
+    machine = MachineBackends(
+        processes, EngineFinder(home / "containers", settings.engine, os.environ, make), google
+    )
     return machine
 
 

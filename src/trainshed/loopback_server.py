@@ -13,9 +13,12 @@ import contextlib
 import logging
 import os
 import socket
+import struct
 from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from trainshed.core.google import PORT
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +30,7 @@ _BACKLOG = 1024
 _PIECE = 256 * 1024
 
 Serve = Callable[[socket.socket], Awaitable[asyncio.Server]]
+ServeNamed = Callable[[socket.socket, int], Awaitable[asyncio.Server]]  # with the init's pid
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +48,7 @@ class LoopbackServer:
 
     def __init__(self, folder: Path, serve: Serve, beyond: Set[int] = frozenset()) -> None:
         self._folder, self._serve, self._beyond = folder, serve, beyond
+        self.named: ServeNamed | None = None  # ... of what Google's names lead to, at their port
         self._listener: socket.socket | None = None
         self._talks: set[_InitConversation] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,6 +149,8 @@ class LoopbackServer:
             try:
                 if port in self._beyond:
                     server = await asyncio.start_server(_passer(port), sock=hatch, backlog=_BACKLOG)
+                elif port == PORT and self.named is not None:
+                    server = await self.named(hatch, _pid(talk.line))
                 else:
                     server = await self._serve(hatch)
             except (OSError, ValueError) as error:
@@ -184,6 +191,12 @@ def _hatch(handle: int) -> socket.socket | None:
         log.debug("a container handed over what is no hatch: %s", error)
     given.close()
     return None
+
+
+def _pid(line: socket.socket) -> int:
+    """Who came: an init, or a program in a container that does as one."""
+    credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return struct.unpack("3i", credentials)[0]
 
 
 def _passer(port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:

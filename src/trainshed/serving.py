@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
 import json
 import logging
@@ -10,25 +9,36 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
+from starlette.types import ASGIApp, Scope
 from uvicorn.config import Config
 from uvicorn.server import Server
 
 from trainshed import __version__
 from trainshed.api.app import make_app
+from trainshed.api.google_hosts import GoogleHosts
 from trainshed.api.methods import methods
 from trainshed.api.request_gate import RequestGate
+from trainshed.api.storage_table import storage_methods
 from trainshed.assembly import Assembly, assemble
+from trainshed.certificates import Certificates
 from trainshed.core.errors import TrainshedError
+from trainshed.core.google import HOSTS
+from trainshed.google_listener import GoogleListener
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.origin import foreign_request
 from trainshed.identity.token import TokenFile
 from trainshed.loopback_server import LoopbackServer, Serve
 from trainshed.settings import Settings, SettingsError
+
+_FORGIVING = "trainshed.google_protocol:ForgivingHttp"
+CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
 
 
 async def serve(settings: Settings) -> None:
@@ -40,14 +50,32 @@ async def serve(settings: Settings) -> None:
     url = shed.access.address = f"http://{name}:{port}"
     inside = ("127.0.0.1",) if settings.engine != "none" else ()  # as containers know it
     own = frozenset({settings.host, name, *inside, *settings.allowed_hosts})
-    app = make_app(
-        methods(shed.handlers),
-        RequestGate(authenticator, shed.access),
-        lambda host, origin: foreign_request(host, origin, own),
-    )
-    config = Config(
+    door = RequestGate(authenticator, shed.access)
+    app = make_app(methods(shed.handlers), door, lambda host, origin: foreign_request(host, origin, own))
+    server = _Server(configure(app), lambda: announce(settings.home, url))
+    google = serve_google(shed, settings.home, door, server)
+    if settings.engine != "none":
+        server.hatches = lead(shed, settings.home / "hatch", url, server.serve_at)
+        server.hatches.named = google.serve_at
+    await shed.open()
+    gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
+    gc.enable()
+    beside = (shed.tick(), tell_containers(server, shed), tell_google(server, google))
+    tasks = [asyncio.create_task(work) for work in beside]
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        for task in tasks:
+            task.cancel()
+        (settings.home / "server.json").unlink(missing_ok=True)
+        await google.close()
+        await shed.close()
+
+
+def configure(app: ASGIApp, http: str = "httptools") -> Config:
+    return Config(
         app,
-        http="httptools",
+        http=http,
         lifespan="off",
         ws=cast(type[asyncio.Protocol], _talking),
         ws_max_size=1 << 20,
@@ -60,20 +88,6 @@ async def serve(settings: Settings) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=2,
     )
-    server = _Server(config, lambda: announce(settings.home, url))
-    if settings.engine != "none":
-        server.hatches = lead(shed, settings.home / "hatch", url, server.serve_at)
-    await shed.open()
-    gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
-    gc.enable()
-    beside = asyncio.create_task(shed.tick()), asyncio.create_task(tell_containers(server, shed))
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        for task in beside:
-            task.cancel()
-        (settings.home / "server.json").unlink(missing_ok=True)
-        await shed.close()
 
 
 def _talking(**given: Any) -> asyncio.Protocol:
@@ -116,14 +130,27 @@ class _Server(Server):
             await self.hatches.close()
         await super().shutdown(sockets)
 
-    async def serve_at(self, listener: socket.socket) -> asyncio.Server:
-        """Answer there too, as at the door."""
-        speak = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
-        made = functools.partial(
-            speak, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
+    async def serve_at(
+        self,
+        listener: socket.socket,
+        *,
+        config: Config | None = None,
+        context: ssl.SSLContext | None = None,
+        about: Mapping[str, object] = MappingProxyType({}),
+    ) -> asyncio.Server:
+        """Answer there too, as at the door; or as another configuration says, over TLS where told.
+
+        `about` is what is known of every connection from the start.
+        """
+        used = config or self.config
+        speak = cast(Callable[..., asyncio.Protocol], used.http_protocol_class)
+
+        def made() -> asyncio.Protocol:
+            state = {**self.lifespan.state, CONNECTION: dict(about)}
+            return speak(config=used, server_state=self.server_state, app_state=state)
+
         loop = asyncio.get_running_loop()
-        return await loop.create_server(made, sock=listener, backlog=self.config.backlog)
+        return await loop.create_server(made, sock=listener, ssl=context, backlog=self.config.backlog)
 
 
 def lead(shed: Assembly, folder: Path, url: str, serve: Serve) -> LoopbackServer:
@@ -132,6 +159,37 @@ def lead(shed: Assembly, folder: Path, url: str, serve: Serve) -> LoopbackServer
     hatch.folder, hatch.address, hatch.beyond = folder, url, shed.access.beyond
     hatch.passed |= hatch.beyond
     return LoopbackServer(folder, serve, hatch.passed)
+
+
+def serve_google(shed: Assembly, home: Path, door: RequestGate, server: _Server) -> GoogleListener:
+    """This server under Google's names, not open yet."""
+    certificates = Certificates(home / "tls", HOSTS, os.environ)
+    shed.access.roots = str(certificates.roots)
+    shed.backend.google.settled.clear()
+
+    async def caller(scope: Scope) -> str:
+        """Whose connection it is does not change: asked once for each."""
+        known: dict[str, Any] = scope["state"][CONNECTION]
+        if "token" not in known:
+            if known["init"]:
+                job = await shed.backend.job_of_init(known["init"])
+            else:
+                job = await shed.backend.processes.calling_job(scope["client"], scope["server"])
+            known["token"] = shed.access.token_of(job) if job else ""
+        return known["token"]
+
+    async def serve_tls(listener: socket.socket, context: ssl.SSLContext, init: int) -> asyncio.Server:
+        return await server.serve_at(listener, config=config, context=context, about={"init": init})
+
+    tokens = shed.handlers.tokens
+    config = configure(GoogleHosts(storage_methods(shed.handlers.storage), tokens, door, caller), _FORGIVING)
+    config.load()
+    return GoogleListener(home, certificates, shed.backend.google, serve_tls)
+
+
+async def tell_google(server: _Server, google: GoogleListener) -> None:
+    await server.is_ready.wait()
+    print(f"  Google's hosts   {await google.open()}", flush=True)
 
 
 async def tell_containers(server: _Server, shed: Assembly) -> None:

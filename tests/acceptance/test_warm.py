@@ -51,6 +51,22 @@ def test_a_job_of_a_warm_runtime_is_forked_and_its_history_says_so(server: LiveS
     assert int(kiln(server)["memoryBytes"]) > 1 << 20
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may listen at port 443 and mount")
+def test_a_forked_job_finds_this_server_by_googles_names_too(server: LiveServer) -> None:
+    """Without a token too: the variables of a fork are not where other programs' are looked for."""
+    server.post("/storage/v1/b", {"name": "warm"}, project="p1")
+    source = (
+        "import socket, urllib.request\nprint(socket.gethostbyname('storage.googleapis.com'))\n"
+        "print(urllib.request.urlopen('https://storage.googleapis.com/storage/v1/b/warm/o').status)"
+    )
+    job = server.submit(python(source))
+    assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED", server.lines(job)
+    assert "Forked from a warm interpreter" in running_event(server, job)
+    address, status = (row["text"] for row in server.lines(job))
+    assert address.startswith("127.77.")
+    assert status == "200"
+
+
 @pytest.mark.parametrize(
     ("command", "reason"),
     [

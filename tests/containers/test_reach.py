@@ -84,6 +84,28 @@ def test_an_ordinary_user_puts_an_object_too(server: LiveServer, ordinary: str):
     assert ended(server, job) == ["put", "1234"]
 
 
+NAMED = """
+import os, urllib.request
+place = 'https://storage.googleapis.com/storage/v1/b/training-data/o'
+def ask(**headers):
+    return urllib.request.urlopen(urllib.request.Request(place, headers=headers), timeout=60).status
+print(ask(Authorization='Bearer ' + os.environ['GOOGLE_AUTH_TOKEN_FOR_TESTING']), ask())
+print(os.environ['SSL_CERT_FILE'], os.environ['GCE_METADATA_HOST'].partition('/')[0])
+"""
+
+
+@pytest.mark.parametrize("spec", [{}, ALONE], ids=["open", "alone"])
+def test_googles_names_lead_out_of_a_container_to_the_server(server: LiveServer, spec: dict[str, str]):
+    """With the job's token and, known by its container, without one."""
+    job = server.submit(pools=[boxed(NAMED)], spec=spec)
+    assert ended(server, job) == ["200 200", f"/.trainshed/roots.pem 127.0.0.1:{server.port}"]
+
+
+def test_googles_names_lead_an_ordinary_user_to_the_server_too(server: LiveServer, ordinary: str):
+    job = server.submit(pools=[boxed(NAMED, image=ordinary)], spec=ALONE)
+    assert ended(server, job)[0] == "200 200"
+
+
 def test_who_is_alone_reaches_its_peers_and_the_server_and_nothing_else(server: LiveServer):
     source = (
         ASK

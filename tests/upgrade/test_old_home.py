@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.live import PARENT, LiveServer, python
 
 HOMES = sorted(Path(__file__).parent.glob("home-*.tar.xz"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from trainshed.api.call import SOCKET, Method
 from trainshed.api.code import CodeHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
+from trainshed.api.google_tokens import GoogleTokens, metadata_methods
 from trainshed.api.health import HealthHandlers
 from trainshed.api.image_caches import ImageCacheHandlers
 from trainshed.api.images import ImageHandlers
@@ -41,6 +42,7 @@ class Handlers:
     images: ImageHandlers
     manifests: ManifestHandlers
     caches: ImageCacheHandlers
+    tokens: GoogleTokens
 
 
 def methods(handlers: Handlers) -> tuple[Method, ...]:
@@ -85,7 +87,8 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
         Method(verb="GET", path=f"{ui}/operations/{{operation}}", handler=jobs.operation),
         *_shells(handlers.shells),
     ]
-    return (*rows, *storage_methods(handlers.storage))
+    # The storage API last: its paths could be any.
+    return (*rows, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
 
 
 def _legacy(parent: str, older: LegacyJobHandlers) -> tuple[Method, ...]:

@@ -42,7 +42,7 @@ class RequestGate:
 
     async def enter(self, way: AdmittedRequest, authorization: str | None, *, storage: bool) -> Right | None:
         """A job's right where a job comes to the storage API; None for who may do everything."""
-        token = way.token or _bearer(authorization)
+        token = way.token or bearer(authorization)
         if storage and self.access is not None and self.access.is_of_a_job(token):
             return await self.access.right(token)
         if not way.token:
@@ -59,7 +59,7 @@ class RequestGate:
         return None
 
 
-def _bearer(authorization: str | None) -> str:
+def bearer(authorization: str | None) -> str:
     scheme, _, token = (authorization or "").strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -22,6 +22,9 @@ class Launch:
     working_directory: str = ""  # where in the code it starts; at its top where empty
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    google_env: Mapping[str, str] = field(
+        default_factory=dict[str, str]
+    )  # weaker; empty: Google's names mean Google
     placement: Placement
     peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order
     stdout: str  # the files its output goes straight into, opened for appending

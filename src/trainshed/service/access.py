@@ -14,6 +14,7 @@ from trainshed.core.access import MARK, JobTokens, bucket_env, lasts_until, told
 from trainshed.core.bucket import NOBODY, BucketInfo
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Forbidden
+from trainshed.core.google import google_env, wants_google
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch
 from trainshed.core.ports import Clock, Store
@@ -81,6 +82,7 @@ class AccessService:
     def __init__(self, tokens: JobTokens, store: Store, buckets: Buckets, clock: Clock) -> None:
         self.address = ""  # where its jobs reach this server; before it is known they are told nothing
         self.beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that jobs are told of
+        self.roots = ""  # the file of roots for programs that come by Google's names; empty: there is none
         # What the settings tell the jobs of a project.
         self.granted: Callable[[str], Mapping[str, str]] = lambda _: {}
         self.shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without what is secret in it
@@ -94,14 +96,20 @@ class AccessService:
         """The launch with the variables by which its program finds the buckets. The job's own win, then those
         of the settings.
         """
-        found = self.granted(job.project)
+        found, google = self.granted(job.project), dict[str, str]()
         if self.address:
-            found = {**bucket_env(self.address, self._tokens.issue(job.id), job.project), **found}
-        return replace(launch, env={**found, **launch.env}) if found else launch
+            token = self._tokens.issue(job.id)
+            found = {**bucket_env(self.address, token, job.project), **found}
+            if self.roots and not wants_google(launch.env):
+                google = google_env(self.address, token, self.roots)
+        return replace(launch, env={**found, **launch.env}, google_env=google) if found else launch
 
     def told(self, project: str) -> Mapping[str, str]:
         """The same variables for people to read, those of a job's own excepted."""
         return {**told_env(project), **self.shown(project)}
+
+    def token_of(self, job: str) -> str:
+        return self._tokens.issue(job)
 
     def is_of_a_job(self, token: str) -> bool:
         return token.startswith(MARK)

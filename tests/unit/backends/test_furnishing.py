@@ -12,7 +12,9 @@ from trainshed.backends.container.run_mounts import (
     nfs_volume,
     overlay_volume,
 )
+from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.core.fleet import Placement
+from trainshed.core.google import HOSTS
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
@@ -155,3 +157,36 @@ def test_scratch_at_a_path_is_a_folder_of_the_run_and_what_is_not_to_be_written_
     nfs = NfsMount(server="10.0.0.2", path="/x", mount_point="/data", read_only=True)
     options = nfs_volume("n", nfs, {})["DriverOpts"]
     assert options == {"type": "nfs", "device": ":/x", "o": "addr=10.0.0.2,ro"}
+
+
+ROOTS = "/h/tls/roots.pem"
+GOOGLE = {"SSL_CERT_FILE": ROOTS, "CURL_CA_BUNDLE": ROOTS, "GCE_METADATA_HOST": "box:8080/t/x"}
+
+
+def named() -> LoopbackPort:
+    redirect = GoogleRedirect(roots=ROOTS)
+    return LoopbackPort(Path("/h/hatch"), "http://box:8080", frozenset({8333}), google=redirect)
+
+
+def test_googles_names_lead_to_a_hatch_and_are_trusted_by_the_roots_that_are_mounted():
+    image = ImageConfig(id="sha256:1", env={"CURL_CA_BUNDLE": "/image/own.pem", "https_proxy": "http://p:1"})
+    launch, furnishing = furnish(a_launch(google_env=GOOGLE), image, PreparedFolders(tmp="/r/tmp"), named())
+    assert furnishing.hatches == (8080, 443, 8333)
+    assert furnishing.hosts == dict.fromkeys(HOSTS, "127.0.0.1")
+    assert Mount(source=ROOTS, target="/.trainshed/roots.pem", read_only=True) in furnishing.mounts
+    assert launch.env["SSL_CERT_FILE"] == "/.trainshed/roots.pem"
+    assert launch.env["GCE_METADATA_HOST"] == "127.0.0.1:8080/t/x"
+    assert "CURL_CA_BUNDLE" not in launch.env  # the image's own stays
+    assert launch.env["no_proxy"].endswith(",".join(HOSTS))
+
+
+def test_a_job_that_means_google_is_given_nothing_of_it():
+    launch, furnishing = furnish(a_launch(), IMAGE, PreparedFolders(tmp="/r/tmp"), named())
+    assert (launch.env, furnishing.hosts) == ({}, {})
+
+
+def test_a_server_at_port_443_has_no_room_for_googles_names():
+    hatch = named()
+    hatch.address = "http://box:443"
+    assert not hatch.named
+    assert hatch.ports == (443, 8333)

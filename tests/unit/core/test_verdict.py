@@ -7,6 +7,21 @@ from trainshed.core.replica import Exit
 from trainshed.core.verdict import Cause, Evidence, Rules, Verdict, in_words, judge
 from trainshed.verdict_rules import load_rules, read_rules
 
+# As TensorFlow and Google's client tell of Google's hosts, where nothing leads them to this server.
+_TF, _HTTP = "tensorflow.python.framework.errors_impl.", "Error executing an HTTP request: "
+UNRESOLVED = (
+    f"{_TF}AbortedError: All 10 retry attempts failed. The last failure: {_HTTP}libcurl code 6 meaning "
+    "'Could not resolve hostname', error details: Could not resolve host: storage.googleapis.com"
+)
+ANONYMOUS = (
+    f"{_TF}PermissionDeniedError: {_HTTP}HTTP response code 401 with body 'Anonymous caller does not have "
+    "storage.objects.get access to the Google Cloud Storage object.'"
+)
+POOL = (
+    "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='storage.googleapis.com', port=443): "
+    "Max retries exceeded with url: /storage/v1/b/data/o"
+)
+
 
 def judged(
     stderr: str = "",
@@ -162,6 +177,8 @@ EXAMPLES = [
     ),
     (Cause.NETWORK_TIMEOUT, judged(traceback("TimeoutError: [Errno 110] Connection timed out"))),
     (Cause.NETWORK_ERROR, judged(traceback("ConnectionRefusedError: [Errno 111] Connection refused"))),
+    (Cause.NETWORK_ERROR, judged(traceback(UNRESOLVED))),
+    (Cause.NETWORK_ERROR, judged(traceback(ANONYMOUS))),
     (Cause.CUDA_ERROR, judged(traceback("RuntimeError: No CUDA GPUs are available"))),
     (
         Cause.BAD_ARGUMENTS,
@@ -325,3 +342,18 @@ def test_a_row_with_a_misspelt_name_is_refused() -> None:
         read_rules({"words": [{"cause": "KILLED", "advice": "a", "retry": True, "pattrens": []}]})
     with pytest.raises(ValueError):
         read_rules({"word": []})
+
+
+@pytest.mark.parametrize("words", [UNRESOLVED, ANONYMOUS, POOL])
+def test_a_program_that_asked_google_in_vain_is_told_of_gcs(words: str) -> None:
+    verdict = judged(traceback(words))
+    assert verdict.cause is Cause.NETWORK_ERROR
+    assert "/gcs/BUCKET" in verdict.advice
+    assert not verdict.retry_may_help
+
+
+def test_what_this_server_refuses_under_googles_names_is_no_failure_to_reach_them() -> None:
+    refused = (
+        "google.api_core.exceptions.Forbidden: 403 GET https://storage.googleapis.com/storage/v1/b/x/o/y: no"
+    )
+    assert "/gcs/BUCKET" not in judged(traceback(refused)).advice

@@ -12,6 +12,7 @@ from trainshed.core.access import GRACE, HIDDEN
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Forbidden, NotFound
 from trainshed.core.fleet import Placement
+from trainshed.core.google import google_env
 from trainshed.core.job import Job, JobState
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
@@ -180,6 +181,17 @@ def a_launch(**env: str) -> Launch:
     place = Placement(pool=0, index=0, node="n", host="127.0.0.1", port=1, cpus=1, memory=1)
     key = RunKey(ReplicaName("1", 0, 0, 0), 0)
     return Launch(key=key, image="i", command=(), args=(), env=env, placement=place, stdout="/o", stderr="/e")
+
+
+async def test_a_launch_gets_what_goes_with_googles_names_unless_its_job_means_google(bench: Bench) -> None:
+    job = await bench.job()
+    bench.access.address = "http://127.0.0.1:99"
+    assert bench.access.equip(job, a_launch()).google_env == {}  # nothing serves them
+    bench.access.roots = "/h/roots.pem"
+    env = bench.access.equip(job, a_launch()).google_env
+    assert env == google_env("http://127.0.0.1:99", "job.1", "/h/roots.pem")
+    means_google = a_launch(STORAGE_EMULATOR_HOST="https://storage.googleapis.com")
+    assert bench.access.equip(job, means_google).google_env == {}
 
 
 async def test_a_launch_gets_the_way_to_the_buckets_and_the_jobs_own_variables_win(bench: Bench) -> None:

@@ -207,6 +207,11 @@ class ContainerBackend:
         runs = [self._runs.get(key.name.job, {}).get(key) for key in keys]
         return await self._stacks.dump(run for run in runs if run is not None)
 
+    async def job_of_init(self, pid: int) -> str:
+        """The job whose run has this process as its init; empty where none has."""
+        runs = [run for some in self._runs.values() for run in some.values() if run.alive]
+        return next((run.key.name.job for run in runs if run.holder() == pid > 0), "")
+
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)
         if run is None or run.gone.is_set():

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from trainshed.backends.machine.google_redirect import GoogleRedirect
+from trainshed.core.google import PORT
+
 INSIDE = "127.0.0.1"
 
 
@@ -21,19 +24,28 @@ class LoopbackPort:
     address: str = ""  # of the server, as jobs are told
     beyond: frozenset[int] = frozenset()  # further ports of this machine's loopback that jobs are told of
     passed: set[int] = field(default_factory=set[int])  # all that lead on: those, and where pip looks
+    google: GoogleRedirect = field(default_factory=GoogleRedirect)
 
     @property
     def ports(self) -> tuple[int, ...]:
         own = urlsplit(self.address).port if self.folder is not None and self.address else None
-        return () if own is None else (own, *sorted(self.beyond - {own}))
+        named = (PORT,) if self.named else ()
+        return () if own is None else (own, *named, *sorted(self.beyond - {own}))
+
+    @property
+    def named(self) -> bool:
+        """Whether Google's names lead to the server inside, at a hatch of their own."""
+        taken = {urlsplit(self.address).port, *self.beyond}
+        return bool(self.folder is not None and self.google.roots) and PORT not in taken
 
 
 def led(env: Mapping[str, str], hatch: LoopbackPort) -> dict[str, str]:
-    """The variables with the server's address as it is inside."""
-    inside = f"http://{INSIDE}:{hatch.ports[0]}" if hatch.ports else ""
-    if not inside or inside == hatch.address:
+    """The variables with the server's address as it is inside, be it told with or without its scheme."""
+    inside = f"{INSIDE}:{hatch.ports[0]}" if hatch.ports else ""
+    outside = hatch.address.removeprefix("http://")
+    if not inside or inside == outside:
         return dict(env)
-    return {name: value.replace(hatch.address, inside) for name, value in env.items()}
+    return {name: value.replace(outside, inside) for name, value in env.items()}
 
 
 def loopback_ports(addresses: Iterable[str]) -> frozenset[int]:

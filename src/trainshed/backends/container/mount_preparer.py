@@ -61,6 +61,7 @@ class MountPreparer:
     ) -> tuple[Launch, RunMounts]:
         """`folder` is the run's; `shared` where others of its job's attempt are alive."""
         name, run = launch.key.name, Path(folder)
+        await self._hatch.google.settled.wait()
         notes: list[str] = []
         quota = 0
         if launch.disk:

@@ -41,6 +41,7 @@ class RunMounts:
     workdir: str = ""  # the image's where empty
     command: tuple[str, ...] = ()  # before the arguments, where the job has no command of its own
     hatches: tuple[int, ...] = ()  # ports of its loopback that lead to this machine's
+    hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # further addresses by name
     quota: int = 0  # bytes of its own file system, where the engine can hold it to them
     note: str = ""  # a sentence on how it was started
 
@@ -128,7 +129,7 @@ def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[
         "Binds": list(furnishing.binds),
         "Mounts": [mounted(mount) for mount in (*own, *furnishing.mounts)],
         "NetworkMode": frame.network,
-        "ExtraHosts": [f"{name}:{address}" for name, address in frame.hosts.items()],
+        "ExtraHosts": [f"{name}:{address}" for name, address in {**frame.hosts, **furnishing.hosts}.items()],
         "Memory": memory,
         "MemorySwap": memory,  # of both together: no swap
         # As a share of time: Docker gives no more processors than there are, whatever `up --cpus` says.
@@ -138,6 +139,8 @@ def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[
         "ShmSize": memory // 2,
         **walls(),
         **_gpus(place.gpus, frame.podman),
+        # Below 1024 only root may listen; Docker lets everybody in its containers.
+        **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if furnishing.hosts else {}),
         **({"StorageOpt": {"size": str(furnishing.quota)}} if furnishing.quota else {}),
     }
 

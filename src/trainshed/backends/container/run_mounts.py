@@ -4,6 +4,7 @@
     /.trainshed/tmp          scratch on the disk, its run's own
     /.trainshed/report       where it may report its progress
     /.trainshed/hatch        the way to the server (loopback.py)
+    /.trainshed/roots.pem    whom to trust where Google's names lead to the server
     /gcs, /s3                buckets
     /mnt/nfs/NAME            folders of NFS servers
 
@@ -14,8 +15,10 @@ variables too.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from trainshed.backends.container.loopback import INSIDE as LOOPBACK
 from trainshed.backends.container.loopback import LoopbackPort, led
 from trainshed.backends.container.render import INSIDE, Mount, RunMounts
+from trainshed.core.google import HOSTS, past_proxies
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import REPORT
@@ -23,6 +26,7 @@ from trainshed.core.nfs import NfsMount
 
 CODE = "/trainshed/code"
 TMP = f"{INSIDE}/tmp"
+ROOTS = f"{INSIDE}/roots.pem"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,10 @@ def furnish(
 ) -> tuple[Launch, RunMounts]:
     """The launch with its variables as they are to be inside, and all the rest."""
     mounts = [Mount(source=places.tmp, target=TMP), *places.buckets]
-    env = led({**launch.env, **places.env}, hatch)
+    named = hatch.named and bool(launch.google_env)
+    google = _google_env(launch.google_env, image, hatch) if named else {}
+    env = led({**google, **launch.env, **places.env}, hatch)
+    env |= past_proxies({**image.env, **env}) if named else {}
     if places.code:
         mounts.append(Mount(source=places.code, target=CODE))
     if places.report:
@@ -52,6 +59,8 @@ def furnish(
         env[REPORT] = f"{INSIDE}/report"
     if hatch.ports:
         mounts.append(Mount(source=str(hatch.folder), target=f"{INSIDE}/hatch", read_only=True))
+    if named:
+        mounts.append(Mount(source=hatch.google.roots, target=ROOTS, read_only=True))
     mounts += [volume(name, mount.target) for name, mount in places.nfs]
     mounts += [Mount(source=scratch(places.tmp, n), target=path) for n, path in enumerate(launch.scratch)]
     start = f"{CODE}/{launch.working_directory}".rstrip("/") if places.code else ""
@@ -60,10 +69,20 @@ def furnish(
         env={} if "TMPDIR" in image.env else {"TMPDIR": TMP},
         workdir=start,
         hatches=hatch.ports,
+        hosts=dict.fromkeys(HOSTS, LOOPBACK) if named else {},
         quota=places.quota,
         note=" ".join(places.notes),
     )
     return replace(launch, env=env), furnishing
+
+
+def _google_env(env: Mapping[str, str], image: ImageConfig, hatch: LoopbackPort) -> dict[str, str]:
+    """What goes with Google's names, as it is inside. An image that has roots of its own keeps them."""
+    return {
+        name: ROOTS if value == hatch.google.roots else value
+        for name, value in env.items()
+        if name not in image.env
+    }
 
 
 def scratch(tmp: str, number: int) -> str:

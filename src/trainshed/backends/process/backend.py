@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,11 +23,20 @@ from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run_folders import find_runs
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process.ask import offering
+from trainshed.backends.process.callers import Place, calling_job
+from trainshed.backends.process.google_hosts import HostsNamespace
 from trainshed.backends.process.keeper import Keeper, KeeperOrder, make_keeper
 from trainshed.backends.process.net import RunCgroups
-from trainshed.backends.process.plain import NO_FOLDERS, NO_HOLD, NO_WALLS, PlainRuntime, unmounted
+from trainshed.backends.process.plain import (
+    NO_FOLDERS,
+    NO_HOLD,
+    NO_WALLS,
+    PlainRuntime,
+    unmounted,
+    version_of,
+)
 from trainshed.backends.process.port import GangPorts
-from trainshed.backends.process.render import IMAGE, ProcessFrame, render, runtime_frame
+from trainshed.backends.process.render import IMAGE, ProcessFrame, render, runtime_frame, with_google
 from trainshed.backends.process.run import ProcessRun, reload
 from trainshed.backends.process.run_supervisor import ProcessRunSupervisor
 from trainshed.backends.process.shell import ProcessShells, ProcessTerminal
@@ -89,7 +97,7 @@ class ProcessBackend:
             jobs=self._jobs_folder,
             tools=self._tools,
             python=python,
-            version=_version(python),
+            version=version_of(python),
             environ=dict(os.environ),
         )
         self._runtimes = runtimes or PlainRuntime(python, self._frame.version)
@@ -104,6 +112,7 @@ class ProcessBackend:
         self._ports = GangPorts()
         self._folders = CodeFolders(code, self._hint_job)
         self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job)
+        self.hosts = HostsNamespace(home / "hosts")
         self._supervisor = ProcessRunSupervisor(ProcessEndWatch(), self._groups, self._hint)
         self._sampling = asyncio.Lock()
         self._dumper = Dumper()
@@ -158,6 +167,7 @@ class ProcessBackend:
         await self.views.close()
         await self._supervisor.close()
         await asyncio.to_thread(self._groups.close)
+        self.hosts.close()
         async with self._sampling:
             self._sampler.close()
 
@@ -195,6 +205,9 @@ class ProcessBackend:
             if known is not None and known.observation is not None:
                 return known.handle
             await self._clear_the_way(key, runs)
+            hosts = self.hosts.enter() if launch.google_env else -1
+            if hosts >= 0:
+                launch = with_google(launch, self._frame)
             frame = self._framed(launch)
             rendered = render(launch, frame)
             run = known or ProcessRun(key, rendered.run)
@@ -210,7 +223,7 @@ class ProcessBackend:
                 rendered = render(launch, frame)
             order = place(run, launch, rendered, keeper, self._groups)
             if order is not None:
-                order = replace(order, view=sight[0], lazy=sight[1])
+                order = replace(order, hosts=hosts, view=sight[0], lazy=sight[1])
             held = None if order is None else await self._begin(run, order, keeper, frame.python)
             runs[key] = run
             self._supervisor.begun(run, held)
@@ -236,6 +249,10 @@ class ProcessBackend:
 
     async def open_shell(self, key: RunKey, command: Sequence[str], screen: Screen | None) -> ProcessTerminal:
         return await self._shells.open(self._runs.get(key.name.job, {}).get(key), command, screen)
+
+    async def calling_job(self, peer: Place, here: Place) -> str:
+        runs = [run for some in self._runs.values() for run in some.values() if run.alive]
+        return await asyncio.to_thread(calling_job, runs, peer, here)
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)
@@ -286,7 +303,8 @@ class ProcessBackend:
         return self._frame if python == self._frame.python else runtime_frame(self._frame, python)
 
     async def _kindle(self, stoker: "WarmPool") -> None:
-        stoker.open(self._frame, await self._held_by())
+        keeper = await self._held_by()
+        stoker.open(self._frame, keeper, self.hosts.enter())
 
     async def _begin(
         self, run: ProcessRun, order: KeeperOrder, keeper: Keeper, python: str
@@ -314,12 +332,13 @@ class ProcessBackend:
         return replace(launch, env={**launch.env, **local_env(view, sight.root)}), (sight.mount, sight.lazy)
 
     async def _held_by(self) -> Keeper:
-        if self._keeper is not None:
-            return self._keeper
-        if self._making is None:
-            raise Unavailable("The process backend has not been started.")
-        self._keeper = made = await asyncio.shield(self._making)
-        return made
+        keeper = self._keeper
+        if keeper is None:
+            if self._making is None:
+                raise Unavailable("The process backend has not been started.")
+            self._keeper = keeper = await asyncio.shield(self._making)
+        await self.hosts.open(keeper)
+        return keeper
 
     def _hint(self, run: ProcessRun) -> None:
         self._hint_job(run.key.name.job)
@@ -386,15 +405,3 @@ class ProcessBackend:
             (self._jobs_folder / job).rename(self._trash / f"{job}-{os.urandom(4).hex()}")
         for grave in self._trash.glob(f"{job}*"):
             shutil.rmtree(grave, ignore_errors=True)
-
-
-def _version(python: str) -> str:
-    if python == sys.executable:
-        return f"{sys.version_info.major}.{sys.version_info.minor}"
-    code = "import sys; print('%d.%d' % sys.version_info[:2])"
-    try:
-        return subprocess.run(
-            [python, "-c", code], check=True, capture_output=True, text=True, timeout=60
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(f"The interpreter {python} does not run: {error}.") from error

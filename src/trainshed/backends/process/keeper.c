@@ -1,7 +1,9 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | --hold] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper [--hosts FD] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | --hold] RUN WORK GROUP PROGRAM [ARG...]
  *     keeper --try VIEW | --try-lazy VIEW
+ *     keeper --make-hosts FILE
+ *     keeper --in-hosts FD PROGRAM [ARG...]
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
@@ -10,7 +12,11 @@
  * shares with all who have the same VIEW, and that goes with the last of them. With --lazy VIEW need not be there:
  * /gcs is an autofs trigger, and the first process that walks into it waits while the keeper asks the server for
  * VIEW and mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has
- * mounted it itself, else 0. --try and --try-lazy only say whether that can be done here (views.py). With --hold a program that ends badly, and was not asked to, leaves its place: a sitter
+ * mounted it itself, else 0. --try and --try-lazy only say whether that can be done here (views.py). FD is an open
+ * mount namespace in which /etc/hosts is another file (google_hosts.py): with --hosts the program begins there,
+ * --in-hosts does nothing but run a program there. --make-hosts makes it, with FILE as /etc/hosts, says so by a
+ * byte on its output, and stays until its input ends. With --hold a program that ends badly, and was not asked to,
+ * leaves its place: a sitter
  * stays in its mounts and cgroup until SIGTERM, then ends as the program did.
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
@@ -440,8 +446,21 @@ static void leave_a_sitter(void) {
     for (;;) kill(sitter, WTERMSIG(status));
 }
 
+/* NULL, or what could not be done. As root only: a user namespace would change who the programs are. */
+static const char *make_hosts(const char *file) {
+    int own;
+    if (unshare(CLONE_NEWNS) < 0) return "no mount namespace can be made";
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) return "mounts cannot be made private";
+    if (mount(file, "/etc/hosts", NULL, MS_BIND, NULL) < 0) return "/etc/hosts cannot be another file";
+    /* As a program will come in: at the root of all mounts, which is not that of a server in a chroot. */
+    own = space((int)getpid(), "mnt");
+    if (own < 0 || setns(own, CLONE_NEWNS) < 0) return "a mount namespace cannot be entered";
+    if (access(file, R_OK) < 0) return "the server has another root directory";
+    return NULL;
+}
+
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, int end, int held, char **program, pid_t keeper) {
+static void become(const char *work, const char *view, int hosts, int end, int held, char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
     int number;
@@ -450,6 +469,7 @@ static void become(const char *work, const char *view, int end, int held, char *
     for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
     setsid();
     trigger = -1; /* the keeper's */
+    if (hosts && setns(hosts, CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
     if (view && (failed = end ? set_trigger(end, keeper) : enter(view, getpid()))) refuse("no /gcs:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
     if (getppid() != keeper) _exit(127);
@@ -490,7 +510,7 @@ int main(int count, char **words) {
     struct process self;
     unsigned long long start = 0;
     sigset_t every;
-    int number, latch = 0, held = 0, ends[2] = {0, 0};
+    int number, latch = 0, held = 0, hosts = 0, ends[2] = {0, 0};
     pid_t program = 0, keeper = getpid();
     const char *group, *view = NULL, *failed;
     if (count == 3 && !strncmp(words[1], "--try", 5)) {
@@ -500,6 +520,25 @@ int main(int count, char **words) {
         if (!failed) return 0;
         dprintf(2, "%s: %s", failed, strerror(errno));
         return 1;
+    }
+    if (count == 3 && !strcmp(words[1], "--make-hosts")) {
+        if ((failed = make_hosts(words[2]))) {
+            dprintf(2, "%s: %s", failed, strerror(errno));
+            return 1;
+        }
+        if (write(1, "+", 1) == 1) read(0, line, 1);
+        return 0;
+    }
+    if (count > 3 && !strcmp(words[1], "--in-hosts")) {
+        if (setns(number = atoi(words[2]), CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
+        close(number);
+        execv(words[3], words + 3);
+        refuse("cannot run", words[3], 127);
+    }
+    if (count > 2 && !strcmp(words[1], "--hosts")) {
+        fcntl(hosts = atoi(words[2]), F_SETFD, FD_CLOEXEC);
+        words += 2;
+        count -= 2;
     }
     if (count > 2 && !strcmp(words[1], "--view")) {
         view = words[2];
@@ -525,7 +564,7 @@ int main(int count, char **words) {
     }
     if (count < 5) return 2;
     group = strcmp(words[3], "-") ? words[3] : NULL;
-    drop(latch, trigger);
+    drop(latch ? latch : hosts, trigger);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (number = 1; number < NSIG; number++)
@@ -542,7 +581,8 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, ends[1], held, words + 4, keeper);
+    if (program == 0) become(words[2], view, hosts, ends[1], held, words + 4, keeper);
+    if (hosts) close(hosts);
     if (ends[1]) close(ends[1]);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);

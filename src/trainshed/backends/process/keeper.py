@@ -20,6 +20,7 @@ _SOURCE = Path(__file__).with_name("keeper.c")
 _SCRIPT = Path(__file__).with_name("keeper.sh")
 _SHELL = "/bin/sh"
 _PR_SET_CHILD_SUBREAPER = 36
+_HOSTS = 3  # where a keeper finds what is open for it
 _OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
@@ -34,15 +35,17 @@ class KeeperOrder:
     env: Mapping[str, str]
     stdout: str
     stderr: str
+    hosts: int = -1  # the mounts it begins in, open (google_hosts.py); only for a compiled keeper
     view: str = ""  # the folder it is to see as /gcs (views.py); only a compiled keeper can show it
     lazy: bool = False  # ... once a program of it walks into /gcs; the folder need not be there before
     hold: bool = False  # its place is to be kept should it end badly; only by a keeper that holds
 
     @property
     def words(self) -> list[str]:
+        hosts = ["--hosts", str(_HOSTS)] if self.hosts >= 0 else []
         view = ["--lazy", self.view, "0"] if self.lazy else ["--view", self.view] if self.view else []
         hold = ["--hold"] if self.hold else []
-        return [*view, *hold, self.run, self.work, self.group or "-", *self.argv]
+        return [*hosts, *view, *hold, self.run, self.work, self.group or "-", *self.argv]
 
 
 class Keeper(Protocol):
@@ -69,6 +72,7 @@ class CompiledKeeper:
 
     def spawn(self, order: KeeperOrder) -> int:
         # It makes its own session, drops what else is open and resets signals: the shortest way in is enough.
+        hosts = [(os.POSIX_SPAWN_DUP2, order.hosts, _HOSTS)] if order.hosts >= 0 else []
         return os.posix_spawn(
             self.path,
             ["trainshed-keeper", *order.words],
@@ -77,6 +81,7 @@ class CompiledKeeper:
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, order.stdout, _OUTPUT, 0o600),
                 (os.POSIX_SPAWN_OPEN, 2, order.stderr, _OUTPUT, 0o600),
+                *hosts,
             ],
         )
 

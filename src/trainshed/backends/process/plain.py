@@ -1,5 +1,7 @@
 """The one runtime of a backend that was given none: the interpreter as it is. Always ready, costs nothing."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,3 +67,16 @@ class PlainRuntime:
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         """Nothing ever changes."""
+
+
+def version_of(python: str) -> str:
+    """The interpreter's, as "3.11"."""
+    if python == sys.executable:
+        return f"{sys.version_info.major}.{sys.version_info.minor}"
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        return subprocess.run(
+            [python, "-c", code], check=True, capture_output=True, text=True, timeout=60
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"The interpreter {python} does not run: {error}.") from error

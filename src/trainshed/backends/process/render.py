@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.backends.machine.run_folders import run_folder
+from trainshed.core.google import past_proxies
 from trainshed.core.launch import Launch
 
 IMAGE = "trainshed/python"
@@ -65,6 +66,12 @@ class Rendered:
 def runtime_frame(frame: ProcessFrame, python: str) -> ProcessFrame:
     """The same with a runtime's interpreter, which stands in its environment's bin."""
     return replace(frame, python=python, venv=str(Path(python).parents[1]))
+
+
+def with_google(launch: Launch, frame: ProcessFrame) -> Launch:
+    """The launch with the variables that go with Google's names; the job's own count more."""
+    env = {**launch.google_env, **launch.env}
+    return replace(launch, env=env | past_proxies({**frame.environ, **env}))
 
 
 def images(version: str) -> tuple[str, ...]:

@@ -50,12 +50,15 @@ class WarmPool:
         self._kilns: dict[str, _PoolEntry] = {}  # by interpreter
         self._looking: asyncio.TimerHandle | None = None
         self._frame: ProcessFrame | None = None  # None: not open
-        self._keeper = ""
+        self._keeper, self._hosts = "", -1
 
-    def open(self, frame: ProcessFrame, keeper: Keeper) -> None:
-        """Light what is ready. Only the compiled keeper can adopt a program: without it all stay cold."""
+    def open(self, frame: ProcessFrame, keeper: Keeper, hosts: int = -1) -> None:
+        """Light what is ready. Only the compiled keeper can adopt a program: without it all stay cold.
+
+        `hosts` are the mounts that programs begin in (google_hosts.py): a fork cannot leave its kiln's.
+        """
         if isinstance(keeper, CompiledKeeper):
-            self._frame, self._keeper = frame, keeper.path
+            self._frame, self._keeper, self._hosts = frame, keeper.path, hosts
             self._look(_FIRST_LOOK)
 
     async def spawn(self, order: KeeperOrder, runtime: str) -> Identity | str:
@@ -68,6 +71,8 @@ class WarmPool:
         kiln = self._kilns.get(python)
         if kiln is None:
             return ""
+        if order.hosts != self._hosts:
+            return "it means Google's own hosts"
         if kiln.fire is None:
             return kiln.reason
         fire = kiln.fire
@@ -134,7 +139,7 @@ class WarmPool:
         log = self._folder / f"{hashlib.sha256(os.fsencode(python)).hexdigest()[:12]}.log"
         ended: Callable[[WarmProcess], None] = lambda fire: self._ended(python, kiln, fire)  # noqa: E731
         try:
-            kiln.fire = WarmProcess(python, kiln.imports, kiln.env, self._keeper, log, ended)
+            kiln.fire = WarmProcess(python, kiln.imports, kiln.env, self._keeper, log, ended, self._hosts)
         except FileNotFoundError:  # somebody has removed the runtime: it may be built again
             self._miss(python, kiln)
         except OSError as error:

@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 _KILN = Path(__file__).with_name("interpreter.py")
 _CUSTOMIZE = str(CUSTOMIZE / "sitecustomize.py")
 _CONTROL = 3  # as in interpreter.py
+_HOSTS = 4
 _PATIENCE = 2.0  # seconds without any answer: a kiln silent for longer is overtaken by fresh starts
 _MOST = 1 << 16
 _LONGEST = 1 << 17  # bytes of an order, as in interpreter.py: more would be cut off
@@ -57,8 +58,9 @@ class WarmProcess:
         keeper: str,
         log: Path,
         ended: Callable[["WarmProcess"], None],
+        hosts: int = -1,
     ) -> None:
-        """Light it. OSError where the system refuses."""
+        """Light it, in the mounts open as `hosts`. OSError where the system refuses."""
         self.state, self.reason = WarmState.HEATING, "the warm interpreter is still importing"
         self.asked: frozenset[str] = frozenset()
         self.uses = 0
@@ -71,7 +73,10 @@ class WarmProcess:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             words = [python, "-c", _START, str(_KILN), str(os.getpid()), keeper, *imports]
-            self.pid = _spawn(words, env, theirs.fileno(), log)
+            if hosts >= 0:
+                os.stat(python)  # noqa: PTH116 - that it is missing is told before it is run
+                words = [keeper, "--in-hosts", str(_HOSTS), *words]
+            self.pid = _spawn(words, env, theirs.fileno(), log, hosts)
         except OSError:
             self._control.close()
             raise
@@ -174,7 +179,7 @@ class WarmProcess:
             self._control.close()
 
 
-def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path) -> int:
+def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path, hosts: int) -> int:
     output = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -184,6 +189,7 @@ def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path
         env,
         file_actions=[
             (os.POSIX_SPAWN_DUP2, control, _CONTROL),
+            *([(os.POSIX_SPAWN_DUP2, hosts, _HOSTS)] if hosts >= 0 else []),
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), output, 0o600),
             (os.POSIX_SPAWN_OPEN, 2, str(log), output, 0o600),

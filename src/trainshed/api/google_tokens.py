@@ -1,0 +1,113 @@
+"""Where Google's libraries ask for a token: the metadata server of a machine, and the token endpoint.
+
+Both answer a job with its own token, which opens the buckets of its project and nothing else. The metadata
+server is found by GCE_METADATA_HOST, an address with the token in it (core/google.py); at the token endpoint
+a job is known by the token it refreshes, or by the connection it comes on. Nobody else is answered.
+"""
+
+import json
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from trainshed.api.call import Call, Method, RawAnswer, Reply
+from trainshed.api.request_gate import bearer
+from trainshed.api.storage_uploads import whole
+from trainshed.core.errors import Forbidden, NotFound, TrainshedError
+from trainshed.service.access import AccessService, Right
+
+_FLAVOR = {"metadata-flavor": "Google"}
+_LASTS = 3600  # seconds a program keeps a token before it asks again; it then gets the same
+_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+_MOST = 1 << 20  # bytes of a request for a token
+_ROOT = "/computeMetadata/v1"
+_ACCOUNT = f"{_ROOT}/instance/service-accounts/{{account}}"
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleTokens:
+    access: AccessService
+
+    async def ping(self, call: Call) -> Reply:
+        return RawAnswer(headers=_FLAVOR)
+
+    async def account(self, call: Call) -> Reply:
+        right = _job(call)
+        about = {"aliases": ["default"], "email": _email(right), "scopes": list(_SCOPES)}
+        return _told(json.dumps(about), "application/json")
+
+    async def email(self, call: Call) -> Reply:
+        return _told(_email(_job(call)))
+
+    async def scopes(self, call: Call) -> Reply:
+        _job(call)
+        return _told("\n".join(_SCOPES))
+
+    async def project(self, call: Call) -> Reply:
+        return _told(_job(call).project)
+
+    async def token(self, call: Call) -> Reply:
+        return self._granted(self.access.token_of(_job(call).job))
+
+    async def nothing(self, call: Call) -> Reply:
+        return RawAnswer(b"Not Found", 404, _FLAVOR)
+
+    async def exchange(self, call: Call) -> Reply:
+        """POST to the token endpoint, with whatever credentials."""
+        form = parse_qs((await whole(call.chunks, _MOST)).decode(errors="replace"))
+        given = (form.get("refresh_token", [""])[0], bearer(call.headers.get("authorization")))
+        token = next(filter(self.access.is_of_a_job, given), "")
+        try:
+            if not token:
+                raise Forbidden(
+                    "Inside a job Google's hosts are this server, which knows no accounts of Google's. Leave "
+                    "out the credentials: the job's own are found by google.auth.default() and TensorFlow."
+                )
+            right = await self.access.right(token)
+        except TrainshedError as error:
+            told = {"error": "invalid_grant", "error_description": str(error)}
+            return RawAnswer(json.dumps(told).encode(), 400, {"content-type": "application/json"})
+        return self._granted(self.access.token_of(right.job))
+
+    def _granted(self, token: str) -> RawAnswer:
+        about = {"access_token": token, "expires_in": _LASTS, "token_type": "Bearer"}
+        return _told(json.dumps(about), "application/json")
+
+
+def metadata_methods(tokens: GoogleTokens) -> tuple[Method, ...]:
+    """The metadata server, for those who come with a token in the address."""
+    rows = (
+        ("", tokens.ping),
+        ("/", tokens.ping),
+        (f"{_ACCOUNT}/token", tokens.token),
+        (f"{_ACCOUNT}/email", tokens.email),
+        (f"{_ACCOUNT}/scopes", tokens.scopes),
+        (f"{_ACCOUNT}/", tokens.account),
+        (f"{_ROOT}/project/project-id", tokens.project),
+        ("/computeMetadata/{rest...}", tokens.nothing),
+    )
+    return tuple(
+        Method(verb="GET", path=path, handler=handler, storage=True, keyed=True) for path, handler in rows
+    )
+
+
+def exchange_methods(tokens: GoogleTokens, *paths: str) -> tuple[Method, ...]:
+    return tuple(
+        Method(verb="POST", path=path, handler=tokens.exchange, is_open=True, streams=True) for path in paths
+    )
+
+
+def _job(call: Call) -> Right:
+    if call.headers.get("metadata-flavor") != "Google":
+        raise Forbidden("A request for metadata has the header `Metadata-Flavor: Google`.")
+    if call.right is None:
+        raise NotFound("There is metadata for programs of jobs only.")
+    return call.right
+
+
+def _email(right: Right) -> str:
+    """As service accounts are called; there is none."""
+    return f"job-{right.job}@{right.project}.iam.gserviceaccount.com"
+
+
+def _told(text: str, kind: str = "application/text") -> RawAnswer:
+    return RawAnswer(text.encode(), headers={"content-type": kind, **_FLAVOR})

@@ -1,0 +1,62 @@
+"""Whose program is at the other end of a connection on this machine's loopback, where it brings no token.
+
+It may assume /proc, and that what descends from a keeper is its run's. It blocks, some milliseconds for
+hundreds of processes: call it in a thread.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Iterable
+
+from trainshed.backends.machine.processes import ProcessFamilies
+from trainshed.backends.process.run import ProcessRun
+
+Place = tuple[str, int]  # address and port
+
+
+def calling_job(runs: Iterable[ProcessRun], peer: Place, here: Place) -> str:
+    """The job that has the connection's other end open; empty where none of these has."""
+    if (number := _socket(peer, here)) is None:
+        return ""
+    records = [(run, run.read()) for run in runs]
+    jobs = {record.keeper.pid: run.key.name.job for run, record in records if record and record.keeper}
+    for keeper, pids in ProcessFamilies().look(set(jobs)).items():
+        if any(_has_open(pid, f"socket:[{number}]") for pid in pids):
+            return jobs[keeper]
+    return ""
+
+
+def _socket(peer: Place, here: Place) -> int | None:
+    """The number of the other end's socket."""
+    ends = [_written(peer), _written(here)]
+    try:
+        with open("/proc/net/tcp") as lines:  # noqa: PTH123
+            for line in lines:
+                words = line.split()
+                if words[1:3] == ends:
+                    return int(words[9])
+    except OSError:
+        return None
+    return None
+
+
+def _written(place: Place) -> str:
+    """As the kernel writes it: the address in the machine's own order of bytes."""
+    address = int.from_bytes(socket.inet_aton(place[0]), sys.byteorder)
+    return f"{address:08X}:{place[1]:04X}"
+
+
+def _has_open(pid: int, target: str) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except OSError:  # it has ended
+        return False
+    for name in names:
+        try:
+            if os.readlink(f"{folder}/{name}") == target:  # noqa: PTH115
+                return True
+        except OSError:  # just closed
+            continue
+    return False

@@ -1,0 +1,63 @@
+"""Google's own hosts, as the programs of a job find them: which names lead to this server, and the variables
+that go with it (decision 34). Pure.
+
+The variables hold only where the names do lead here: elsewhere they would send a job's token to Google.
+"""
+
+from collections.abc import Mapping
+
+API, STORAGE, OAUTH = "www.googleapis.com", "storage.googleapis.com", "oauth2.googleapis.com"
+HOSTS = (API, STORAGE, OAUTH)
+PORT = 443  # it is part of addresses that programs have compiled in
+TOKEN = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # where TensorFlow and TensorStore look for a token first
+
+# Each names a file of trusted roots to some library, which then trusts no others.
+ROOTS = (
+    "CURL_CA_BUNDLE",  # curl, and the one inside TensorFlow
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_FILE",  # OpenSSL, so Python's ssl; Go
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "HTTPLIB2_CA_CERTS",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    "TENSORSTORE_CA_BUNDLE",
+)
+
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+
+
+def google_env(address: str, token: str, roots: str) -> dict[str, str]:
+    """What makes programs trust this server under Google's names, and come with their job's token.
+
+    `address` is the server's own, as jobs are told; `roots` the file of roots that holds this server's too.
+    """
+    # Libraries put "http://" in front and a path behind: so the token may be part of it.
+    metadata = f"{address.removeprefix('http://')}/t/{token}"
+    return {
+        **dict.fromkeys(ROOTS, roots),
+        TOKEN: token,
+        "GCE_METADATA_HOST": metadata,
+        "GCE_METADATA_IP": metadata,
+    }
+
+
+def wants_google(env: Mapping[str, str]) -> bool:
+    """Whether a job says that it means Google's own buckets: its own variable names Google's own host."""
+    return env.get("STORAGE_EMULATOR_HOST", "").removeprefix("https://").partition("/")[0] in HOSTS
+
+
+def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
+    """What keeps clients from asking a proxy for the names, where these variables name one."""
+    if not any(env.get(name) for name in _PROXIES):
+        return {}
+    listed = env.get("no_proxy") or env.get("NO_PROXY")
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(filter(None, (listed, "127.0.0.1", *HOSTS))))
+
+
+def hosts_file(machine: str, address: str) -> str:
+    """The machine's /etc/hosts with the names led to an address, and nowhere else."""
+    lines = [f"{address} {' '.join(HOSTS)}"]
+    for line in machine.splitlines():
+        words = line.partition("#")[0].split()
+        kept = [word for word in words if word not in HOSTS]
+        lines.append(line if kept == words else " ".join(kept) if len(kept) > 1 else "")
+    return "\n".join((*lines, ""))
