@@ -190,6 +190,65 @@ def test_a_source_of_another_kind_is_not_composed(
     assert server.request("POST", path, {"sourceObjects": [right]}).status == 200
 
 
+TOKEN = "x-goog-gcs-idempotency-token"
+
+
+def listed(server: LiveServer, bucket: str) -> list[str]:
+    return [item["name"] for item in server.get(f"/storage/v1/b/{bucket}/o").get("items", ())]
+
+
+def test_compose_deletes_its_sources_and_is_answered_again_as_the_first_time(
+    server: LiveServer, bucket: str
+) -> None:
+    """As gcloud sends it from 576 on."""
+    for part in "abc":
+        put(server, bucket, f"parts/{part}", part.encode())
+    body = {
+        "sourceObjects": [{"name": f"parts/{part}"} for part in "abc"],
+        "destination": {"contentType": "text/x"},
+        "deleteSourceObjects": True,
+    }
+    path = one(bucket, "whole", "/compose?ifGenerationMatch=0")
+    failed = server.request("POST", one(bucket, "whole", "/compose?ifGenerationMatch=5"), body)
+    refused(failed, 412, "conditionNotMet")
+    assert len(listed(server, bucket)) == 3
+    first = server.request("POST", path, body, headers={TOKEN: "t1"})
+    assert first.status == 200, first.body
+    assert (first.json["size"], first.json["componentCount"]) == ("3", 3)
+    assert listed(server, bucket) == ["whole"]
+    again = server.request("POST", path, body, headers={TOKEN: "t1"})
+    assert (again.status, again.json) == (200, first.json)
+    refused(server.request("POST", path, body, headers={TOKEN: "t2"}), 404, "notFound")
+    refused(server.request("POST", path, {**body, "deleteSourceObjects": "no"}), 400, "invalid")
+
+
+def test_a_source_that_is_the_destination_is_not_deleted(server: LiveServer, bucket: str) -> None:
+    put(server, bucket, "log", b"1")
+    put(server, bucket, "more", b"2")
+    body = {"sourceObjects": [{"name": "log"}, {"name": "more"}], "deleteSourceObjects": True}
+    assert server.request("POST", one(bucket, "log", "/compose"), body).status == 200
+    assert listed(server, bucket) == ["log"]
+    assert server.request("GET", one(bucket, "log", "?alt=media")).body == b"12"
+
+
+def test_requests_with_a_token_are_carried_out_once(server: LiveServer, bucket: str) -> None:
+    put(server, bucket, "x")
+    calls: list[tuple[str, str, object]] = [
+        ("POST", f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name=up&ifGenerationMatch=0", b"up"),
+        ("PATCH", one(bucket, "x", "?ifMetagenerationMatch=1"), {"metadata": {"a": "b"}}),
+        ("POST", one(bucket, "x", f"/copyTo/b/{bucket}/o/copy?ifGenerationMatch=0"), {}),
+        ("POST", one(bucket, "x", f"/rewriteTo/b/{bucket}/o/rewritten?ifGenerationMatch=0"), {}),
+        ("POST", one(bucket, "x", "/moveTo/o/moved"), {}),
+        ("DELETE", one(bucket, "copy"), None),
+    ]
+    for verb, path, body in calls:
+        answers = [server.request(verb, path, body, headers={TOKEN: "same"}) for _ in range(2)]
+        assert [answer.status for answer in answers] == [204, 204] if verb == "DELETE" else [200, 200]
+        assert answers[0].body == answers[1].body, path
+        assert server.request(verb, path, body, headers={TOKEN: "other"}).status in (404, 412), path
+    assert listed(server, bucket) == ["moved", "rewritten", "up"]
+
+
 # ---- multipart, as gcloud sends it
 
 

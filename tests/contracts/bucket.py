@@ -543,6 +543,52 @@ class BucketContract:
             with pytest.raises(NotFound):
                 await doing
 
+    # ---- objects that go with the commit of another, and requests that are sent again
+
+    async def test_objects_that_a_draft_removes_go_when_its_own_is_there(self, bucket: Bucket) -> None:
+        first, second, third = [await put(bucket, name, name.encode()) for name in ("p1", "p2", "p3")]
+        newer = await put(bucket, "p2", b"newer")
+        wrong = ObjectDraft(name="all", removes=(first,), precondition=Precondition(generation=7))
+        with pytest.raises(PreconditionFailed):
+            await bucket.put(wrong, pieces(b"x"))
+        assert names(await bucket.find(ObjectQuery())) == ["p1", "p2", "p3"]
+        await bucket.put(ObjectDraft(name="all", removes=(first, second, third, first)), pieces(b"x"))
+        assert sorted(names(await bucket.find(ObjectQuery()))) == ["all", "p2"]
+        assert (await bucket.get("p2")).generation == newer.generation
+        made = await bucket.put(ObjectDraft(name="p2", removes=(newer,)), pieces(b"itself"))
+        assert await content(bucket, "p2") == b"itself"
+        await bucket.copy(ObjectDraft(name="moved", removes=(made,)), made)
+        assert sorted(names(await bucket.find(ObjectQuery()))) == ["all", "moved"]
+
+    async def test_a_request_that_is_sent_again_gets_the_first_answer(
+        self, bucket: Bucket, clock: Steps
+    ) -> None:
+        if not bucket.abilities.remembers:
+            assert await bucket.answered("r1") is None
+            return
+        source = await put(bucket, "part")
+        draft = ObjectDraft(name="x", precondition=ABSENT, removes=(source,), request="r1")
+        made = await bucket.put(draft, pieces(b"new"))
+        assert await bucket.put(draft, pieces(b"new")) == made
+        assert await bucket.answered("r1") == made
+        assert await bucket.answered("r2") is None
+        with pytest.raises(PreconditionFailed):
+            await bucket.put(replace(draft, request="r2"), pieces(b"new"))
+        with pytest.raises(PreconditionFailed):  # other bytes under the same name are another request
+            await bucket.put(draft, pieces(b"other"))
+        once = Precondition(metageneration=1)
+        changed = await bucket.change("x", lambda a: replace(a, metadata={"a": "b"}), None, once, "r3")
+        assert (
+            await bucket.change("x", lambda a: replace(a, metadata={"a": "b"}), None, once, "r3") == changed
+        )
+        await bucket.delete("x", request="r4")
+        await bucket.delete("x", request="r4")
+        with pytest.raises(NotFound):
+            await bucket.delete("x", request="r5")
+        assert await content(bucket, (await put(bucket, "x", b"later")).name) == b"later"
+        await bucket.delete("x", request="r4")
+        assert await content(bucket, "x") == b"later"
+
     # ---- what only those that survive can show
 
     async def test_another_process_finds_objects_buckets_and_uploads(

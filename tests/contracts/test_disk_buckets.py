@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import sqlite3
 import stat
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -355,3 +356,42 @@ async def test_a_fault_in_the_writer_is_told_and_not_waited_for(
     for _ in range(2):
         with pytest.raises(Unavailable, match="take no changes any more"):
             await put(bucket, "x")
+
+
+async def test_an_index_of_an_earlier_version_is_brought_to_this_one(bucket: DiskBucket, home: Path) -> None:
+    made = await put(bucket, "x", b"old")
+    with contextlib.closing(sqlite3.connect(home / ".trainshed" / "index.db")) as db:
+        for table in ("answers",):
+            db.execute(f"DROP TABLE {table}")
+        db.execute("PRAGMA user_version=0")
+        db.commit()
+    other = await again(home)
+    assert await other.open("shed").get("x") == made
+    again_made = await other.open("shed").put(ObjectDraft(name="y", request="r"), pieces(b"y"))
+    assert await other.open("shed").answered("r") == again_made
+    await other.close()
+
+
+async def test_an_index_of_a_later_version_is_left_alone(home: Path) -> None:
+    await (await again(home)).close()
+    with contextlib.closing(sqlite3.connect(home / ".trainshed" / "index.db")) as db:
+        db.execute("PRAGMA user_version=99")
+    with pytest.raises(Unavailable, match="has version 99"):
+        await again(home)
+
+
+async def test_answers_outlive_the_process_and_go_after_a_day(home: Path) -> None:
+    clock = Steps()
+    buckets = DiskBuckets(home, clock)
+    await buckets.start()
+    await buckets.create(info())
+    made = await buckets.open("shed").put(ObjectDraft(name="x", request="r1"), pieces(b"x"))
+    await buckets.close()
+    other = DiskBuckets(home, clock)
+    await other.start()
+    shed = other.open("shed")
+    assert await shed.answered("r1") == made
+    clock.wait(hours=25)
+    await shed.put(ObjectDraft(name="y", request="r2"), pieces(b"y"))
+    assert await shed.answered("r1") is None
+    await other.close()

@@ -1,10 +1,10 @@
 """The index: what every object is, which file holds its bytes, and which uploads are under way. One SQLite
 file.
 
-The only place of this package that knows SQL. All writes are made by one thread (ledger.py) with the
-connection it owns; readers have connections of their own and see the last commit. An object's `file` is its
-file's name while it is held, and `place` the path below its bucket's folder it is then renamed to, NULL
-where it stays held.
+The only place of this package that knows SQL, with answers.py. All writes are made by one thread (ledger.py)
+with the connection it owns; readers have connections of their own and see the last commit. An object's `file`
+is its file's name while it is held, and `place` the path below its bucket's folder it is then renamed to,
+NULL where it stays held.
 """
 
 import json
@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, ObjectDraft, ObjectInfo, Precondition, Upload
+from trainshed.core.errors import Unavailable
 
-_SCHEMA = """
+# What each version of the index adds to the one before; the first is also that of files without a number.
+_MIGRATIONS = (
+    """
 CREATE TABLE IF NOT EXISTS buckets(name TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS objects(
   bucket TEXT NOT NULL, name BLOB NOT NULL, generation INTEGER NOT NULL, metageneration INTEGER NOT NULL,
@@ -35,7 +38,15 @@ CREATE TABLE IF NOT EXISTS uploads(
 CREATE TABLE IF NOT EXISTS drops(
   bucket TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY(bucket, place)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS last(generation INTEGER NOT NULL);
-"""
+INSERT INTO last SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM last);
+""",
+    """
+CREATE TABLE answers(
+  bucket TEXT NOT NULL, request TEXT NOT NULL, at INTEGER NOT NULL, made TEXT NOT NULL,
+  PRIMARY KEY(bucket, request)) WITHOUT ROWID;
+CREATE INDEX answers_at ON answers(at);
+""",
+)
 _TOLD = (
     "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
 )
@@ -62,9 +73,15 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def make(db: sqlite3.Connection) -> None:
-    db.executescript(_SCHEMA)
-    if db.execute("SELECT 1 FROM last").fetchone() is None:
-        db.execute("INSERT INTO last VALUES(0)")
+    """Bring the tables to the version of this program, each step in a transaction of its own."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(_MIGRATIONS):
+        raise Unavailable(
+            f"The buckets' index has version {version}; this Trainshed knows those up to {len(_MIGRATIONS)}. "
+            "Start the newer Trainshed that wrote it."
+        )
+    for number, step in enumerate(_MIGRATIONS[version:], version + 1):
+        db.executescript(f"BEGIN IMMEDIATE;{step}PRAGMA user_version={number};COMMIT;")
 
 
 # ---- times and values as columns
@@ -154,6 +171,16 @@ def _row(kept: StoredObject) -> tuple[Any, ...]:
     )
 
 
+def as_text(kept: StoredObject) -> str:
+    row = _row(kept)
+    return json.dumps([row[0], kept.info.name, *row[2:]])
+
+
+def from_text(text: str) -> StoredObject:
+    columns = json.loads(text)
+    return _kept((columns[0], columns[1].encode(), *columns[2:]))
+
+
 # ---- buckets
 
 
@@ -180,6 +207,7 @@ def keep_bucket(db: sqlite3.Connection, info: BucketInfo) -> None:
 def forget_bucket(db: sqlite3.Connection, name: str) -> None:
     db.execute("DELETE FROM buckets WHERE name=?", (name,))
     db.execute("DELETE FROM uploads WHERE bucket=?", (name,))
+    db.execute("DELETE FROM answers WHERE bucket=?", (name,))
 
 
 def _bucket(text: str) -> BucketInfo:
@@ -321,10 +349,7 @@ def upload(db: sqlite3.Connection, bucket: str, identity: str) -> Upload | None:
     told = json.loads(row[0])
     told["attributes"] = _attributes(told["attributes"])
     told["precondition"] = Precondition(**told["precondition"])
-    done = None
-    if row[2]:
-        columns = json.loads(row[2])
-        done = _kept((columns[0], columns[1].encode(), *columns[2:])).info
+    done = from_text(row[2]).info if row[2] else None
     return Upload(id=identity, draft=ObjectDraft(**told), received=row[1], done=done)
 
 
@@ -333,9 +358,7 @@ def advance_upload(db: sqlite3.Connection, identity: str, received: int) -> None
 
 
 def end_upload(db: sqlite3.Connection, identity: str, kept: StoredObject) -> None:
-    row = _row(kept)
-    told = json.dumps([row[0], kept.info.name, *row[2:]])
-    db.execute("UPDATE uploads SET done=? WHERE id=?", (told, identity))
+    db.execute("UPDATE uploads SET done=? WHERE id=?", (as_text(kept), identity))
 
 
 def forget_upload(db: sqlite3.Connection, identity: str) -> None:

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
-from trainshed.buckets import index
+from trainshed.buckets import answers, index
 from trainshed.buckets.disk import Disk, no_bucket
 from trainshed.buckets.index import StoredObject
 from trainshed.buckets.intake import ObjectIntake
@@ -75,6 +75,10 @@ class DiskObjects:
 
         return await self._disk.look(look)
 
+    async def answered(self, request: str) -> ObjectInfo | None:
+        made = await self._disk.look(lambda db: answers.made_by(db, self.name, request))
+        return made.info if made is not None else None
+
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_object_name(draft.name)
         file = secrets.token_hex(12)
@@ -133,8 +137,11 @@ class DiskObjects:
         to: Callable[[Attributes], Attributes],
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> ObjectInfo:
         def change(db: sqlite3.Connection) -> tuple[ObjectInfo, tuple[Effect, ...]]:
+            if (before := answers.made_by(db, self.name, request)) is not None:
+                return before.info, ()
             old = self._found(db, name, generation)
             precondition.check(old.info)
             info = replace(
@@ -143,18 +150,27 @@ class DiskObjects:
                 metageneration=old.info.metageneration + 1,
                 updated_at=self._disk.clock.now(),
             )
-            index.keep(db, StoredObject(info, old.file, old.place), b"")
+            kept = StoredObject(info, old.file, old.place)
+            index.keep(db, kept, b"")
+            answers.remember(db, self.name, request, kept, info.updated_at)
             return info, ()
 
         return await self._disk.ledger.write(change)
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None:
         def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:
+            if answers.is_answered(db, self.name, request):
+                return None, ()
             old = self._found(db, name, generation)
             precondition.check(old.info)
             index.forget(db, old)
+            answers.remember(db, self.name, request, None, self._disk.clock.now())
             return None, self._dropped(db, old)
 
         await self._disk.ledger.write(change)
@@ -165,6 +181,9 @@ class DiskObjects:
         def change(db: sqlite3.Connection) -> tuple[StoredObject, tuple[Effect, ...]]:
             if not index.has_bucket(db, self.name):
                 raise no_bucket(self.name)
+            before = answers.made_by(db, self.name, draft.request)
+            if before is not None and before.info.crc32c == content.crc32c:
+                return before, (lambda: self._disk.ledger.let_go(content.file),)
             old = index.get(db, self.name, draft.name)
             draft.precondition.check(old.info if old else None)
             now = self._disk.clock.now()
@@ -190,6 +209,8 @@ class DiskObjects:
             if kept.place is not None:
                 index.undrop(db, self.name, kept.place)
             index.keep(db, kept, content.blocks)
+            effects += self._removed(db, draft)
+            answers.remember(db, self.name, draft.request, kept, now)
             if upload:
                 index.end_upload(db, upload, kept)
             return kept, (*effects, lambda: self._disk.ledger.settle(kept))
@@ -198,6 +219,16 @@ class DiskObjects:
         if not kept.info.md5:
             self._disk.late.add(kept)
         return kept
+
+    def _removed(self, db: sqlite3.Connection, draft: ObjectDraft) -> tuple[Effect, ...]:
+        """Delete what the draft removes, but for objects that were replaced meanwhile and the draft's own."""
+        effects: tuple[Effect, ...] = ()
+        for name, generation in {one.name: one.generation for one in draft.removes}.items():
+            found = index.get(db, self.name, name)
+            if found is not None and found.info.generation == generation and name != draft.name:
+                index.forget(db, found)
+                effects += self._dropped(db, found)
+        return effects
 
     def _found(self, db: sqlite3.Connection, name: str, generation: int | None) -> StoredObject:
         return self._disk.found(db, self.name, name, generation)

@@ -198,6 +198,9 @@ class ObjectDraft:
     components: int = 0
     size: int | None = None  # of all bytes of an upload in pieces, where it was told at its beginning
     md5_at_once: bool = False  # the caller must be told the MD5 with the answer, however large the object is
+    # Objects of the same bucket that go with this one's commit, unless they were replaced meanwhile.
+    removes: tuple[ObjectInfo, ...] = ()
+    request: str = ""  # names the caller's request: sent again, it gets the first answer
 
     @property
     def wants_md5(self) -> bool:

@@ -38,6 +38,8 @@ class Abilities:
     notices_damage: bool = True  # 6; else in whole reads of what was put through here
     changes: bool = True  # attributes of an object can be changed
     lists_all: bool = True  # a list tells of an object all that `get` does; else no attributes, no CRC32C
+    # 11; else a request that is sent again is a new one, and objects go after the one made of them is there.
+    remembers: bool = True
     own_time: bool = True  # times are those of our clock; else of the store's, to the second
 
 
@@ -66,6 +68,8 @@ class Bucket(Protocol):
     8. any valid name is kept apart from every other, and none leads outside of the bucket.
     9. an upload in pieces keeps what it has acknowledged over a restart, and can be asked where it stands.
     10. memory does not grow with the size of an object, and nothing blocks the event loop.
+    11. objects that a draft removes go in the same commit in which its own comes to be. A named request that
+       was carried out is not carried out again within a day: it gets the first answer.
     """
 
     name: str
@@ -76,6 +80,10 @@ class Bucket(Protocol):
         ...
 
     async def find(self, query: ObjectQuery) -> ObjectListing: ...
+
+    async def answered(self, request: str) -> ObjectInfo | None:
+        """What the request of that name made, where it was carried out already."""
+        ...
 
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo: ...
 
@@ -97,12 +105,17 @@ class Bucket(Protocol):
         to: Callable[[Attributes], Attributes],
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> ObjectInfo:
         """Other attributes for the same bytes; the metageneration is raised."""
         ...
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None: ...
 
     async def begin(self, draft: ObjectDraft) -> Upload:

@@ -36,6 +36,7 @@ class MemoryBuckets:
         self.infos: dict[str, BucketInfo] = {}
         self.objects: dict[str, dict[str, tuple[ObjectInfo, bytes]]] = {}
         self.uploads: dict[str, tuple[str, Upload, bytes]] = {}
+        self.answers: dict[tuple[str, str], ObjectInfo | None] = {}  # by bucket and request
         self.generation = 0
 
     async def start(self) -> None:
@@ -120,6 +121,9 @@ class MemoryBucket:
             next_after=page[-1][0][0].decode() if len(told) > len(page) else "",
         )
 
+    async def answered(self, request: str) -> ObjectInfo | None:
+        return self._home.answers.get((self.name, request))
+
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_object_name(draft.name)
         return self._keep(draft, b"".join([chunk async for chunk in chunks]))
@@ -148,7 +152,10 @@ class MemoryBucket:
         to: Callable[[Attributes], Attributes],
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> ObjectInfo:
+        if (made := await self.answered(request)) is not None:
+            return made
         old, content = self._found(name, generation)
         precondition.check(old)
         new = replace(
@@ -158,13 +165,21 @@ class MemoryBucket:
             updated_at=self._home.clock.now(),
         )
         self._objects()[name] = (new, content)
+        self._remember(request, new)
         return new
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None:
+        if (self.name, request) in self._home.answers:
+            return
         precondition.check(self._found(name, generation)[0])
         del self._objects()[name]
+        self._remember(request, None)
 
     async def begin(self, draft: ObjectDraft) -> Upload:
         check_object_name(draft.name)
@@ -232,6 +247,9 @@ class MemoryBucket:
         (also or draft).check_hashes(crc32c, md5)
         draft.check_hashes(crc32c, md5)
         objects = self._objects()
+        before = self._home.answers.get((self.name, draft.request))
+        if before is not None and before.crc32c == crc32c:
+            return before
         old = objects.get(draft.name)
         draft.precondition.check(old[0] if old else None)
         now = self._home.clock.now()
@@ -249,8 +267,16 @@ class MemoryBucket:
             attributes=draft.attributes,
             components=draft.components,
         )
+        for source in draft.removes:
+            if source.name != draft.name and objects.get(source.name, (None,))[0] == source:
+                del objects[source.name]
         objects[draft.name] = (info, content)
+        self._remember(draft.request, info)
         return info
+
+    def _remember(self, request: str, made: ObjectInfo | None) -> None:
+        if request:
+            self._home.answers[(self.name, request)] = made
 
 
 def crc(content: bytes) -> int:
