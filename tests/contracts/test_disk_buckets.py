@@ -270,7 +270,7 @@ async def test_a_full_disk_is_told_and_costs_nothing_that_was_there(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
+        patch.setattr(os, "writev", full)
         for size in (3, 9 << 20):
             with pytest.raises(DiskFull, match="disk of the server is full"):
                 await put(bucket, "x", b"n" * size)

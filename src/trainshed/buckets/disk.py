@@ -146,6 +146,8 @@ class LaterMd5:
         self._waiting: list[StoredObject] = []
         self._task: asyncio.Task[None] | None = None
         self._ending = threading.Event()
+        # A thread that gives way to all others: nobody waits for it.
+        self._executor = ThreadPoolExecutor(1, "buckets-md5", initializer=_give_way)
 
     def add(self, kept: StoredObject) -> None:
         self._waiting.append(kept)
@@ -156,12 +158,14 @@ class LaterMd5:
         self._ending.set()
         if self._task is not None:
             await self._task
+        await asyncio.to_thread(self._executor.shutdown)
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         while self._waiting and not self._ending.is_set():
             kept = self._waiting.pop(0)
             with contextlib.suppress(TrainshedError):  # it stays without until the next start
-                if md5 := await self._disk.run(self._made, kept):
+                if md5 := await loop.run_in_executor(self._executor, self._made, kept):
                     await self._keep(kept, md5)
 
     def _made(self, kept: StoredObject) -> str:
@@ -184,6 +188,11 @@ class LaterMd5:
             return None, ()
 
         await self._disk.ledger.write(change)
+
+
+def _give_way() -> None:
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
 
 
 def no_bucket(name: str) -> NotFound:
