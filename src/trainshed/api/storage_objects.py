@@ -43,6 +43,7 @@ class StorageObjectHandlers:
         query = call.query
         if query.get("matchGlob"):
             raise fault("matchGlob", "matchGlob is not supported here: list by prefix, and match what comes.")
+        after, _, generation = cursor(query.get("pageToken", "")).partition("\n")  # no name has one in it
         listing = await self.storage.open(bucket_of(call)).find(
             ObjectQuery(
                 prefix=query.get("prefix", ""),
@@ -51,12 +52,15 @@ class StorageObjectHandlers:
                 end=query.get("endOffset", ""),
                 trailing=call.flag("includeTrailingDelimiter"),
                 size=min(number(query, "maxResults") or PAGE, PAGE),
-                after=cursor(query.get("pageToken", "")),
+                after=after,
+                versions=call.flag("versions"),
+                after_generation=number({"pageToken": generation}, "pageToken") or 0,
             )
         )
         answer: Json = {"kind": "storage#objects"}
         if listing.next_after:
-            answer["nextPageToken"] = base64.urlsafe_b64encode(listing.next_after.encode()).decode()
+            at = f"\n{listing.next_generation}" if listing.next_generation else ""
+            answer["nextPageToken"] = base64.urlsafe_b64encode(f"{listing.next_after}{at}".encode()).decode()
         if listing.prefixes:
             answer["prefixes"] = list(listing.prefixes)
         if not listing.items or call.flag("softDeleted"):
@@ -164,6 +168,21 @@ class StorageObjectHandlers:
     async def move(self, call: Call) -> Reply:
         """A copy, and the original deleted with it, unless it has become another one meanwhile."""
         return told(call, await self._copied(call, "move", removes=True))
+
+    async def restore(self, call: Call) -> Reply:
+        """An old version made the live object: copied, so that it stays what it is."""
+        generation = number(call.query, "generation")
+        if generation is None:
+            raise fault("generation", "generation must say which version is to be restored.")
+        bucket = bucket_of(call)
+        draft = ObjectDraft(
+            name=object_of(call),
+            precondition=precondition(call.query),
+            request=request_of(call, "restore"),
+        )
+        source = CopySource(bucket=bucket, name=draft.name, generation=generation)
+        made = await self.storage.copy(bucket, draft, source, lambda old: old)
+        return told(call, render_object(made, call.base_url))
 
     async def _copied(self, call: Call, verb: str, *, removes: bool = False) -> Json:
         bucket = bucket_of(call)

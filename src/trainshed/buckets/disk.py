@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from trainshed.buckets import index
+from trainshed.buckets import index, versions
 from trainshed.buckets.index import StoredObject
 from trainshed.buckets.ledger import Effect, Ledger
 from trainshed.buckets.sums import BLOCK, new_md5
@@ -80,8 +80,10 @@ class Disk:
         self, db: sqlite3.Connection, bucket: str, name: str, generation: int | None = None
     ) -> StoredObject:
         kept = index.get(db, bucket, name)
-        if kept is None or generation not in (None, kept.info.generation):
-            if kept is None and not index.has_bucket(db, bucket):
+        if generation is not None and (kept is None or kept.info.generation != generation):
+            kept = versions.get(db, bucket, name, generation)
+        if kept is None:
+            if not index.has_bucket(db, bucket):
                 raise no_bucket(bucket)
             raise NotFound(f"No such object: {bucket}/{name}" + (f"#{generation}" if generation else ""))
         return kept
@@ -100,7 +102,7 @@ class Disk:
                 precondition.check(kept.info)
                 file = self._open(kept)
                 sums = index.sums(self._db(), kept.file) if kept.info.size > BLOCK else b""
-                if self._is_current(kept):
+                if self._is_current(kept, generation):
                     if file is None:
                         raise DamagedObject(
                             f"gs://{bucket}/{name} is damaged on the server's disk: its file is gone. "
@@ -110,9 +112,12 @@ class Disk:
                 if file is not None:
                     os.close(file)
 
-    def _is_current(self, kept: StoredObject) -> bool:
-        found = index.get(self._db(), kept.info.bucket, kept.info.name)
-        return found is not None and found.file == kept.file
+    def _is_current(self, kept: StoredObject, generation: int | None) -> bool:
+        try:
+            found = self.found(self._db(), kept.info.bucket, kept.info.name, generation)
+        except NotFound:
+            return False
+        return (found.file, found.place) == (kept.file, kept.place)
 
     def open_file(self, kept: StoredObject) -> int | None:
         return self._open(kept)

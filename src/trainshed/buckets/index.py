@@ -1,22 +1,23 @@
 """The index: what every object is, which file holds its bytes, and which uploads are under way. One SQLite
 file.
 
-The only place of this package that knows SQL, with answers.py. All writes are made by one thread (ledger.py)
-with the connection it owns; readers have connections of their own and see the last commit. An object's `file`
-is its file's name while it is held, and `place` the path below its bucket's folder it is then renamed to,
-NULL where it stays held.
+The only place of this package that knows SQL, with answers.py and versions.py. All writes are made by one
+thread (ledger.py) with the connection it owns; readers have connections of their own and see the last commit.
+An object's `file` is its file's name while it is held, and `place` the path below its bucket's folder it is
+then renamed to, NULL where it stays held.
 """
 
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, ObjectDraft, ObjectInfo, Precondition, Upload
+from trainshed.core.bucket_rule import LifecycleRule
 from trainshed.core.errors import Unavailable
 
 # What each version of the index adds to the one before; the first is also that of files without a number.
@@ -46,11 +47,19 @@ CREATE TABLE answers(
   PRIMARY KEY(bucket, request)) WITHOUT ROWID;
 CREATE INDEX answers_at ON answers(at);
 """,
+    """
+CREATE TABLE versions(
+  bucket TEXT NOT NULL, name BLOB NOT NULL, generation INTEGER NOT NULL, metageneration INTEGER NOT NULL,
+  size INTEGER NOT NULL, crc32c TEXT NOT NULL, md5 TEXT NOT NULL,
+  created INTEGER NOT NULL, updated INTEGER NOT NULL,
+  attributes TEXT NOT NULL, components INTEGER NOT NULL, file TEXT NOT NULL, noncurrent INTEGER NOT NULL,
+  PRIMARY KEY(bucket, name, generation)) WITHOUT ROWID;
+CREATE INDEX versions_file ON versions(file);
+CREATE INDEX versions_late ON versions(file) WHERE md5='';
+""",
 )
-_TOLD = (
-    "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
-)
-_COLUMNS = f"{_TOLD}, file, place"
+TOLD = "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
+_COLUMNS = f"{TOLD}, file, place"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -112,7 +121,7 @@ def _written(attributes: Attributes) -> str:
     return json.dumps(told) if told else ""
 
 
-def _kept(row: tuple[Any, ...]) -> StoredObject:
+def kept_of(row: tuple[Any, ...]) -> StoredObject:
     return StoredObject(_info(row), row[11], row[12])
 
 
@@ -133,6 +142,7 @@ def _info(row: tuple[Any, ...]) -> ObjectInfo:
     _set_updated_at(made, created_at if row[8] == row[7] else moment(row[8]))
     _set_attributes(made, _attributes(row[9]))
     _set_components(made, row[10])
+    _set_noncurrent_at(made, None)
     return made
 
 
@@ -149,10 +159,11 @@ _new = object.__new__
     _set_updated_at,
     _set_attributes,
     _set_components,
+    _set_noncurrent_at,
 ) = (getattr(ObjectInfo, field).__set__ for field in ObjectInfo.__dataclass_fields__)
 
 
-def _row(kept: StoredObject) -> tuple[Any, ...]:
+def row_of(kept: StoredObject) -> tuple[Any, ...]:
     info = kept.info
     return (
         info.bucket,
@@ -172,13 +183,13 @@ def _row(kept: StoredObject) -> tuple[Any, ...]:
 
 
 def as_text(kept: StoredObject) -> str:
-    row = _row(kept)
+    row = row_of(kept)
     return json.dumps([row[0], kept.info.name, *row[2:]])
 
 
 def from_text(text: str) -> StoredObject:
     columns = json.loads(text)
-    return _kept((columns[0], columns[1].encode(), *columns[2:]))
+    return kept_of((columns[0], columns[1].encode(), *columns[2:]))
 
 
 # ---- buckets
@@ -200,7 +211,8 @@ def buckets(db: sqlite3.Connection) -> tuple[BucketInfo, ...]:
 def keep_bucket(db: sqlite3.Connection, info: BucketInfo) -> None:
     times = {"created_at": micros(info.created_at), "updated_at": micros(info.updated_at)}
     fields = {key: getattr(info, key) for key in BucketInfo.__dataclass_fields__}
-    told = json.dumps(fields | times | {"labels": dict(info.labels)})
+    rules = [asdict(rule) for rule in info.lifecycle]
+    told = json.dumps(fields | times | {"labels": dict(info.labels), "lifecycle": rules})
     db.execute("INSERT OR REPLACE INTO buckets VALUES(?,?)", (info.name, told))
 
 
@@ -213,7 +225,11 @@ def forget_bucket(db: sqlite3.Connection, name: str) -> None:
 def _bucket(text: str) -> BucketInfo:
     told = json.loads(text)
     told |= {key: moment(told[key]) for key in ("created_at", "updated_at")}
-    return BucketInfo(**told)
+    rules = (
+        LifecycleRule(**rule | {"prefixes": tuple(rule["prefixes"]), "suffixes": tuple(rule["suffixes"])})
+        for rule in told.get("lifecycle", ())
+    )
+    return BucketInfo(**told | {"lifecycle": tuple(rules)})
 
 
 # ---- objects
@@ -223,7 +239,7 @@ def get(db: sqlite3.Connection, bucket: str, name: str) -> StoredObject | None:
     row = db.execute(
         f"SELECT {_COLUMNS} FROM objects WHERE bucket=? AND name=?", (bucket, name.encode())
     ).fetchone()
-    return _kept(row) if row else None
+    return kept_of(row) if row else None
 
 
 def walk(
@@ -231,7 +247,7 @@ def walk(
 ) -> Iterator[ObjectInfo]:
     """Objects from the first name on, up to the end, in order."""
     rows = db.execute(
-        f"SELECT {_TOLD} FROM objects WHERE bucket=? AND name>=? AND (? IS NULL OR name<?) "
+        f"SELECT {TOLD} FROM objects WHERE bucket=? AND name>=? AND (? IS NULL OR name<?) "
         "ORDER BY name LIMIT ?",
         (bucket, first, end, end, limit),
     )
@@ -263,7 +279,7 @@ def first_name(db: sqlite3.Connection, bucket: str, first: bytes = b"") -> bytes
 
 
 def keep(db: sqlite3.Connection, kept: StoredObject, sums: bytes) -> None:
-    db.execute(f"INSERT OR REPLACE INTO objects({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", _row(kept))
+    db.execute(f"INSERT OR REPLACE INTO objects({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", row_of(kept))
     if sums:
         db.execute("INSERT OR REPLACE INTO sums VALUES(?,?)", (kept.file, sums))
 
@@ -279,16 +295,20 @@ def sums(db: sqlite3.Connection, file: str) -> bytes:
 
 
 def by_file(db: sqlite3.Connection, file: str) -> StoredObject | None:
-    row = db.execute(f"SELECT {_COLUMNS} FROM objects WHERE file=?", (file,)).fetchone()
-    return _kept(row) if row else None
+    """The object or the old version whose bytes are in the file."""
+    query = f"SELECT {_COLUMNS} FROM objects WHERE file=? UNION ALL SELECT {TOLD}, file, NULL FROM versions"
+    row = db.execute(f"{query} WHERE file=?", (file, file)).fetchone()
+    return kept_of(row) if row else None
 
 
 def set_md5(db: sqlite3.Connection, file: str, md5: str) -> None:
-    db.execute("UPDATE objects SET md5=? WHERE file=? AND md5=''", (md5, file))
+    for table in ("objects", "versions"):
+        db.execute(f"UPDATE {table} SET md5=? WHERE file=? AND md5=''", (md5, file))
 
 
 def without_md5(db: sqlite3.Connection) -> list[StoredObject]:
-    return [_kept(row) for row in db.execute(f"SELECT {_COLUMNS} FROM objects WHERE md5=''")]
+    query = f"SELECT {_COLUMNS} FROM objects WHERE md5='' UNION ALL SELECT {TOLD}, file, NULL FROM versions"
+    return [kept_of(row) for row in db.execute(f"{query} WHERE md5=''")]
 
 
 def is_placed(db: sqlite3.Connection, bucket: str, name: str) -> bool:

@@ -12,8 +12,9 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
-from trainshed.buckets import answers, index
+from trainshed.buckets import answers, index, versions
 from trainshed.buckets.disk import Disk, no_bucket
 from trainshed.buckets.index import StoredObject
 from trainshed.buckets.intake import ObjectIntake
@@ -151,7 +152,10 @@ class DiskObjects:
                 updated_at=self._disk.clock.now(),
             )
             kept = StoredObject(info, old.file, old.place)
-            index.keep(db, kept, b"")
+            if info.noncurrent_at is None:
+                index.keep(db, kept, b"")
+            else:
+                versions.keep(db, kept)
             answers.remember(db, self.name, request, kept, info.updated_at)
             return info, ()
 
@@ -169,8 +173,13 @@ class DiskObjects:
                 return None, ()
             old = self._found(db, name, generation)
             precondition.check(old.info)
-            index.forget(db, old)
             answers.remember(db, self.name, request, None, self._disk.clock.now())
+            if generation is None:
+                return None, self._ended(db, old)
+            if old.info.noncurrent_at is None:
+                index.forget(db, old)
+            else:
+                versions.forget(db, old)
             return None, self._dropped(db, old)
 
         await self._disk.ledger.write(change)
@@ -204,8 +213,7 @@ class DiskObjects:
             kept = StoredObject(info, content.file, self._place(db, draft.name, old))
             effects: tuple[Effect, ...] = ()
             if old is not None:
-                index.forget(db, old)
-                effects = self._dropped(db, old, replaced_at=kept.place)
+                effects = self._ended(db, old, replaced_at=kept.place)
             if kept.place is not None:
                 index.undrop(db, self.name, kept.place)
             index.keep(db, kept, content.blocks)
@@ -226,9 +234,20 @@ class DiskObjects:
         for name, generation in {one.name: one.generation for one in draft.removes}.items():
             found = index.get(db, self.name, name)
             if found is not None and found.info.generation == generation and name != draft.name:
-                index.forget(db, found)
-                effects += self._dropped(db, found)
+                effects += self._ended(db, found)
         return effects
+
+    def _ended(
+        self, db: sqlite3.Connection, live: StoredObject, replaced_at: str | None = None
+    ) -> tuple[Effect, ...]:
+        """The object is live no more: an old version where the bucket keeps them, else gone."""
+        bucket = index.bucket(db, self.name)
+        if bucket is None or not bucket.versioning:
+            index.forget(db, live)
+            return self._dropped(db, live, replaced_at)
+        self._disk.ledger.retire(live)
+        versions.retire(db, live, self._disk.clock.now())
+        return self._left_place(db, live, replaced_at)
 
     def _found(self, db: sqlite3.Connection, name: str, generation: int | None) -> StoredObject:
         return self._disk.found(db, self.name, name, generation)
@@ -237,11 +256,16 @@ class DiskObjects:
         self, db: sqlite3.Connection, old: StoredObject, replaced_at: str | None = None
     ) -> tuple[Effect, ...]:
         """What becomes of the files of an object that is no more."""
-        ledger, effects = self._disk.ledger, [lambda: self._disk.ledger.let_go(old.file)]
-        if (place := old.place) is not None and place != replaced_at:
-            index.drop(db, self.name, place)
-            effects.append(lambda: ledger.discard(self.name, place))
-        return tuple(effects)
+        let_go = partial(self._disk.ledger.let_go, old.file)
+        return (let_go, *self._left_place(db, old, replaced_at))
+
+    def _left_place(
+        self, db: sqlite3.Connection, old: StoredObject, replaced_at: str | None
+    ) -> tuple[Effect, ...]:
+        if (place := old.place) is None or place == replaced_at:
+            return ()
+        index.drop(db, self.name, place)
+        return (partial(self._disk.ledger.discard, self.name, place),)
 
     def _place(self, db: sqlite3.Connection, name: str, old: StoredObject | None) -> str | None:
         """Where a person would look for it, if nothing else is or must be there."""

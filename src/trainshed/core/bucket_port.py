@@ -40,6 +40,7 @@ class Abilities:
     lists_all: bool = True  # a list tells of an object all that `get` does; else no attributes, no CRC32C
     # 11; else a request that is sent again is a new one, and objects go after the one made of them is there.
     remembers: bool = True
+    versions: bool = True  # 12; else there are no old versions, and asking for them is Invalid
     own_time: bool = True  # times are those of our clock; else of the store's, to the second
 
 
@@ -70,6 +71,8 @@ class Bucket(Protocol):
     10. memory does not grow with the size of an object, and nothing blocks the event loop.
     11. objects that a draft removes go in the same commit in which its own comes to be. A named request that
        was carried out is not carried out again within a day: it gets the first answer.
+    12. where the bucket keeps versions, an object that is replaced, or deleted without its generation, stays
+       under its generation: told, read, copied, changed, and deleted by it for good. 1 and 6 hold for it.
     """
 
     name: str
@@ -163,9 +166,14 @@ class Buckets(Protocol):
 
     async def get(self, bucket: str) -> BucketInfo: ...
 
-    async def relabel(
-        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
-    ) -> BucketInfo: ...
+    async def change(
+        self,
+        bucket: str,
+        to: Callable[[BucketInfo], BucketInfo],
+        metageneration: int | None = None,
+    ) -> BucketInfo:
+        """Other labels, versioning or lifecycle; the metageneration is raised."""
+        ...
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None: ...
 

@@ -38,19 +38,30 @@ class CopySource:
 class StorageService:
     buckets: Buckets
     clock: Clock
+    on_rules: Callable[[], None] = lambda: None  # called when rules of a bucket may have changed
 
-    async def create(self, name: str, project: str, location: str, labels: dict[str, str]) -> BucketInfo:
+    async def create(
+        self, name: str, project: str, location: str, to: Callable[[BucketInfo], BucketInfo]
+    ) -> BucketInfo:
+        """A bucket; `to` gives the plain one its labels, versioning and lifecycle."""
         now = self.clock.now()
-        return await self.buckets.create(
-            BucketInfo(
-                name=check_new_bucket_name(name),
-                project=project,
-                location=location.upper() or "US",
-                created_at=now,
-                updated_at=now,
-                labels=labels,
-            )
+        plain = BucketInfo(
+            name=check_new_bucket_name(name),
+            project=project,
+            location=location.upper() or "US",
+            created_at=now,
+            updated_at=now,
         )
+        made = await self.buckets.create(to(plain))
+        self.on_rules()
+        return made
+
+    async def change(
+        self, bucket: str, to: Callable[[BucketInfo], BucketInfo], metageneration: int | None = None
+    ) -> BucketInfo:
+        changed = await self.buckets.change(bucket, to, metageneration)
+        self.on_rules()
+        return changed
 
     async def of_project(self, project: str, prefix: str = "") -> tuple[BucketInfo, ...]:
         """The project's buckets and those of nobody; all of them for who names no project."""

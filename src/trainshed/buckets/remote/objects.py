@@ -55,6 +55,7 @@ ABILITIES = Abilities(
     changes=False,
     lists_all=False,
     remembers=False,
+    versions=False,
     own_time=False,
 )
 
@@ -71,6 +72,10 @@ class RemoteObjects:
         return (await self._home.run(self._look, name, generation))[0]
 
     async def find(self, query: ObjectQuery) -> ObjectListing:
+        if query.versions:
+            sentence = f"{self._place()} is kept elsewhere: old versions are not told of here."
+            raise Invalid((Violation("versions", sentence),))
+
         def look() -> ObjectListing:
             with translated(self._place()):
                 page = find(self._store(), query)
