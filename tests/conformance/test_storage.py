@@ -249,6 +249,57 @@ def test_requests_with_a_token_are_carried_out_once(server: LiveServer, bucket: 
     assert listed(server, bucket) == ["moved", "rewritten", "up"]
 
 
+# ---- old versions
+
+
+def test_versions_are_told_read_restored_and_deleted_by_generation(server: LiveServer, bucket: str) -> None:
+    path = f"/storage/v1/b/{bucket}"
+    on = server.request("PATCH", path, {"versioning": {"enabled": True}})
+    assert (on.status, on.json["versioning"], on.json["metageneration"]) == (200, {"enabled": True}, "2")
+    first = put(server, bucket, "x", b"first").json["generation"]
+    put(server, bucket, "x", b"second")
+    assert server.request("DELETE", one(bucket, "x")).status == 204
+    assert "items" not in server.get(f"{path}/o")
+    told: list[Any] = []
+    token = ""
+    while True:
+        page = server.get(f"{path}/o?versions=true&maxResults=1&pageToken={token}")
+        told += page["items"]
+        if not (token := page.get("nextPageToken", "")):
+            break
+    assert [(item["name"], "timeDeleted" in item) for item in told] == [("x", True)] * 2
+    assert told == server.get(f"{path}/o?versions=true")["items"]
+    assert server.request("GET", one(bucket, "x", f"?alt=media&generation={first}")).body == b"first"
+    refused(server.request("GET", one(bucket, "x")), 404, "notFound")
+    restored = server.request("POST", one(bucket, "x", f"/restore?generation={first}"), {})
+    assert restored.status == 200, restored.body
+    assert server.request("GET", one(bucket, "x", "?alt=media")).body == b"first"
+    copied = server.request(
+        "POST", one(bucket, "x", f"/rewriteTo/b/{bucket}/o/y?sourceGeneration={first}"), {}
+    )
+    assert copied.json["resource"]["size"] == "5"
+    refused(server.request("DELETE", path), 409, "conflict")
+    assert server.request("DELETE", one(bucket, "x", f"?generation={first}")).status == 204
+    refused(server.request("GET", one(bucket, "x", f"?generation={first}")), 404, "notFound")
+    refused(server.request("GET", f"{path}/o?versions=true&pageToken=eAp6"), 400, "invalid")
+    refused(server.request("POST", one(bucket, "x", "/restore"), {}), 400, "invalid")
+    off = server.request("PATCH", path, {"versioning": {"enabled": False}})
+    assert "versioning" not in off.json
+
+
+def test_a_rule_of_a_bucket_deletes_what_it_names(server: LiveServer, bucket: str) -> None:
+    path = f"/storage/v1/b/{bucket}"
+    for name in ("tmp/a", "tmp/b", "kept"):
+        put(server, bucket, name)
+    rules = {"rule": [{"action": {"type": "Delete"}, "condition": {"age": 0, "matchesPrefix": ["tmp/"]}}]}
+    assert server.request("PATCH", path, {"lifecycle": rules}).json["lifecycle"] == rules
+    deadline = time.monotonic() + PATIENCE
+    while listed(server, bucket) != ["kept"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert listed(server, bucket) == ["kept"]
+    assert "lifecycle" not in server.request("PATCH", path, {"lifecycle": None}).json
+
+
 # ---- multipart, as gcloud sends it
 
 
@@ -472,8 +523,13 @@ OFF = {
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("versioning", {"enabled": True}),
-        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"age": 0}}]}),
+        ("versioning", {"enabled": "yes"}),
+        ("lifecycle", {"rule": {}}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"age": -1}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"createdBefore": "soon"}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"daysSinceCustomTime": 3}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}]}),
         ("retentionPolicy", {"retentionPeriod": "60"}),
         ("defaultEventBasedHold", True),
         ("encryption", {"defaultKmsKeyName": "k"}),
