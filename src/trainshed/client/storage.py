@@ -87,29 +87,35 @@ class StorageClient:
             "POST", f"/storage/v1/b?{urlencode({'project': project})}", {"name": bucket, "location": location}
         )
 
+    def update_bucket(self, bucket: str, body: Mapping[str, Any]) -> None:
+        self._json("PATCH", f"/storage/v1/b/{quote(bucket, safe='')}", body)
+
     def delete_bucket(self, bucket: str) -> None:
         self._json("DELETE", f"/storage/v1/b/{quote(bucket, safe='')}")
 
     # ---- objects
 
-    def objects(self, bucket: str, prefix: str = "", delimiter: str = "") -> Iterator[dict[str, Any]]:
-        """Objects as the API tells them; prefixes as `{"prefix": …}`."""
-        query = {"prefix": prefix, "delimiter": delimiter}
+    def objects(
+        self, bucket: str, prefix: str = "", delimiter: str = "", *, versions: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Objects as the API tells them, with their old versions where asked; prefixes as `{"prefix": …}`."""
+        query = {"prefix": prefix, "delimiter": delimiter, **({"versions": "true"} if versions else {})}
         for page in self._answers(f"/storage/v1/b/{quote(bucket, safe='')}/o", query):
             yield from ({"prefix": one} for one in page.get("prefixes", ()))
             yield from page.get("items", ())
 
-    def get(self, bucket: str, name: str) -> dict[str, Any]:
-        return self._json("GET", _object(bucket, name))
+    def get(self, bucket: str, name: str, generation: str = "") -> dict[str, Any]:
+        return self._json("GET", _object(bucket, name) + _query(generation=generation))
 
-    def delete(self, bucket: str, name: str, generation: str = "") -> None:
-        """Where a generation is given, only that one."""
-        query = f"?{urlencode({'ifGenerationMatch': generation})}" if generation else ""
+    def delete(self, bucket: str, name: str, generation: str = "", *, version: str = "") -> None:
+        """Where a generation is given, only while it is that one; where a version is, that one for good."""
+        query = _query(ifGenerationMatch=generation, generation=version)
         self._json("DELETE", _object(bucket, name) + query)
 
-    def copy(self, source: tuple[str, str], target: tuple[str, str]) -> int:
+    def copy(self, source: tuple[str, str], target: tuple[str, str], generation: str = "") -> int:
         place = f"rewriteTo/b/{quote(target[0], safe='')}/o/{quote(target[1], safe='')}"
-        return int(self._json("POST", f"{_object(*source)}/{place}", {})["objectSize"])
+        query = _query(sourceGeneration=generation)
+        return int(self._json("POST", f"{_object(*source)}/{place}{query}", {})["objectSize"])
 
     def send(
         self, file: IO[bytes], bucket: str, name: str, progress: Progress, *, only_new: bool = False
@@ -166,9 +172,11 @@ class StorageClient:
         crc.compare(told.get("crc32c"), f"{bucket}/{name}")
         return str(told.get("generation", ""))
 
-    def fetch(self, bucket: str, name: str, file: IO[bytes], progress: Progress) -> None:
+    def fetch(
+        self, bucket: str, name: str, file: IO[bytes], progress: Progress, generation: str = ""
+    ) -> None:
         """All of one content: where it breaks off, the rest of the same one is asked for."""
-        got, generation = 0, ""
+        got = 0
         known: dict[str, str] = {}
         sum_: Sum | None = None
 
@@ -262,6 +270,11 @@ class StorageClient:
 def _emptied(answer: http.client.HTTPResponse) -> http.client.HTTPMessage:
     answer.read()
     return answer.headers
+
+
+def _query(**given: str) -> str:
+    asked = {key: value for key, value in given.items() if value}
+    return f"?{urlencode(asked)}" if asked else ""
 
 
 def _object(bucket: str, name: str) -> str:
