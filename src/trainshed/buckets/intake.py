@@ -90,7 +90,8 @@ class ObjectIntake:
             for first in range(0, len(some), _AT_ONCE):
                 at += _write_all(self._file, some[first : first + _AT_ONCE])
             # The disk begins with them now, not when all must be safe.
-            os.posix_fadvise(self._file, self.sums.size, at - self.sums.size, os.POSIX_FADV_DONTNEED)
+            with contextlib.suppress(OSError, AttributeError):  # a hint, which not every system takes
+                os.posix_fadvise(self._file, self.sums.size, at - self.sums.size, os.POSIX_FADV_DONTNEED)
         self.sums.feed(some)
 
     def _sync(self) -> None:
