@@ -35,6 +35,7 @@ from trainshed.code.store import DiskCodeStore
 from trainshed.console import file as console_file
 from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
+from trainshed.control.lifecycle import LifecycleSweeper
 from trainshed.control.outputs import Outputs
 from trainshed.control.queue import WorkQueue
 from trainshed.control.scheduler import Scheduler
@@ -114,7 +115,7 @@ class Assembly:
         for job in {j.id for j in active} | await self.backend.jobs():
             self.job_queue.hint(job)
         self.schedule_queue.hint("cycle")
-        for chore in ("look", "code"):
+        for chore in ("look", "code", "lifecycle"):
             self.tidying.hint(chore)
         await self.caching.open()
         self.measuring.begin()
@@ -180,6 +181,8 @@ def assemble(settings: Settings) -> Assembly:
     job_queue.serve(job_loop.turn)
     schedule_queue.serve(scheduler.cycle)
     chores = {"look": Janitor(store, logs, job_queue.hint).look, "code": Sweeper(store, code, clock).look}
+    chores["lifecycle"] = LifecycleSweeper(storage.buckets, clock).look
+    storage.on_rules = lambda: tidying.hint("lifecycle")
     tidying.serve(lambda chore: chores[chore](chore))
     backend.on_change(job_queue.hint)
     jobs = JobService(

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
+from tests.benchmarks.commanding import COMMAND
 from tests.benchmarks.row import Row, ms
 from tests.live import LiveServer
 
@@ -24,6 +25,8 @@ def large_object() -> list[Row]:
     floors: list[float] = []
     ups: list[float] = []
     downs: list[float] = []
+    copied_up: list[float] = []
+    copied_down: list[float] = []
     with LiveServer() as server:
         server.post("/storage/v1/b", {"name": "bench"})
         source, target = server.base / "source", server.base / "target"
@@ -39,25 +42,29 @@ def large_object() -> list[Row]:
             ups.append(_up(server, source, str(number)))
             downs.append(_down(server, str(number), target))
             target.unlink()
+            copied_up.append(_copied(server, source, f"gs://bench/{number}"))
+            copied_down.append(_copied(server, f"gs://bench/{number}", target))
+            target.unlink()
             server.request("DELETE", f"/storage/v1/b/bench/o/{number}")
         grown = _memory(server.pid) - before
-    floor = f"cp + fsync {median(floors):.2f} s"
+    # The best of each: what else the machine does only ever adds to a time.
+    rows = (
+        ("1 GB up through the storage API", ups, 0.5),
+        ("1 GB down through the storage API, to a file", downs, 0.7),
+        ("1 GB up with `trainshed storage cp`", copied_up, 0.5),
+        ("1 GB down with `trainshed storage cp`", copied_down, 0.7),
+    )
     return [
-        Row(
-            what="1 GB up through the storage API",
-            floor=floor,
-            ours=f"{median(ups):.2f} s",
-            value=median(floors) / median(ups),
-            goal=0.5,
-            at_least=True,
-        ),
-        Row(
-            what="1 GB down through the storage API, to a file",
-            floor=floor,
-            ours=f"{median(downs):.2f} s",
-            value=median(floors) / median(downs),
-            goal=0.5,
-            at_least=True,
+        *(
+            Row(
+                what=what,
+                floor=f"cp + fsync {min(floors):.2f} s",
+                ours=f"{min(times):.2f} s",
+                value=min(floors) / min(times),
+                goal=goal,
+                at_least=True,
+            )
+            for what, times, goal in rows
         ),
         Row(
             what="server memory over 3 GB up and down",
@@ -146,6 +153,15 @@ def _down(server: LiveServer, name: str, target: Path) -> float:
         os.fsync(file.fileno())
     connection.close()
     assert target.stat().st_size == SIZE
+    return time.perf_counter() - began
+
+
+def _copied(server: LiveServer, source: Path | str, target: Path | str) -> float:
+    began = time.perf_counter()
+    environ = os.environ | {"TRAINSHED_HOME": str(server.home)}
+    subprocess.run([COMMAND, "storage", "cp", source, target], env=environ, check=True)
+    if isinstance(target, Path):
+        _sync(target)
     return time.perf_counter() - began
 
 

@@ -117,6 +117,46 @@ def test_a_killed_server_leaves_every_object_old_or_new(rounds: int, seed: int) 
         assert len(unfinished) <= 1
 
 
+def test_a_killed_server_keeps_every_version_it_has_acknowledged(rounds: int, seed: int) -> None:
+    print(f"seed {seed}")
+    chance, names = random.Random(seed), ("a", "a/b", "deep/down/file")
+    with LiveServer() as server:
+        server.post("/storage/v1/b", {"name": BUCKET, "versioning": {"enabled": True}})
+        kept: dict[tuple[str, str], bytes] = {}  # contents by name and generation
+
+        def write(name: str, stop: threading.Event) -> None:
+            for number in range(len(kept), 1_000_000):
+                if stop.is_set():
+                    return
+                content = version(name, number)
+                try:
+                    answer = put(server, name, content)
+                    if answer.status == 200:
+                        kept[name, answer.json["generation"]] = content
+                    if number % 4 == 3:
+                        quoted = name.replace("/", "%2F")
+                        server.request("DELETE", f"/storage/v1/b/{BUCKET}/o/{quoted}")
+                except BROKEN:
+                    time.sleep(0.01)
+
+        for _ in range(max(3, rounds // 5)):
+            stop = threading.Event()
+            with ThreadPoolExecutor(len(names)) as pool:
+                running = [pool.submit(write, name, stop) for name in names]
+                time.sleep(chance.uniform(0.05, 0.6))
+                server.kill()
+                stop.set()
+            for one in running:
+                one.result()
+            server.start()
+            for (name, generation), content in kept.items():
+                path = (
+                    f"/storage/v1/b/{BUCKET}/o/{name.replace('/', '%2F')}?alt=media&generation={generation}"
+                )
+                assert server.request("GET", path).body == content, (name, generation)
+        assert kept
+
+
 def test_of_writers_that_want_a_name_to_be_free_exactly_one_has_it() -> None:
     with LiveServer() as server:
         server.post("/storage/v1/b", {"name": BUCKET})

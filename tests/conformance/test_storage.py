@@ -190,6 +190,116 @@ def test_a_source_of_another_kind_is_not_composed(
     assert server.request("POST", path, {"sourceObjects": [right]}).status == 200
 
 
+TOKEN = "x-goog-gcs-idempotency-token"
+
+
+def listed(server: LiveServer, bucket: str) -> list[str]:
+    return [item["name"] for item in server.get(f"/storage/v1/b/{bucket}/o").get("items", ())]
+
+
+def test_compose_deletes_its_sources_and_is_answered_again_as_the_first_time(
+    server: LiveServer, bucket: str
+) -> None:
+    """As gcloud sends it from 576 on."""
+    for part in "abc":
+        put(server, bucket, f"parts/{part}", part.encode())
+    body = {
+        "sourceObjects": [{"name": f"parts/{part}"} for part in "abc"],
+        "destination": {"contentType": "text/x"},
+        "deleteSourceObjects": True,
+    }
+    path = one(bucket, "whole", "/compose?ifGenerationMatch=0")
+    failed = server.request("POST", one(bucket, "whole", "/compose?ifGenerationMatch=5"), body)
+    refused(failed, 412, "conditionNotMet")
+    assert len(listed(server, bucket)) == 3
+    first = server.request("POST", path, body, headers={TOKEN: "t1"})
+    assert first.status == 200, first.body
+    assert (first.json["size"], first.json["componentCount"]) == ("3", 3)
+    assert listed(server, bucket) == ["whole"]
+    again = server.request("POST", path, body, headers={TOKEN: "t1"})
+    assert (again.status, again.json) == (200, first.json)
+    refused(server.request("POST", path, body, headers={TOKEN: "t2"}), 404, "notFound")
+    refused(server.request("POST", path, {**body, "deleteSourceObjects": "no"}), 400, "invalid")
+
+
+def test_a_source_that_is_the_destination_is_not_deleted(server: LiveServer, bucket: str) -> None:
+    put(server, bucket, "log", b"1")
+    put(server, bucket, "more", b"2")
+    body = {"sourceObjects": [{"name": "log"}, {"name": "more"}], "deleteSourceObjects": True}
+    assert server.request("POST", one(bucket, "log", "/compose"), body).status == 200
+    assert listed(server, bucket) == ["log"]
+    assert server.request("GET", one(bucket, "log", "?alt=media")).body == b"12"
+
+
+def test_requests_with_a_token_are_carried_out_once(server: LiveServer, bucket: str) -> None:
+    put(server, bucket, "x")
+    calls: list[tuple[str, str, object]] = [
+        ("POST", f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name=up&ifGenerationMatch=0", b"up"),
+        ("PATCH", one(bucket, "x", "?ifMetagenerationMatch=1"), {"metadata": {"a": "b"}}),
+        ("POST", one(bucket, "x", f"/copyTo/b/{bucket}/o/copy?ifGenerationMatch=0"), {}),
+        ("POST", one(bucket, "x", f"/rewriteTo/b/{bucket}/o/rewritten?ifGenerationMatch=0"), {}),
+        ("POST", one(bucket, "x", "/moveTo/o/moved"), {}),
+        ("DELETE", one(bucket, "copy"), None),
+    ]
+    for verb, path, body in calls:
+        answers = [server.request(verb, path, body, headers={TOKEN: "same"}) for _ in range(2)]
+        assert [answer.status for answer in answers] == [204, 204] if verb == "DELETE" else [200, 200]
+        assert answers[0].body == answers[1].body, path
+        assert server.request(verb, path, body, headers={TOKEN: "other"}).status in (404, 412), path
+    assert listed(server, bucket) == ["moved", "rewritten", "up"]
+
+
+# ---- old versions
+
+
+def test_versions_are_told_read_restored_and_deleted_by_generation(server: LiveServer, bucket: str) -> None:
+    path = f"/storage/v1/b/{bucket}"
+    on = server.request("PATCH", path, {"versioning": {"enabled": True}})
+    assert (on.status, on.json["versioning"], on.json["metageneration"]) == (200, {"enabled": True}, "2")
+    first = put(server, bucket, "x", b"first").json["generation"]
+    put(server, bucket, "x", b"second")
+    assert server.request("DELETE", one(bucket, "x")).status == 204
+    assert "items" not in server.get(f"{path}/o")
+    told: list[Any] = []
+    token = ""
+    while True:
+        page = server.get(f"{path}/o?versions=true&maxResults=1&pageToken={token}")
+        told += page["items"]
+        if not (token := page.get("nextPageToken", "")):
+            break
+    assert [(item["name"], "timeDeleted" in item) for item in told] == [("x", True)] * 2
+    assert told == server.get(f"{path}/o?versions=true")["items"]
+    assert server.request("GET", one(bucket, "x", f"?alt=media&generation={first}")).body == b"first"
+    refused(server.request("GET", one(bucket, "x")), 404, "notFound")
+    restored = server.request("POST", one(bucket, "x", f"/restore?generation={first}"), {})
+    assert restored.status == 200, restored.body
+    assert server.request("GET", one(bucket, "x", "?alt=media")).body == b"first"
+    copied = server.request(
+        "POST", one(bucket, "x", f"/rewriteTo/b/{bucket}/o/y?sourceGeneration={first}"), {}
+    )
+    assert copied.json["resource"]["size"] == "5"
+    refused(server.request("DELETE", path), 409, "conflict")
+    assert server.request("DELETE", one(bucket, "x", f"?generation={first}")).status == 204
+    refused(server.request("GET", one(bucket, "x", f"?generation={first}")), 404, "notFound")
+    refused(server.request("GET", f"{path}/o?versions=true&pageToken=eAp6"), 400, "invalid")
+    refused(server.request("POST", one(bucket, "x", "/restore"), {}), 400, "invalid")
+    off = server.request("PATCH", path, {"versioning": {"enabled": False}})
+    assert "versioning" not in off.json
+
+
+def test_a_rule_of_a_bucket_deletes_what_it_names(server: LiveServer, bucket: str) -> None:
+    path = f"/storage/v1/b/{bucket}"
+    for name in ("tmp/a", "tmp/b", "kept"):
+        put(server, bucket, name)
+    rules = {"rule": [{"action": {"type": "Delete"}, "condition": {"age": 0, "matchesPrefix": ["tmp/"]}}]}
+    assert server.request("PATCH", path, {"lifecycle": rules}).json["lifecycle"] == rules
+    deadline = time.monotonic() + PATIENCE
+    while listed(server, bucket) != ["kept"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert listed(server, bucket) == ["kept"]
+    assert "lifecycle" not in server.request("PATCH", path, {"lifecycle": None}).json
+
+
 # ---- multipart, as gcloud sends it
 
 
@@ -413,8 +523,13 @@ OFF = {
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("versioning", {"enabled": True}),
-        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"age": 0}}]}),
+        ("versioning", {"enabled": "yes"}),
+        ("lifecycle", {"rule": {}}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"age": -1}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"createdBefore": "soon"}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"daysSinceCustomTime": 3}}]}),
+        ("lifecycle", {"rule": [{"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}]}),
         ("retentionPolicy", {"retentionPeriod": "60"}),
         ("defaultEventBasedHold", True),
         ("encryption", {"defaultKmsKeyName": "k"}),

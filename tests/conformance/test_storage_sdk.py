@@ -125,3 +125,22 @@ def test_gcsfs_reads_and_writes(sdk: Sdk, server: LiveServer, unique: Unique) ->
     if told == ["absent"]:
         pytest.skip("gcsfs is not in .venv-sdk: make sdk")
     assert told == [["/a/b.txt", "/big", "/e.txt"], True, True, False]
+
+
+def test_old_versions_are_told_read_restored_and_deleted(
+    sdk: Sdk, server: LiveServer, unique: Unique
+) -> None:
+    assert sdk("buckets.versions", server, bucket=unique("versions")) == [
+        [True, True],
+        "first",
+        ["second", "first"],
+        True,
+        [{"age": 365, "numNewerVersions": 9, "isLive": False}],
+    ]
+
+
+def test_gcsfs_knows_old_versions(sdk: Sdk, server: LiveServer, unique: Unique) -> None:
+    told = sdk("buckets.versions_through_gcsfs", server, bucket=unique("gcsfs-versions"))
+    if told == ["absent"]:
+        pytest.skip("gcsfs is not in .venv-sdk: make sdk")
+    assert told == [["v1", "v2"], True, True]

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import hashlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -129,6 +129,26 @@ async def made(buckets: Buckets, name: str) -> Bucket:
     return bucket
 
 
+def labelled(labels: dict[str, str]) -> Callable[[BucketInfo], BucketInfo]:
+    return lambda old: replace(old, labels=labels)
+
+
+async def versioned(buckets: Buckets, on: bool = True) -> Bucket:
+    await buckets.change("shed", lambda old: replace(old, versioning=on))
+    return buckets.open("shed")
+
+
+async def told_versions(bucket: Bucket, **query: object) -> list[tuple[str, int, bool]]:
+    """Name, generation and whether it is live, of all pages."""
+    asked, told = ObjectQuery(versions=True, **query), list[ObjectInfo]()  # pyright: ignore[reportArgumentType]
+    while True:
+        page = await bucket.find(asked)
+        told += page.items
+        if not page.next_after:
+            return [(one.name, one.generation, one.noncurrent_at is None) for one in told]
+        asked = replace(asked, after=page.next_after, after_generation=page.next_generation)
+
+
 class BucketContract:
     """Where buckets are not made here, `make` gives some named shed and other, with nothing in them."""
 
@@ -181,13 +201,13 @@ class BucketContract:
     ) -> None:
         if not buckets.open("shed").abilities.creates:
             with pytest.raises(Conflict):
-                await buckets.relabel("shed", {"team": "a"})
+                await buckets.change("shed", labelled({"team": "a"}))
             return
-        new = await buckets.relabel("shed", {"team": "a"}, metageneration=1)
+        new = await buckets.change("shed", labelled({"team": "a"}), metageneration=1)
         assert (new.metageneration, dict(new.labels), new.updated_at) == (2, {"team": "a"}, clock.now())
         assert await buckets.get("shed") == new
         with pytest.raises(PreconditionFailed):
-            await buckets.relabel("shed", {}, metageneration=1)
+            await buckets.change("shed", labelled({}), metageneration=1)
         with pytest.raises(PreconditionFailed):
             await buckets.remove("shed", metageneration=1)
 
@@ -542,6 +562,164 @@ class BucketContract:
         for doing in (bucket.upload(upload.id), bucket.finish(upload.id), bucket.abandon(upload.id)):
             with pytest.raises(NotFound):
                 await doing
+
+    # ---- objects that go with the commit of another, and requests that are sent again
+
+    async def test_objects_that_a_draft_removes_go_when_its_own_is_there(self, bucket: Bucket) -> None:
+        first, second, third = [await put(bucket, name, name.encode()) for name in ("p1", "p2", "p3")]
+        newer = await put(bucket, "p2", b"newer")
+        wrong = ObjectDraft(name="all", removes=(first,), precondition=Precondition(generation=7))
+        with pytest.raises(PreconditionFailed):
+            await bucket.put(wrong, pieces(b"x"))
+        assert names(await bucket.find(ObjectQuery())) == ["p1", "p2", "p3"]
+        await bucket.put(ObjectDraft(name="all", removes=(first, second, third, first)), pieces(b"x"))
+        assert sorted(names(await bucket.find(ObjectQuery()))) == ["all", "p2"]
+        assert (await bucket.get("p2")).generation == newer.generation
+        made = await bucket.put(ObjectDraft(name="p2", removes=(newer,)), pieces(b"itself"))
+        assert await content(bucket, "p2") == b"itself"
+        await bucket.copy(ObjectDraft(name="moved", removes=(made,)), made)
+        assert sorted(names(await bucket.find(ObjectQuery()))) == ["all", "moved"]
+
+    async def test_a_request_that_is_sent_again_gets_the_first_answer(
+        self, bucket: Bucket, clock: Steps
+    ) -> None:
+        if not bucket.abilities.remembers:
+            assert await bucket.answered("r1") is None
+            return
+        source = await put(bucket, "part")
+        draft = ObjectDraft(name="x", precondition=ABSENT, removes=(source,), request="r1")
+        made = await bucket.put(draft, pieces(b"new"))
+        assert await bucket.put(draft, pieces(b"new")) == made
+        assert await bucket.answered("r1") == made
+        assert await bucket.answered("r2") is None
+        with pytest.raises(PreconditionFailed):
+            await bucket.put(replace(draft, request="r2"), pieces(b"new"))
+        with pytest.raises(PreconditionFailed):  # other bytes under the same name are another request
+            await bucket.put(draft, pieces(b"other"))
+        once = Precondition(metageneration=1)
+        changed = await bucket.change("x", lambda a: replace(a, metadata={"a": "b"}), None, once, "r3")
+        assert (
+            await bucket.change("x", lambda a: replace(a, metadata={"a": "b"}), None, once, "r3") == changed
+        )
+        await bucket.delete("x", request="r4")
+        await bucket.delete("x", request="r4")
+        with pytest.raises(NotFound):
+            await bucket.delete("x", request="r5")
+        assert await content(bucket, (await put(bucket, "x", b"later")).name) == b"later"
+        await bucket.delete("x", request="r4")
+        assert await content(bucket, "x") == b"later"
+
+    # ---- old versions
+
+    async def test_what_is_replaced_or_deleted_stays_as_a_version(
+        self, buckets: Buckets, bucket: Bucket, clock: Steps
+    ) -> None:
+        if not bucket.abilities.versions:
+            with pytest.raises(Invalid, match="kept elsewhere"):
+                await bucket.find(ObjectQuery(versions=True))
+            with pytest.raises(Conflict, match="kept elsewhere"):
+                await versioned(buckets)
+            return
+        before = await put(bucket, "x", b"0")
+        assert (await buckets.get("shed")).versioning is False
+        await versioned(buckets)
+        first = await put(bucket, "x", b"1")  # takes the place of the one before, which was there already
+        clock.wait(days=1)
+        second = await put(bucket, "x", b"22")
+        await bucket.delete("x")
+        assert names(await bucket.find(ObjectQuery())) == []
+        kept = [(one.generation, False) for one in (before, first, second)]
+        assert await told_versions(bucket) == [("x", *one) for one in kept]
+        with pytest.raises(NotFound):
+            await bucket.get("x")
+        old = await bucket.get("x", first.generation)
+        assert old == replace(first, noncurrent_at=clock.now())
+        assert await whole(await bucket.read("x", generation=first.generation)) == b"1"
+        assert await whole(await bucket.read("x", Span(first=1), second.generation)) == b"2"
+        third = await put(bucket, "x", b"333", precondition=ABSENT)
+        assert await told_versions(bucket) == [*[("x", *one) for one in kept], ("x", third.generation, True)]
+        restored = await bucket.copy(ObjectDraft(name="x"), old)
+        assert await content(bucket, "x") == b"1"
+        assert (await bucket.get("x", third.generation)).noncurrent_at == clock.now()
+        await bucket.change("x", lambda a: replace(a, metadata={"a": "b"}), first.generation)
+        changed = await bucket.get("x", first.generation)
+        assert (changed.metageneration, dict(changed.attributes.metadata)) == (2, {"a": "b"})
+        assert (await bucket.get("x")).generation == restored.generation
+
+    async def test_a_version_is_deleted_for_good_by_its_generation(
+        self, buckets: Buckets, bucket: Bucket
+    ) -> None:
+        if not bucket.abilities.versions:
+            return
+        await versioned(buckets)
+        made = [await put(bucket, "x", b"%d" % number) for number in range(4)]
+        await bucket.delete("x", made[1].generation)
+        await bucket.delete("x", made[3].generation)  # the live one
+        for gone in (made[1], made[3]):
+            for doing in (bucket.get, bucket.delete, lambda n, g: bucket.read(n, generation=g)):
+                with pytest.raises(NotFound):
+                    await doing("x", gone.generation)
+        assert [one[1] for one in await told_versions(bucket)] == [made[0].generation, made[2].generation]
+        with pytest.raises(Conflict, match="not empty"):
+            await buckets.remove("shed")
+        await versioned(buckets, on=False)
+        await put(bucket, "x", b"new")
+        await put(bucket, "x", b"newer")
+        await bucket.delete("x")
+        assert [one[1] for one in await told_versions(bucket)] == [made[0].generation, made[2].generation]
+        for one in (made[0], made[2]):
+            await bucket.delete("x", one.generation)
+        await buckets.remove("shed")
+
+    async def test_sources_that_a_draft_removes_stay_as_versions(
+        self, buckets: Buckets, bucket: Bucket
+    ) -> None:
+        if not bucket.abilities.versions:
+            return
+        await versioned(buckets)
+        source = await put(bucket, "part", b"p")
+        made = await bucket.put(ObjectDraft(name="all", removes=(source,)), pieces(b"p"))
+        expected = [("all", made.generation, True), ("part", source.generation, False)]
+        assert await told_versions(bucket) == expected
+
+    async def test_versions_are_told_page_by_page_and_below_prefixes(
+        self, buckets: Buckets, bucket: Bucket
+    ) -> None:
+        if not bucket.abilities.versions:
+            return
+        await versioned(buckets)
+        for name in ("a", "d/x", "d/y", "e", "d/x", "a", "a", "e"):
+            await put(bucket, name)
+        await bucket.delete("e")
+        told = await told_versions(bucket)
+        assert [one[0] for one in told] == ["a"] * 3 + ["d/x"] * 2 + ["d/y"] + ["e"] * 2
+        assert told == sorted(told)
+        for size in (1, 2, 3, 7, 8):
+            assert await told_versions(bucket, size=size) == told
+        assert [one[0] for one in await told_versions(bucket, prefix="d/", size=2)] == ["d/x", "d/x", "d/y"]
+        level = await bucket.find(ObjectQuery(versions=True, delimiter="/"))
+        assert (names(level), level.prefixes) == (["a"] * 3 + ["e"] * 2, ("d/",))
+        for size in (1, 2, 3, 4):
+            asked, got, prefixes = ObjectQuery(versions=True, delimiter="/", size=size), [], []
+            while True:
+                page = await bucket.find(asked)
+                got += names(page)
+                prefixes += page.prefixes
+                if not page.next_after:
+                    break
+                asked = replace(asked, after=page.next_after, after_generation=page.next_generation)
+            assert (got, prefixes) == (names(level), ["d/"]), size
+
+    async def test_many_writers_of_one_name_leave_every_version(
+        self, buckets: Buckets, bucket: Bucket
+    ) -> None:
+        if not bucket.abilities.versions:
+            return
+        await versioned(buckets)
+        made = await asyncio.gather(*(put(bucket, "x", b"%d" % number) for number in range(30)))
+        assert len(await told_versions(bucket)) == 30
+        for number, one in enumerate(made):
+            assert await whole(await bucket.read("x", generation=one.generation)) == b"%d" % number
 
     # ---- what only those that survive can show
 

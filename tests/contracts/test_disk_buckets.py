@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import sqlite3
 import stat
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -269,7 +270,7 @@ async def test_a_full_disk_is_told_and_costs_nothing_that_was_there(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
+        patch.setattr(os, "writev", full)
         for size in (3, 9 << 20):
             with pytest.raises(DiskFull, match="disk of the server is full"):
                 await put(bucket, "x", b"n" * size)
@@ -355,3 +356,129 @@ async def test_a_fault_in_the_writer_is_told_and_not_waited_for(
     for _ in range(2):
         with pytest.raises(Unavailable, match="take no changes any more"):
             await put(bucket, "x")
+
+
+async def test_an_index_of_an_earlier_version_is_brought_to_this_one(bucket: DiskBucket, home: Path) -> None:
+    made = await put(bucket, "x", b"old")
+    with contextlib.closing(sqlite3.connect(home / ".trainshed" / "index.db")) as db:
+        for table in ("answers", "versions"):
+            db.execute(f"DROP TABLE {table}")
+        db.execute("PRAGMA user_version=0")
+        db.commit()
+    other = await again(home)
+    assert await other.open("shed").get("x") == made
+    again_made = await other.open("shed").put(ObjectDraft(name="y", request="r"), pieces(b"y"))
+    assert await other.open("shed").answered("r") == again_made
+    await other.close()
+
+
+async def test_an_index_of_a_later_version_is_left_alone(home: Path) -> None:
+    await (await again(home)).close()
+    with contextlib.closing(sqlite3.connect(home / ".trainshed" / "index.db")) as db:
+        db.execute("PRAGMA user_version=99")
+    with pytest.raises(Unavailable, match="has version 99"):
+        await again(home)
+
+
+async def test_answers_outlive_the_process_and_go_after_a_day(home: Path) -> None:
+    clock = Steps()
+    buckets = DiskBuckets(home, clock)
+    await buckets.start()
+    await buckets.create(info())
+    made = await buckets.open("shed").put(ObjectDraft(name="x", request="r1"), pieces(b"x"))
+    await buckets.close()
+    other = DiskBuckets(home, clock)
+    await other.start()
+    shed = other.open("shed")
+    assert await shed.answered("r1") == made
+    clock.wait(hours=25)
+    await shed.put(ObjectDraft(name="y", request="r2"), pieces(b"y"))
+    assert await shed.answered("r1") is None
+    await other.close()
+
+
+# ---- old versions
+
+
+@pytest.fixture
+async def keeping(home: Path) -> AsyncIterator[DiskBucket]:
+    buckets = DiskBuckets(home, Steps())
+    await buckets.start()
+    await buckets.create(replace(info(), versioning=True))
+    yield buckets.open("shed")
+    await buckets.close()
+
+
+async def test_the_live_object_is_at_its_place_and_old_versions_are_held(
+    keeping: DiskBucket, home: Path
+) -> None:
+    first = await put(keeping, "x", b"first")
+    assert (tree(home), held(home)) == (["x"], [])
+    await put(keeping, "x", b"second")
+    assert (home / "shed" / "x").read_bytes() == b"second"
+    assert [path.read_bytes() for path in held(home)] == [b"first"]
+    await keeping.delete("x")
+    assert tree(home) == []
+    assert sorted(path.read_bytes() for path in held(home)) == [b"first", b"second"]
+    await keeping.delete("x", first.generation)
+    assert [path.read_bytes() for path in held(home)] == [b"second"]
+
+
+async def test_versions_outlive_a_crash_before_their_files_were_moved(
+    keeping: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await put(keeping, "x", b"first")
+    gone = await put(keeping, "y", b"gone")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "settle", lambda *_: None)
+        patch.setattr(Ledger, "discard", lambda *_: None)
+        second = await put(keeping, "x", b"second")
+        await keeping.delete("y")
+        assert (home / "shed" / "x").read_bytes() == b"first"
+        assert await whole(await keeping.read("x", generation=first.generation)) == b"first"
+        assert await content(keeping, "x") == b"second"
+    other = await again(home)
+    shed = other.open("shed")
+    for version, expected in ((first, b"first"), (second, b"second")):
+        assert await whole(await shed.read("x", generation=version.generation)) == expected
+    assert await whole(await shed.read("y", generation=gone.generation)) == b"gone"
+    assert (tree(home), (home / "shed" / "x").read_bytes()) == (["x"], b"second")
+    await other.close()
+
+
+async def test_a_crash_before_the_commit_leaves_the_live_object_and_no_second_name(
+    keeping: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(keeping, "x", b"first")
+
+    def die(*_: object) -> None:
+        raise sqlite3.OperationalError("the process died here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trainshed.buckets.versions.retire", die)
+        with pytest.raises(Unavailable):
+            await put(keeping, "x", b"second")
+    assert len(held(home)) == 1  # the second name of the first
+    assert await content(keeping, "x") == b"first"
+    other = await again(home)
+    assert (held(home), await content(other.open("shed"), "x")) == ([], b"first")
+    await other.close()
+
+
+async def test_a_version_that_cannot_be_kept_leaves_everything_as_it_was(
+    keeping: DiskBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, old = await put(keeping, "part"), await put(keeping, "x", b"old")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", refused)
+        with pytest.raises(Unavailable, match="The old version cannot be kept: Operation not permitted"):
+            await keeping.put(ObjectDraft(name="new", removes=(source,)), pieces(b"new"))
+        with pytest.raises(Unavailable):
+            await keeping.delete("x")
+    listing = await keeping.find(ObjectQuery(versions=True))
+    assert listing.items == (source, old)
+    assert held(home) == []

@@ -1,5 +1,6 @@
 """Answers of the storage API: JSON cut to the fields that were asked for, and errors in its own words."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +30,18 @@ def bucket_of(call: Call, key: str = "bucket") -> str:
 
 def object_of(call: Call, key: str = "object") -> str:
     return check_object_name(call.path[key])
+
+
+def request_of(call: Call, verb: str) -> str:
+    """A name for the request, by which it is known when it is sent again; empty where the client gave none.
+
+    It is made of all that was asked for too: a token that a client uses for two requests joins neither.
+    """
+    token = call.headers.get("x-goog-gcs-idempotency-token", "")
+    if not token:
+        return ""
+    asked = [token, verb, dict(call.path), dict(call.query), call.body]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 async def not_offered(call: Call) -> Reply:

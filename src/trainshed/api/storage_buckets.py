@@ -1,14 +1,14 @@
 """b, b/BUCKET: buckets made, listed, told, labelled and removed, and the little that gcloud asks besides."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast, runtime_checkable
 
 from trainshed.api.call import Call, Json, Reply
 from trainshed.api.storage_answer import bucket_of, nothing, told
-from trainshed.core.bucket import PAGE
+from trainshed.core.bucket import PAGE, BucketInfo
 from trainshed.service.storage import StorageService
 from trainshed.wire.storage import fault, number, render_bucket, text
-from trainshed.wire.storage_bucket import check_bucket
+from trainshed.wire.storage_bucket import check_bucket, parse_lifecycle, parse_versioning
 
 _OF_A_JOB = frozenset(
     (
@@ -42,7 +42,7 @@ class StorageBucketHandlers:
             text(call.body, "name"),
             call.query.get("project", ""),
             text(call.body, "location"),
-            _labels({}, call.body),
+            lambda plain: _changed(plain, call.body),
         )
         return told(call, render_bucket(made, call.base_url))
 
@@ -61,12 +61,11 @@ class StorageBucketHandlers:
         return told(call, render_bucket(await self.storage.buckets.get(bucket_of(call)), call.base_url))
 
     async def update(self, call: Call) -> Reply:
-        """PATCH and PUT: of a bucket only the labels can be changed."""
+        """PATCH and PUT: of a bucket labels, versioning and lifecycle can be changed."""
         check_bucket(call.body)
-        found = await self.storage.buckets.get(bucket_of(call))
-        new = await self.storage.buckets.relabel(
-            found.name,
-            _labels(dict(found.labels), call.body),
+        new = await self.storage.change(
+            bucket_of(call),
+            lambda old: _changed(old, call.body),
             number(call.query, "ifMetagenerationMatch"),
         )
         return told(call, render_bucket(new, call.base_url))
@@ -103,6 +102,15 @@ class StorageBucketHandlers:
         """
         await self.storage.buckets.get(bucket_of(call))
         return told(call, {"kind": "storage#folders"})
+
+
+def _changed(old: BucketInfo, body: Json) -> BucketInfo:
+    return replace(
+        old,
+        labels=_labels(dict(old.labels), body),
+        versioning=parse_versioning(body, old.versioning),
+        lifecycle=parse_lifecycle(body, old.lifecycle),
+    )
 
 
 def _labels(old: dict[str, str], body: Json) -> dict[str, str]:

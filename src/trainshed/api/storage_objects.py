@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from trainshed.api.call import Call, Json, RawAnswer, Reply
-from trainshed.api.storage_answer import JSON, bucket_of, nothing, object_of, told
+from trainshed.api.storage_answer import JSON, bucket_of, nothing, object_of, request_of, told
 from trainshed.core.bucket import (
     PAGE,
     PLAIN,
@@ -43,6 +43,7 @@ class StorageObjectHandlers:
         query = call.query
         if query.get("matchGlob"):
             raise fault("matchGlob", "matchGlob is not supported here: list by prefix, and match what comes.")
+        after, _, generation = cursor(query.get("pageToken", "")).partition("\n")  # no name has one in it
         listing = await self.storage.open(bucket_of(call)).find(
             ObjectQuery(
                 prefix=query.get("prefix", ""),
@@ -51,12 +52,15 @@ class StorageObjectHandlers:
                 end=query.get("endOffset", ""),
                 trailing=call.flag("includeTrailingDelimiter"),
                 size=min(number(query, "maxResults") or PAGE, PAGE),
-                after=cursor(query.get("pageToken", "")),
+                after=after,
+                versions=call.flag("versions"),
+                after_generation=number({"pageToken": generation}, "pageToken") or 0,
             )
         )
         answer: Json = {"kind": "storage#objects"}
         if listing.next_after:
-            answer["nextPageToken"] = base64.urlsafe_b64encode(listing.next_after.encode()).decode()
+            at = f"\n{listing.next_generation}" if listing.next_generation else ""
+            answer["nextPageToken"] = base64.urlsafe_b64encode(f"{listing.next_after}{at}".encode()).decode()
         if listing.prefixes:
             answer["prefixes"] = list(listing.prefixes)
         if not listing.items or call.flag("softDeleted"):
@@ -104,19 +108,26 @@ class StorageObjectHandlers:
             lambda old: overlay(old, call.body),
             number(call.query, "generation"),
             precondition(call.query),
+            request_of(call, "patch"),
         )
         return told(call, render_object(found, call.base_url))
 
     async def update(self, call: Call) -> Reply:
         new = overlay(PLAIN, call.body)
         found = await self.storage.open(bucket_of(call)).change(
-            object_of(call), lambda _: new, number(call.query, "generation"), precondition(call.query)
+            object_of(call),
+            lambda _: new,
+            number(call.query, "generation"),
+            precondition(call.query),
+            request_of(call, "update"),
         )
         return told(call, render_object(found, call.base_url))
 
     async def delete(self, call: Call) -> Reply:
         generation = number(call.query, "generation")
-        await self.storage.open(bucket_of(call)).delete(object_of(call), generation, precondition(call.query))
+        await self.storage.open(bucket_of(call)).delete(
+            object_of(call), generation, precondition(call.query), request_of(call, "delete")
+        )
         return nothing()
 
     async def compose(self, call: Call) -> Reply:
@@ -128,15 +139,22 @@ class StorageObjectHandlers:
         about = call.body.get("destination")
         about = cast("Json", about) if isinstance(about, dict) else {}
         draft = ObjectDraft(
-            name=object_of(call), attributes=overlay(PLAIN, about), precondition=precondition(call.query)
+            name=object_of(call),
+            attributes=overlay(PLAIN, about),
+            precondition=precondition(call.query),
+            request=request_of(call, "compose"),
         )
-        return told(call, render_object(await self.storage.compose(bucket, draft, sources), call.base_url))
+        removes = call.body.get("deleteSourceObjects", False)
+        if not isinstance(removes, bool):
+            raise fault("deleteSourceObjects", "deleteSourceObjects must be true or false.")
+        made = await self.storage.compose(bucket, draft, sources, removes=removes)
+        return told(call, render_object(made, call.base_url))
 
     async def copy(self, call: Call) -> Reply:
-        return told(call, await self._copied(call))
+        return told(call, await self._copied(call, "copy"))
 
     async def rewrite(self, call: Call) -> Reply:
-        made = await self._copied(call)
+        made = await self._copied(call, "rewrite")
         size = made["size"]
         answer = {
             "kind": "storage#rewriteResponse",
@@ -148,23 +166,41 @@ class StorageObjectHandlers:
         return told(call, answer)
 
     async def move(self, call: Call) -> Reply:
-        """A copy, then the original is deleted, unless it has become another one meanwhile."""
-        source = await self.storage.open(bucket_of(call)).get(object_of(call))
-        made = await self._copied(call, source.generation)
-        await self.storage.open(bucket_of(call)).delete(source.name, source.generation)
-        return told(call, made)
+        """A copy, and the original deleted with it, unless it has become another one meanwhile."""
+        return told(call, await self._copied(call, "move", removes=True))
 
-    async def _copied(self, call: Call, generation: int | None = None) -> Json:
+    async def restore(self, call: Call) -> Reply:
+        """An old version made the live object: copied, so that it stays what it is."""
+        generation = number(call.query, "generation")
+        if generation is None:
+            raise fault("generation", "generation must say which version is to be restored.")
+        bucket = bucket_of(call)
+        draft = ObjectDraft(
+            name=object_of(call),
+            precondition=precondition(call.query),
+            request=request_of(call, "restore"),
+        )
+        source = CopySource(bucket=bucket, name=draft.name, generation=generation)
+        made = await self.storage.copy(bucket, draft, source, lambda old: old)
+        return told(call, render_object(made, call.base_url))
+
+    async def _copied(self, call: Call, verb: str, *, removes: bool = False) -> Json:
         bucket = bucket_of(call)
         target = bucket_of(call, "target") if "target" in call.path else bucket
-        draft = ObjectDraft(name=object_of(call, "name"), precondition=precondition(call.query))
+        draft = ObjectDraft(
+            name=object_of(call, "name"),
+            precondition=precondition(call.query),
+            request=request_of(call, verb),
+        )
         source = CopySource(
             bucket=bucket,
             name=object_of(call),
-            generation=generation or number(call.query, "sourceGeneration"),
+            generation=number(call.query, "sourceGeneration"),
             precondition=precondition(call.query, "ifSource"),
         )
-        made = await self.storage.copy(target, draft, source, lambda old: overlay(old, call.body))
+        made = await self.storage.copy(
+            target, draft, source, lambda old: overlay(old, call.body), removes=removes
+        )
         return render_object(made, call.base_url)
 
 

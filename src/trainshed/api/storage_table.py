@@ -84,6 +84,7 @@ def _objects(objects: StorageObjectHandlers) -> tuple[Method, ...]:
         _row("POST", f"{_ONE}/compose", objects.compose),
         _row("POST", f"{_ONE}/copyTo/{target}", objects.copy),
         _row("POST", f"{_ONE}/rewriteTo/{target}", objects.rewrite),
+        _row("POST", f"{_ONE}/restore", objects.restore),
         _row("POST", f"{_ONE}/moveTo/o/{{name}}", objects.move),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from trainshed.api.call import Call, RawAnswer, Reply
-from trainshed.api.storage_answer import bucket_of, told
+from trainshed.api.storage_answer import bucket_of, request_of, told
 from trainshed.core.bucket import PLAIN, ObjectDraft, Upload, check_object_name
 from trainshed.core.bucket_port import Bucket
 from trainshed.core.errors import Invalid
@@ -58,7 +58,8 @@ class StorageUploadHandlers:
             found = Related({}, call.headers.get("content-type", ""), call.chunks)
         else:
             raise fault("uploadType", f"uploadType must be media, multipart or resumable, not '{kind[:40]}'.")
-        made = await bucket.put(_draft(call, found.told, found.content_type), found.chunks)
+        draft = replace(_draft(call, found.told, found.content_type), request=request_of(call, "upload"))
+        made = await bucket.put(draft, found.chunks)
         return told(call, render_object(made, call.base_url))
 
     async def _begun(self, call: Call, bucket: Bucket) -> Reply:

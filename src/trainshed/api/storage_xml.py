@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from trainshed.api.call import Call, Handler, Method, RawAnswer, Reply
-from trainshed.api.storage_answer import bucket_of, in_storage_words, nothing, object_of
+from trainshed.api.storage_answer import bucket_of, in_storage_words, nothing, object_of, request_of
 from trainshed.api.storage_guard import guarded
 from trainshed.api.storage_objects import cursor, sent, span
 from trainshed.api.storage_uploads import hashes, whole
@@ -82,8 +82,12 @@ class StorageXmlHandlers:
             )
             return RawAnswer(headers={"etag": f'"{part.id}"', "x-goog-hash": f"crc32c={came.crc32c}"})
         if source := call.headers.get("x-goog-copy-source", ""):
-            return await self._copied(call, ObjectDraft(name=name, precondition=_condition(call)), source)
-        made = await bucket.put(_draft(call, name), call.chunks)
+            draft = ObjectDraft(
+                name=name, precondition=_condition(call), request=request_of(call, f"copy {source}")
+            )
+            return await self._copied(call, draft, source)
+        draft = replace(_draft(call, name), request=request_of(call, "put"))
+        made = await bucket.put(draft, call.chunks)
         return RawAnswer(headers=_made(made))
 
     async def _copied(self, call: Call, draft: ObjectDraft, source: str) -> Reply:
@@ -130,7 +134,10 @@ class StorageXmlHandlers:
         if upload := call.query.get("uploadId"):
             await bucket.abandon(upload)
         else:
-            await bucket.delete(object_of(call), number(call.query, "generation"), _condition(call))
+            generation = number(call.query, "generation")
+            await bucket.delete(
+                object_of(call), generation, _condition(call), request_of(call, "delete by XML")
+            )
         return nothing()
 
 

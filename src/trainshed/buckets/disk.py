@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from trainshed.buckets import index
+from trainshed.buckets import index, versions
 from trainshed.buckets.index import StoredObject
 from trainshed.buckets.ledger import Effect, Ledger
 from trainshed.buckets.sums import BLOCK, new_md5
@@ -80,8 +80,10 @@ class Disk:
         self, db: sqlite3.Connection, bucket: str, name: str, generation: int | None = None
     ) -> StoredObject:
         kept = index.get(db, bucket, name)
-        if kept is None or generation not in (None, kept.info.generation):
-            if kept is None and not index.has_bucket(db, bucket):
+        if generation is not None and (kept is None or kept.info.generation != generation):
+            kept = versions.get(db, bucket, name, generation)
+        if kept is None:
+            if not index.has_bucket(db, bucket):
                 raise no_bucket(bucket)
             raise NotFound(f"No such object: {bucket}/{name}" + (f"#{generation}" if generation else ""))
         return kept
@@ -100,7 +102,7 @@ class Disk:
                 precondition.check(kept.info)
                 file = self._open(kept)
                 sums = index.sums(self._db(), kept.file) if kept.info.size > BLOCK else b""
-                if self._is_current(kept):
+                if self._is_current(kept, generation):
                     if file is None:
                         raise DamagedObject(
                             f"gs://{bucket}/{name} is damaged on the server's disk: its file is gone. "
@@ -110,9 +112,12 @@ class Disk:
                 if file is not None:
                     os.close(file)
 
-    def _is_current(self, kept: StoredObject) -> bool:
-        found = index.get(self._db(), kept.info.bucket, kept.info.name)
-        return found is not None and found.file == kept.file
+    def _is_current(self, kept: StoredObject, generation: int | None) -> bool:
+        try:
+            found = self.found(self._db(), kept.info.bucket, kept.info.name, generation)
+        except NotFound:
+            return False
+        return (found.file, found.place) == (kept.file, kept.place)
 
     def open_file(self, kept: StoredObject) -> int | None:
         return self._open(kept)
@@ -146,6 +151,8 @@ class LaterMd5:
         self._waiting: list[StoredObject] = []
         self._task: asyncio.Task[None] | None = None
         self._ending = threading.Event()
+        # A thread that gives way to all others: nobody waits for it.
+        self._executor = ThreadPoolExecutor(1, "buckets-md5", initializer=_give_way)
 
     def add(self, kept: StoredObject) -> None:
         self._waiting.append(kept)
@@ -156,12 +163,14 @@ class LaterMd5:
         self._ending.set()
         if self._task is not None:
             await self._task
+        await asyncio.to_thread(self._executor.shutdown)
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         while self._waiting and not self._ending.is_set():
             kept = self._waiting.pop(0)
             with contextlib.suppress(TrainshedError):  # it stays without until the next start
-                if md5 := await self._disk.run(self._made, kept):
+                if md5 := await loop.run_in_executor(self._executor, self._made, kept):
                     await self._keep(kept, md5)
 
     def _made(self, kept: StoredObject) -> str:
@@ -184,6 +193,11 @@ class LaterMd5:
             return None, ()
 
         await self._disk.ledger.write(change)
+
+
+def _give_way() -> None:
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
 
 
 def no_bucket(name: str) -> NotFound:

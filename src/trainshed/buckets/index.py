@@ -1,24 +1,28 @@
 """The index: what every object is, which file holds its bytes, and which uploads are under way. One SQLite
 file.
 
-The only place of this package that knows SQL. All writes are made by one thread (ledger.py) with the
-connection it owns; readers have connections of their own and see the last commit. An object's `file` is its
-file's name while it is held, and `place` the path below its bucket's folder it is then renamed to, NULL
-where it stays held.
+The only place of this package that knows SQL, with answers.py and versions.py. All writes are made by one
+thread (ledger.py) with the connection it owns; readers have connections of their own and see the last commit.
+An object's `file` is its file's name while it is held, and `place` the path below its bucket's folder it is
+then renamed to, NULL where it stays held.
 """
 
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, ObjectDraft, ObjectInfo, Precondition, Upload
+from trainshed.core.bucket_rule import LifecycleRule
+from trainshed.core.errors import Unavailable
 
-_SCHEMA = """
+# What each version of the index adds to the one before; the first is also that of files without a number.
+_MIGRATIONS = (
+    """
 CREATE TABLE IF NOT EXISTS buckets(name TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS objects(
   bucket TEXT NOT NULL, name BLOB NOT NULL, generation INTEGER NOT NULL, metageneration INTEGER NOT NULL,
@@ -35,11 +39,27 @@ CREATE TABLE IF NOT EXISTS uploads(
 CREATE TABLE IF NOT EXISTS drops(
   bucket TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY(bucket, place)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS last(generation INTEGER NOT NULL);
-"""
-_TOLD = (
-    "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
+INSERT INTO last SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM last);
+""",
+    """
+CREATE TABLE answers(
+  bucket TEXT NOT NULL, request TEXT NOT NULL, at INTEGER NOT NULL, made TEXT NOT NULL,
+  PRIMARY KEY(bucket, request)) WITHOUT ROWID;
+CREATE INDEX answers_at ON answers(at);
+""",
+    """
+CREATE TABLE versions(
+  bucket TEXT NOT NULL, name BLOB NOT NULL, generation INTEGER NOT NULL, metageneration INTEGER NOT NULL,
+  size INTEGER NOT NULL, crc32c TEXT NOT NULL, md5 TEXT NOT NULL,
+  created INTEGER NOT NULL, updated INTEGER NOT NULL,
+  attributes TEXT NOT NULL, components INTEGER NOT NULL, file TEXT NOT NULL, noncurrent INTEGER NOT NULL,
+  PRIMARY KEY(bucket, name, generation)) WITHOUT ROWID;
+CREATE INDEX versions_file ON versions(file);
+CREATE INDEX versions_late ON versions(file) WHERE md5='';
+""",
 )
-_COLUMNS = f"{_TOLD}, file, place"
+TOLD = "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
+_COLUMNS = f"{TOLD}, file, place"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -62,9 +82,15 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def make(db: sqlite3.Connection) -> None:
-    db.executescript(_SCHEMA)
-    if db.execute("SELECT 1 FROM last").fetchone() is None:
-        db.execute("INSERT INTO last VALUES(0)")
+    """Bring the tables to the version of this program, each step in a transaction of its own."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(_MIGRATIONS):
+        raise Unavailable(
+            f"The buckets' index has version {version}; this Trainshed knows those up to {len(_MIGRATIONS)}. "
+            "Start the newer Trainshed that wrote it."
+        )
+    for number, step in enumerate(_MIGRATIONS[version:], version + 1):
+        db.executescript(f"BEGIN IMMEDIATE;{step}PRAGMA user_version={number};COMMIT;")
 
 
 # ---- times and values as columns
@@ -95,7 +121,7 @@ def _written(attributes: Attributes) -> str:
     return json.dumps(told) if told else ""
 
 
-def _kept(row: tuple[Any, ...]) -> StoredObject:
+def kept_of(row: tuple[Any, ...]) -> StoredObject:
     return StoredObject(_info(row), row[11], row[12])
 
 
@@ -116,6 +142,7 @@ def _info(row: tuple[Any, ...]) -> ObjectInfo:
     _set_updated_at(made, created_at if row[8] == row[7] else moment(row[8]))
     _set_attributes(made, _attributes(row[9]))
     _set_components(made, row[10])
+    _set_noncurrent_at(made, None)
     return made
 
 
@@ -132,10 +159,11 @@ _new = object.__new__
     _set_updated_at,
     _set_attributes,
     _set_components,
+    _set_noncurrent_at,
 ) = (getattr(ObjectInfo, field).__set__ for field in ObjectInfo.__dataclass_fields__)
 
 
-def _row(kept: StoredObject) -> tuple[Any, ...]:
+def row_of(kept: StoredObject) -> tuple[Any, ...]:
     info = kept.info
     return (
         info.bucket,
@@ -152,6 +180,16 @@ def _row(kept: StoredObject) -> tuple[Any, ...]:
         kept.file,
         kept.place,
     )
+
+
+def as_text(kept: StoredObject) -> str:
+    row = row_of(kept)
+    return json.dumps([row[0], kept.info.name, *row[2:]])
+
+
+def from_text(text: str) -> StoredObject:
+    columns = json.loads(text)
+    return kept_of((columns[0], columns[1].encode(), *columns[2:]))
 
 
 # ---- buckets
@@ -173,19 +211,25 @@ def buckets(db: sqlite3.Connection) -> tuple[BucketInfo, ...]:
 def keep_bucket(db: sqlite3.Connection, info: BucketInfo) -> None:
     times = {"created_at": micros(info.created_at), "updated_at": micros(info.updated_at)}
     fields = {key: getattr(info, key) for key in BucketInfo.__dataclass_fields__}
-    told = json.dumps(fields | times | {"labels": dict(info.labels)})
+    rules = [asdict(rule) for rule in info.lifecycle]
+    told = json.dumps(fields | times | {"labels": dict(info.labels), "lifecycle": rules})
     db.execute("INSERT OR REPLACE INTO buckets VALUES(?,?)", (info.name, told))
 
 
 def forget_bucket(db: sqlite3.Connection, name: str) -> None:
     db.execute("DELETE FROM buckets WHERE name=?", (name,))
     db.execute("DELETE FROM uploads WHERE bucket=?", (name,))
+    db.execute("DELETE FROM answers WHERE bucket=?", (name,))
 
 
 def _bucket(text: str) -> BucketInfo:
     told = json.loads(text)
     told |= {key: moment(told[key]) for key in ("created_at", "updated_at")}
-    return BucketInfo(**told)
+    rules = (
+        LifecycleRule(**rule | {"prefixes": tuple(rule["prefixes"]), "suffixes": tuple(rule["suffixes"])})
+        for rule in told.get("lifecycle", ())
+    )
+    return BucketInfo(**told | {"lifecycle": tuple(rules)})
 
 
 # ---- objects
@@ -195,7 +239,7 @@ def get(db: sqlite3.Connection, bucket: str, name: str) -> StoredObject | None:
     row = db.execute(
         f"SELECT {_COLUMNS} FROM objects WHERE bucket=? AND name=?", (bucket, name.encode())
     ).fetchone()
-    return _kept(row) if row else None
+    return kept_of(row) if row else None
 
 
 def walk(
@@ -203,7 +247,7 @@ def walk(
 ) -> Iterator[ObjectInfo]:
     """Objects from the first name on, up to the end, in order."""
     rows = db.execute(
-        f"SELECT {_TOLD} FROM objects WHERE bucket=? AND name>=? AND (? IS NULL OR name<?) "
+        f"SELECT {TOLD} FROM objects WHERE bucket=? AND name>=? AND (? IS NULL OR name<?) "
         "ORDER BY name LIMIT ?",
         (bucket, first, end, end, limit),
     )
@@ -235,7 +279,7 @@ def first_name(db: sqlite3.Connection, bucket: str, first: bytes = b"") -> bytes
 
 
 def keep(db: sqlite3.Connection, kept: StoredObject, sums: bytes) -> None:
-    db.execute(f"INSERT OR REPLACE INTO objects({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", _row(kept))
+    db.execute(f"INSERT OR REPLACE INTO objects({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", row_of(kept))
     if sums:
         db.execute("INSERT OR REPLACE INTO sums VALUES(?,?)", (kept.file, sums))
 
@@ -251,16 +295,20 @@ def sums(db: sqlite3.Connection, file: str) -> bytes:
 
 
 def by_file(db: sqlite3.Connection, file: str) -> StoredObject | None:
-    row = db.execute(f"SELECT {_COLUMNS} FROM objects WHERE file=?", (file,)).fetchone()
-    return _kept(row) if row else None
+    """The object or the old version whose bytes are in the file."""
+    query = f"SELECT {_COLUMNS} FROM objects WHERE file=? UNION ALL SELECT {TOLD}, file, NULL FROM versions"
+    row = db.execute(f"{query} WHERE file=?", (file, file)).fetchone()
+    return kept_of(row) if row else None
 
 
 def set_md5(db: sqlite3.Connection, file: str, md5: str) -> None:
-    db.execute("UPDATE objects SET md5=? WHERE file=? AND md5=''", (md5, file))
+    for table in ("objects", "versions"):
+        db.execute(f"UPDATE {table} SET md5=? WHERE file=? AND md5=''", (md5, file))
 
 
 def without_md5(db: sqlite3.Connection) -> list[StoredObject]:
-    return [_kept(row) for row in db.execute(f"SELECT {_COLUMNS} FROM objects WHERE md5=''")]
+    query = f"SELECT {_COLUMNS} FROM objects WHERE md5='' UNION ALL SELECT {TOLD}, file, NULL FROM versions"
+    return [kept_of(row) for row in db.execute(f"{query} WHERE md5=''")]
 
 
 def is_placed(db: sqlite3.Connection, bucket: str, name: str) -> bool:
@@ -321,10 +369,7 @@ def upload(db: sqlite3.Connection, bucket: str, identity: str) -> Upload | None:
     told = json.loads(row[0])
     told["attributes"] = _attributes(told["attributes"])
     told["precondition"] = Precondition(**told["precondition"])
-    done = None
-    if row[2]:
-        columns = json.loads(row[2])
-        done = _kept((columns[0], columns[1].encode(), *columns[2:])).info
+    done = from_text(row[2]).info if row[2] else None
     return Upload(id=identity, draft=ObjectDraft(**told), received=row[1], done=done)
 
 
@@ -333,9 +378,7 @@ def advance_upload(db: sqlite3.Connection, identity: str, received: int) -> None
 
 
 def end_upload(db: sqlite3.Connection, identity: str, kept: StoredObject) -> None:
-    row = _row(kept)
-    told = json.dumps([row[0], kept.info.name, *row[2:]])
-    db.execute("UPDATE uploads SET done=? WHERE id=?", (told, identity))
+    db.execute("UPDATE uploads SET done=? WHERE id=?", (as_text(kept), identity))
 
 
 def forget_upload(db: sqlite3.Connection, identity: str) -> None:

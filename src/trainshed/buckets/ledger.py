@@ -3,8 +3,8 @@ disk.
 
 A change is a function that looks at the index, raises where it must not be, writes, and returns its result
 with the effects that follow: a file renamed to its place, a file removed. Effects come after the commit and
-in order; should the process die between the two, `mend` does them at the next start. A change that raises
-must not have written.
+in order; should the process die between the two, `mend` does them at the next start. What a change that
+raises has written is taken back.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from trainshed.buckets import index
 from trainshed.buckets.index import StoredObject
 from trainshed.buckets.places import parents
-from trainshed.buckets.trouble import told
+from trainshed.buckets.trouble import told, translated
 from trainshed.core.errors import TrainshedError, Unavailable
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class Ledger:
         self._root = root
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._retired: set[str] = set()  # files that became old versions in the batch under way
         self._gone: list[tuple[str, str]] = []  # places whose files are removed: no drop need be remembered
 
     def start(self) -> None:
@@ -77,6 +78,7 @@ class Ledger:
             for file in os.listdir(self._held):
                 if (kept := index.by_file(db, file)) is not None:
                     self.settle(kept)
+                    self._unlink_twin(kept)
                 elif not index.has_upload(db, file):
                     self.let_go(file)
         finally:
@@ -91,11 +93,25 @@ class Ledger:
         self._asked.put(_Asked(change, loop, answer))
         return await answer
 
+    def retire(self, live: StoredObject) -> None:
+        """Give a file that is at its place a second name among the held ones, where an old version's bytes
+        stay. Called by a change, so that the name is there before the index speaks of it.
+        """
+        self._retired.add(live.file)
+        if live.place is None:
+            return
+        # The file may be held still, or be gone: then readers of the version are told that it is damaged.
+        with (
+            translated("The old version cannot be kept"),
+            contextlib.suppress(FileExistsError, FileNotFoundError, NotADirectoryError),
+        ):
+            os.link(self.placed(live.info.bucket, live.place), self.held(live.file), follow_symlinks=False)
+
     # ---- effects
 
     def settle(self, kept: StoredObject) -> None:
-        """Give a held file the place that the index says it has."""
-        if kept.place is None:
+        """Give a held file the place that the index says it has, unless it became an old version since."""
+        if kept.place is None or kept.file in self._retired:
             return
         held, place = self.held(kept.file), self.placed(kept.info.bucket, kept.place)
         try:
@@ -108,6 +124,14 @@ class Ledger:
                 self._left(kept, error)
         except OSError as error:
             self._left(kept, error)
+
+    def _unlink_twin(self, kept: StoredObject) -> None:
+        """Of an object that was about to become an old version, when the process died, the second name."""
+        if kept.place is not None:
+            held, place = self.held(kept.file), self.placed(kept.info.bucket, kept.place)
+            with contextlib.suppress(OSError):
+                if os.path.samefile(held, place):
+                    os.unlink(held)
 
     def _left(self, kept: StoredObject, error: OSError) -> None:
         # It can be read where it is held, and the next start tries again.
@@ -175,19 +199,22 @@ class Ledger:
     def _commit(self, db: sqlite3.Connection, folder: int, batch: list[_Asked]) -> None:
         results: list[tuple[_Asked, Any, BaseException | None]] = []
         effects: list[Effect] = []
+        self._retired.clear()
         try:
-            os.fsync(folder)  # the names of the files the index is about to speak of
             db.execute("BEGIN IMMEDIATE")
             for bucket, place in self._gone:
                 index.undrop(db, bucket, place)
             for asked in batch:
+                db.execute("SAVEPOINT change")
                 try:
                     result, implied = asked.change(db)
                 except TrainshedError as error:
+                    db.execute("ROLLBACK TO change")
                     results.append((asked, None, error))
                 else:
                     results.append((asked, result, None))
                     effects.extend(implied)
+            os.fsync(folder)  # the names of the files the index is about to speak of
             db.execute("COMMIT")
             self._gone.clear()
         except (sqlite3.Error, OSError) as error:

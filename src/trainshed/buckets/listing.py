@@ -7,13 +7,15 @@ step.
 import sqlite3
 from dataclasses import dataclass, field
 
-from trainshed.buckets import index
-from trainshed.core.bucket import ObjectInfo, ObjectListing, ObjectQuery
+from trainshed.buckets import index, versions
+from trainshed.core.bucket import PAGE, ObjectInfo, ObjectListing, ObjectQuery
 
 _STEP = 100  # objects asked for at once where any of them may make the rest needless
 
 
 def find(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> ObjectListing:
+    if query.versions:
+        return _find_versions(db, bucket, query)
     page = _Page(query)
     low, end = page.bounds()
     if not query.delimiter:
@@ -36,6 +38,29 @@ def find(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> ObjectListi
     return page.listing(page.last if more is not None and (end is None or more < end) else "")
 
 
+def _find_versions(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> ObjectListing:
+    page = _Page(query)
+    name, end = page.bounds()
+    low = (name, 0)
+    if query.after_generation:
+        low = max(low, (query.after.encode(), query.after_generation + 1))
+    while True:
+        limit = min(query.size - page.told, _STEP if query.delimiter else PAGE) + 1
+        count = 0
+        for count, info in enumerate(versions.walk(db, bucket, low, end, limit), 1):  # noqa: B007
+            if page.told == query.size:
+                last = page.items[-1] if page.items else None
+                generation = last.generation if last is not None and last.name == page.last else 0
+                return page.listing(page.last, generation)
+            if (skipped := page.add(info)) is not None:
+                low = (skipped, 0)
+                break
+            low = (info.name.encode(), info.generation + 1)
+        else:
+            if count < limit:
+                return page.listing("")
+
+
 @dataclass(slots=True)
 class _Page:
     query: ObjectQuery
@@ -51,7 +76,7 @@ class _Page:
         """The first name that may be told, and the first that may not."""
         query = self.query
         low = max(query.prefix.encode(), query.start.encode())
-        if query.after:
+        if query.after and not query.after_generation:
             behind = len(query.prefix)
             is_prefix = query.delimiter and query.delimiter in query.after[behind:]
             after = query.after.encode()
@@ -76,8 +101,13 @@ class _Page:
         self.last = prefix
         return successor(prefix.encode()) or prefix.encode() + b"\xff"
 
-    def listing(self, next_after: str) -> ObjectListing:
-        return ObjectListing(items=tuple(self.items), prefixes=tuple(self.prefixes), next_after=next_after)
+    def listing(self, next_after: str, next_generation: int = 0) -> ObjectListing:
+        return ObjectListing(
+            items=tuple(self.items),
+            prefixes=tuple(self.prefixes),
+            next_after=next_after,
+            next_generation=next_generation,
+        )
 
 
 def successor(prefix: bytes) -> bytes | None:

@@ -12,8 +12,9 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
-from trainshed.buckets import index
+from trainshed.buckets import answers, index, versions
 from trainshed.buckets.disk import Disk, no_bucket
 from trainshed.buckets.index import StoredObject
 from trainshed.buckets.intake import ObjectIntake
@@ -75,6 +76,10 @@ class DiskObjects:
 
         return await self._disk.look(look)
 
+    async def answered(self, request: str) -> ObjectInfo | None:
+        made = await self._disk.look(lambda db: answers.made_by(db, self.name, request))
+        return made.info if made is not None else None
+
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_object_name(draft.name)
         file = secrets.token_hex(12)
@@ -119,13 +124,13 @@ class DiskObjects:
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
     ) -> ObjectReading:
-        def begin() -> tuple[ObjectInfo, Outlet, tuple[int, int, bytes]]:
+        def begin() -> tuple[ObjectInfo, Outlet, tuple[int, int, list[bytes]]]:
             kept, file, sums = self._disk.opened(self.name, name, generation, precondition)
             outlet = Outlet(file, kept.info, sums)
             return kept.info, outlet, outlet.open(span)
 
-        info, outlet, (first, length, block) = await self._disk.run(begin)
-        return ObjectReading(info, first, length, outlet.stream(first, length, block, self._disk.executor))
+        info, outlet, (first, length, blocks) = await self._disk.run(begin)
+        return ObjectReading(info, first, length, outlet.stream(first, length, blocks, self._disk.executor))
 
     async def change(
         self,
@@ -133,8 +138,11 @@ class DiskObjects:
         to: Callable[[Attributes], Attributes],
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> ObjectInfo:
         def change(db: sqlite3.Connection) -> tuple[ObjectInfo, tuple[Effect, ...]]:
+            if (before := answers.made_by(db, self.name, request)) is not None:
+                return before.info, ()
             old = self._found(db, name, generation)
             precondition.check(old.info)
             info = replace(
@@ -143,18 +151,35 @@ class DiskObjects:
                 metageneration=old.info.metageneration + 1,
                 updated_at=self._disk.clock.now(),
             )
-            index.keep(db, StoredObject(info, old.file, old.place), b"")
+            kept = StoredObject(info, old.file, old.place)
+            if info.noncurrent_at is None:
+                index.keep(db, kept, b"")
+            else:
+                versions.keep(db, kept)
+            answers.remember(db, self.name, request, kept, info.updated_at)
             return info, ()
 
         return await self._disk.ledger.write(change)
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None:
         def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:
+            if answers.is_answered(db, self.name, request):
+                return None, ()
             old = self._found(db, name, generation)
             precondition.check(old.info)
-            index.forget(db, old)
+            answers.remember(db, self.name, request, None, self._disk.clock.now())
+            if generation is None:
+                return None, self._ended(db, old)
+            if old.info.noncurrent_at is None:
+                index.forget(db, old)
+            else:
+                versions.forget(db, old)
             return None, self._dropped(db, old)
 
         await self._disk.ledger.write(change)
@@ -165,6 +190,9 @@ class DiskObjects:
         def change(db: sqlite3.Connection) -> tuple[StoredObject, tuple[Effect, ...]]:
             if not index.has_bucket(db, self.name):
                 raise no_bucket(self.name)
+            before = answers.made_by(db, self.name, draft.request)
+            if before is not None and before.info.crc32c == content.crc32c:
+                return before, (lambda: self._disk.ledger.let_go(content.file),)
             old = index.get(db, self.name, draft.name)
             draft.precondition.check(old.info if old else None)
             now = self._disk.clock.now()
@@ -185,11 +213,12 @@ class DiskObjects:
             kept = StoredObject(info, content.file, self._place(db, draft.name, old))
             effects: tuple[Effect, ...] = ()
             if old is not None:
-                index.forget(db, old)
-                effects = self._dropped(db, old, replaced_at=kept.place)
+                effects = self._ended(db, old, replaced_at=kept.place)
             if kept.place is not None:
                 index.undrop(db, self.name, kept.place)
             index.keep(db, kept, content.blocks)
+            effects += self._removed(db, draft)
+            answers.remember(db, self.name, draft.request, kept, now)
             if upload:
                 index.end_upload(db, upload, kept)
             return kept, (*effects, lambda: self._disk.ledger.settle(kept))
@@ -199,6 +228,27 @@ class DiskObjects:
             self._disk.late.add(kept)
         return kept
 
+    def _removed(self, db: sqlite3.Connection, draft: ObjectDraft) -> tuple[Effect, ...]:
+        """Delete what the draft removes, but for objects that were replaced meanwhile and the draft's own."""
+        effects: tuple[Effect, ...] = ()
+        for name, generation in {one.name: one.generation for one in draft.removes}.items():
+            found = index.get(db, self.name, name)
+            if found is not None and found.info.generation == generation and name != draft.name:
+                effects += self._ended(db, found)
+        return effects
+
+    def _ended(
+        self, db: sqlite3.Connection, live: StoredObject, replaced_at: str | None = None
+    ) -> tuple[Effect, ...]:
+        """The object is live no more: an old version where the bucket keeps them, else gone."""
+        bucket = index.bucket(db, self.name)
+        if bucket is None or not bucket.versioning:
+            index.forget(db, live)
+            return self._dropped(db, live, replaced_at)
+        self._disk.ledger.retire(live)
+        versions.retire(db, live, self._disk.clock.now())
+        return self._left_place(db, live, replaced_at)
+
     def _found(self, db: sqlite3.Connection, name: str, generation: int | None) -> StoredObject:
         return self._disk.found(db, self.name, name, generation)
 
@@ -206,11 +256,16 @@ class DiskObjects:
         self, db: sqlite3.Connection, old: StoredObject, replaced_at: str | None = None
     ) -> tuple[Effect, ...]:
         """What becomes of the files of an object that is no more."""
-        ledger, effects = self._disk.ledger, [lambda: self._disk.ledger.let_go(old.file)]
-        if (place := old.place) is not None and place != replaced_at:
-            index.drop(db, self.name, place)
-            effects.append(lambda: ledger.discard(self.name, place))
-        return tuple(effects)
+        let_go = partial(self._disk.ledger.let_go, old.file)
+        return (let_go, *self._left_place(db, old, replaced_at))
+
+    def _left_place(
+        self, db: sqlite3.Connection, old: StoredObject, replaced_at: str | None
+    ) -> tuple[Effect, ...]:
+        if (place := old.place) is None or place == replaced_at:
+            return ()
+        index.drop(db, self.name, place)
+        return (partial(self._disk.ledger.discard, self.name, place),)
 
     def _place(self, db: sqlite3.Connection, name: str, old: StoredObject | None) -> str | None:
         """Where a person would look for it, if nothing else is or must be there."""

@@ -16,6 +16,8 @@ from trainshed.buckets.sums import BLOCK, crc_of
 from trainshed.buckets.trouble import translated
 from trainshed.core.bucket import DamagedObject, ObjectInfo, Span
 
+AT_ONCE = 4  # blocks read by one call of a thread
+
 
 class Outlet:
     def __init__(self, file: int, info: ObjectInfo, sums: bytes) -> None:
@@ -28,37 +30,41 @@ class Outlet:
         with contextlib.suppress(OSError):
             os.close(self._file)
 
-    def open(self, span: Span) -> tuple[int, int, bytes]:
-        """First byte, length, and the first of the bytes: what is damaged there is told before any answer."""
+    def open(self, span: Span) -> tuple[int, int, list[bytes]]:
+        """First byte, length, and the first block: what is damaged there is told before any answer."""
         first, length = span.within(self._info.size)
         with translated("The object cannot be read"):
             if os.fstat(self._file).st_size != self._info.size:
                 raise self._damaged("has another size than was stored")
-        return first, length, self.block(first // BLOCK)
+        return first, length, self._blocks(first // BLOCK, first // BLOCK + 1)
 
-    async def stream(self, first: int, length: int, block: bytes, executor: Executor) -> AsyncIterator[bytes]:
+    async def stream(
+        self, first: int, length: int, blocks: list[bytes], executor: Executor
+    ) -> AsyncIterator[bytes]:
+        """The bytes, `blocks` being the first of them. While some are sent the next are read and checked."""
         loop = asyncio.get_running_loop()
         number, end = first // BLOCK, first + length
         while length > 0:
             start = number * BLOCK
-            number += 1
-            more = number * BLOCK < end
-            ahead = loop.run_in_executor(executor, self.block, number) if more else None
-            piece = (
-                block
-                if first <= start and end >= start + len(block)
-                else block[max(0, first - start) : end - start]
-            )
+            number += len(blocks)
+            last = min(number + AT_ONCE, -(-end // BLOCK))
+            ahead = loop.run_in_executor(executor, self._blocks, number, last) if number < last else None
             try:
-                yield piece
+                for block in blocks:
+                    whole = first <= start and end >= start + len(block)
+                    yield block if whole else block[max(0, first - start) : end - start]
+                    start += BLOCK
             finally:
                 if ahead is not None:
                     await asyncio.wait((ahead,))
             if ahead is None:
                 return
-            block = ahead.result()
+            blocks = ahead.result()
 
-    def block(self, number: int) -> bytes:
+    def _blocks(self, number: int, end: int) -> list[bytes]:
+        return [self._block(one) for one in range(number, end)]
+
+    def _block(self, number: int) -> bytes:
         if self._info.size == 0:
             return b""
         with translated("The object cannot be read"):

@@ -4,6 +4,8 @@ A bucket's name alone says where it is; gs:// and s3:// before it are how people
 settings wins over one on the disk, and cannot be made there.
 """
 
+from collections.abc import Callable
+
 from trainshed.buckets.seaweed import Seaweed
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.bucket_port import Bucket, Buckets
@@ -49,10 +51,13 @@ class RoutedBuckets:
     async def get(self, bucket: str) -> BucketInfo:
         return await self._of(bucket).get(bucket)
 
-    async def relabel(
-        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
+    async def change(
+        self,
+        bucket: str,
+        to: Callable[[BucketInfo], BucketInfo],
+        metageneration: int | None = None,
     ) -> BucketInfo:
-        return await self._of(bucket).relabel(bucket, labels, metageneration)
+        return await self._of(bucket).change(bucket, to, metageneration)
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None:
         await self._of(bucket).remove(bucket, metageneration)

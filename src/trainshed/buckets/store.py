@@ -3,10 +3,11 @@
 import contextlib
 import os
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from trainshed.buckets import index
+from trainshed.buckets import index, versions
 from trainshed.buckets.disk import Disk, no_bucket
 from trainshed.buckets.ledger import Effect
 from trainshed.buckets.pieces import Pieces
@@ -42,14 +43,16 @@ class DiskBuckets:
     async def get(self, bucket: str) -> BucketInfo:
         return await self._disk.look(lambda db: _found(db, bucket))
 
-    async def relabel(
-        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
+    async def change(
+        self,
+        bucket: str,
+        to: Callable[[BucketInfo], BucketInfo],
+        metageneration: int | None = None,
     ) -> BucketInfo:
         def change(db: sqlite3.Connection) -> tuple[BucketInfo, tuple[Effect, ...]]:
             old = _found(db, bucket, metageneration)
             new = replace(
-                old,
-                labels=labels,
+                to(old),
                 metageneration=old.metageneration + 1,
                 updated_at=self._disk.clock.now(),
             )
@@ -63,6 +66,11 @@ class DiskBuckets:
             _found(db, bucket, metageneration)
             if index.first_name(db, bucket) is not None:
                 raise Conflict(f"The bucket {bucket} is not empty: delete what is in it first.")
+            if versions.are_in(db, bucket):
+                raise Conflict(
+                    f"The bucket {bucket} is not empty: old versions are in it. Delete them first, as "
+                    f"`trainshed storage rm -r gs://{bucket}` does."
+                )
             index.forget_bucket(db, bucket)
             return None, (lambda: self._remove_folder(bucket),)
 

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import struct
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Protocol, cast
 
 import google_crc32c
@@ -35,14 +36,17 @@ class Sums:
     def __init__(self, *, with_md5: bool = True) -> None:
         self.size = 0
         self._with_md5 = with_md5
-        self._whole = 0
-        self._block = 0
+        self._whole = 0  # of all whole blocks
+        self._block = 0  # of what came since
         self._blocks = bytearray()
         self._md5: MD5 | None = new_md5()
 
+    @property
+    def makes_md5(self) -> bool:
+        return self._md5 is not None
+
     def feed(self, chunks: Iterable[bytes]) -> None:
         for chunk in chunks:
-            self._whole = _extend(self._whole, chunk)
             room = BLOCK - self.size % BLOCK
             if len(chunk) < room:
                 self._block = _extend(self._block, chunk)
@@ -62,6 +66,7 @@ class Sums:
         while len(chunk) - first >= room:
             self._block = _extend(self._block, chunk[first : first + room])
             self._blocks += struct.pack(">I", self._block)
+            self._whole = _joined(self._whole, self._block, BLOCK)
             self._block, first, room = 0, first + room, BLOCK
         self._block = _extend(0, chunk[first:])
 
@@ -75,12 +80,42 @@ class Sums:
 
     @property
     def crc32c(self) -> str:
-        return base64.b64encode(struct.pack(">I", self._whole)).decode()
+        whole = _joined(self._whole, self._block, self.size % BLOCK)
+        return base64.b64encode(struct.pack(">I", whole)).decode()
 
     @property
     def md5(self) -> str:
         """Empty where it is to be made afterwards."""
         return base64.b64encode(self._md5.digest()).decode() if self._md5 is not None else ""
+
+
+def _joined(first: int, second: int, length: int) -> int:
+    """The CRC32C of two pieces one after the other, from those of each; `length`: of the second."""
+    power = 0
+    while length and first:
+        if length & 1:
+            first = _sum(to for bit, to in enumerate(_behind(power)) if first >> bit & 1)
+        length >>= 1
+        power += 1
+    return first ^ second
+
+
+def _sum(numbers: Iterable[int]) -> int:
+    """Without carrying: what one has and the other has too, neither has."""
+    total = 0
+    for number in numbers:
+        total ^= number
+    return total
+
+
+@lru_cache(32)
+def _behind(power: int) -> tuple[int, ...]:
+    """What each bit of a CRC32C becomes when 2**power bytes follow. It is the same for all bytes but for what
+    they add themselves, so zeros tell it.
+    """
+    zeros = bytes(1 << power)
+    none = _extend(0, zeros)
+    return tuple(_extend(1 << bit, zeros) ^ none for bit in range(32))
 
 
 def crc_of(block: bytes) -> bytes:

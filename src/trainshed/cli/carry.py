@@ -17,6 +17,7 @@ from typing import IO, TypeVar
 
 from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.transfer import Transfer, parse, plain
+from trainshed.cli.versions import versioned
 from trainshed.client import ApiError
 from trainshed.client.storage import StorageClient
 
@@ -108,9 +109,9 @@ def _copy(storage: StorageClient, job: Transfer, progress: TransferProgress) -> 
                     storage.send(file, *target, progress.add)
             case (tuple() as source, str()):
                 with _written(Path(job.target)) as file:
-                    storage.fetch(*source, file, progress.add)
+                    storage.fetch(*source, file, progress.add, job.generation)
             case (tuple() as source, tuple() as target):
-                progress.add(storage.copy(source, target))
+                progress.add(storage.copy(source, target, job.generation))
             case _:
                 raise CommandFailed("one of SOURCE and TARGET must be in a bucket: gs://… or s3://…")
     except OSError as error:
@@ -160,8 +161,9 @@ def stream(storage: StorageClient, sources: Sequence[str], target: str, recursiv
     if target == "-":
         if recursive:
             raise Misuse("- takes one object after another: name each, without -r")
-        for place in [parse(source, named=True) for source in sources]:
-            storage.fetch(*place, sys.stdout.buffer, lambda _: None)
+        for one in [versioned(storage, source) for source in sources]:
+            place = parse(one.place, named=True)
+            storage.fetch(*place, sys.stdout.buffer, lambda _: None, one.generation)
         return sys.stdout.buffer.flush()
     if len(sources) > 1:
         raise Misuse("- is copied alone")

@@ -6,6 +6,7 @@ It makes a configuration folder for gcloud under the home, so that the person's 
 import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 
 import click
@@ -63,8 +64,25 @@ def variables(target: Target) -> dict[str, str]:
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": token_file,
         "STORAGE_EMULATOR_HOST": f"{target.url}/t/{target.token}" if target.token else target.url,
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}": f"{target.url}/" for service in SERVICES},
+        **_gsutil(config),
         **_s3(target.home),
     }
+
+
+def _gsutil(config: Path) -> dict[str, str]:
+    """gsutil asks its servers by https only: it is told to have gcloud do the work, or to say it has none."""
+    boto = config / "boto"
+    boto.write_text(
+        "[GSUtil]\nuse_gcloud_storage = True\nhidden_shim_mode = no_fallback\n"
+        "software_update_check_period = 0\n"
+    )
+    found = {
+        "BOTO_CONFIG": str(boto),
+        "CLOUDSDK_CORE_PASS_CREDENTIALS_TO_GSUTIL": "1",
+        "CLOUDSDK_CORE_ACCOUNT": "trainshed",  # else gsutil has gcloud send no token
+    }
+    root = Path(os.path.realpath(shutil.which("gcloud") or "gcloud")).parents[1]
+    return found | ({"CLOUDSDK_ROOT_DIR": str(root)} if (root / "bin" / "gcloud").is_file() else {})
 
 
 def _s3(home: Path) -> dict[str, str]:

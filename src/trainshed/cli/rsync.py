@@ -4,8 +4,6 @@ Two things are the same when their sizes and MD5 or CRC32C are. A local file is 
 It changes nothing itself, and never takes a source without a thing in it for a wish to remove everything.
 """
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +12,7 @@ from typing import Any
 from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.transfer import Object, Transfer, files_below, is_in_bucket, parse, placed, told_skipped
 from trainshed.client import ApiError
-from trainshed.client.storage import StorageClient
-
-PIECE = 1 << 20
+from trainshed.client.storage import KINDS, PIECE, Kind, StorageClient, Sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +113,30 @@ def _check_bucket(storage: StorageClient, place: str) -> None:
 def _is_same(storage: StorageClient, one: SyncItem, other: SyncItem) -> bool:
     if one.size != other.size:
         return False
-    if one.told and other.told and one.told.get("crc32c") and other.told.get("crc32c"):
-        return one.told["crc32c"] == other.told["crc32c"]
-    first = _md5(storage, one)
-    return bool(first) and first == _md5(storage, other)
+    known = [_known(storage, thing) for thing in (one, other)]
+    for kind in KINDS:
+        if all(sums is None or sums[kind] for sums in known):
+            first, second = (
+                sums[kind] if sums is not None else _sum(str(thing.place), kind)
+                for thing, sums in zip((one, other), known, strict=True)
+            )
+            return first == second
+    return False
 
 
-def _md5(storage: StorageClient, thing: SyncItem) -> str:
+def _known(storage: StorageClient, thing: SyncItem) -> dict[Kind, str] | None:
+    """The sums that are known of an object; None of a file."""
     if isinstance(thing.place, str):
-        digest = hashlib.md5(usedforsecurity=False)
-        with Path(thing.place).open("rb") as file:
-            while piece := file.read(PIECE):
-                digest.update(piece)
-        return base64.b64encode(digest.digest()).decode()
+        return None
     told = thing.told or {}
-    # A list may tell less of an object than asking for it does.
-    return str(told.get("md5Hash") or storage.get(*thing.place).get("md5Hash", ""))
+    if not told.get("crc32c") and not told.get("md5Hash"):
+        told = storage.get(*thing.place)  # a list may tell less of an object than asking for it does
+    return {"crc32c": str(told.get("crc32c", "")), "md5": str(told.get("md5Hash", ""))}
+
+
+def _sum(path: str, kind: Kind) -> str:
+    made = Sum(kind)
+    with Path(path).open("rb") as file:
+        while piece := file.read(PIECE):
+            made.update(piece)
+    return made.told

@@ -6,6 +6,7 @@ A bucket may lie on the server or elsewhere; all of it goes through the server's
 import contextlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from trainshed.cli.carry import carry, each, stream
 from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import as_json, targeted
 from trainshed.cli.transfer import SCHEMES, Object, Transfer, is_in_bucket, jobs_of, parse
+from trainshed.cli.versions import objects, update, versioned, versions_of
 from trainshed.cli.wildcard import Named, meant
 from trainshed.client import ApiError, Target
 from trainshed.client.storage import StorageClient
@@ -30,6 +32,7 @@ def command() -> None:
       trainshed storage cp -r out gs://models/run-1
       trainshed storage rsync -r data s3://datasets/cats
       trainshed storage ls gs://models
+      trainshed storage ls -a gs://models/run-1/model.pt
       trainshed storage cp 'gs://models/run-1/*.json' .
 
     In names of objects * and ? stand for what is between slashes, ** for slashes too, [ab] for one of these;
@@ -74,6 +77,8 @@ def mv(where: Target, sources: tuple[str, ...], target: str) -> None:
         raise Misuse("- cannot be moved: copy it with cp, or write ./- where a file has that name")
     storage = StorageClient(where.url, where.token)
     jobs = _jobs(storage, sources, target, True)
+    if any(job.generation for job in jobs):
+        raise Misuse("old versions are not moved: copy one with cp, and remove it with rm")
     generations: dict[str | Object, str] = {
         job.source: str(storage.get(*job.source)["generation"])
         for job in jobs
@@ -136,15 +141,18 @@ def rsync(
 @click.argument("place", metavar="[gs://BUCKET/PREFIX]", required=False)
 @click.option("-l", "--long", is_flag=True, help="With size and time.")
 @click.option("-r", "-R", "--recursive", is_flag=True, help="Everything below.")
+@click.option("-a", "--all-versions", is_flag=True, help="Old versions too, each with its generation.")
 @as_json
 @targeted
-def ls(where: Target, place: str | None, long: bool, recursive: bool, as_json: bool) -> None:
+def ls(
+    where: Target, place: str | None, long: bool, recursive: bool, all_versions: bool, as_json: bool
+) -> None:
     """List buckets, or what is in one."""
     storage = StorageClient(where.url, where.token)
     if place is None or place in SCHEMES:
         return _list_buckets(where, place, as_json)
     found = sorted(meant(storage, [place], folders=True), key=lambda one: one.is_folder)
-    groups = [(one, _listed(storage, one, recursive)) for one in found]
+    groups = [(one, _listed(storage, one, recursive, all_versions)) for one in found]
     if as_json:
         click.echo(json.dumps([told for _, group in groups for told in group], indent=2, ensure_ascii=False))
         return
@@ -152,25 +160,27 @@ def ls(where: Target, place: str | None, long: bool, recursive: bool, as_json: b
         if one.is_folder and len(groups) > 1 and not recursive:
             click.echo(f"\n{one.place}:" if one is not found[0] else f"{one.place}:")
         for told in group:
-            click.echo(_line(told, place, long))
+            click.echo(_line(told, place, long, all_versions))
 
 
-def _listed(storage: StorageClient, one: Named, recursive: bool) -> list[dict[str, Any]]:
+def _listed(storage: StorageClient, one: Named, recursive: bool, versions: bool) -> list[dict[str, Any]]:
     """What `ls` tells of a place: what begins with its name or, where one folder does, what is in it."""
-    if one.told and one.is_object:
-        return [one.told]
     bucket, prefix = parse(one.place)
+    if one.told and one.is_object:
+        return versions_of(storage, bucket, prefix) if versions else [one.told]
     delimiter = "" if recursive else "/"
-    found = list(storage.objects(bucket, prefix, delimiter))
+    found = list(storage.objects(bucket, prefix, delimiter, versions=versions))
     if not recursive and not prefix.endswith("/") and found == [{"prefix": f"{prefix}/"}]:
-        found = list(storage.objects(bucket, f"{prefix}/", delimiter))
+        found = list(storage.objects(bucket, f"{prefix}/", delimiter, versions=versions))
     if not found and prefix:
         raise CommandFailed(f"there is nothing at {one.place}")
     return found
 
 
-def _line(told: dict[str, Any], place: str, long: bool) -> str:
+def _line(told: dict[str, Any], place: str, long: bool, versions: bool) -> str:
     name = _shown((parse(place)[0], told.get("prefix") or told["name"]), place)
+    if versions and "generation" in told:
+        name += f"#{told['generation']}"
     if not long:
         return name
     return (f"{told['size']:>14}  {told['updated']}  " if "size" in told else " " * 42) + name
@@ -183,7 +193,9 @@ def cat(where: Target, places: tuple[str, ...]) -> None:
     """Print objects."""
     storage = StorageClient(where.url, where.token)
     for one in meant(storage, places, folders=False):
-        storage.fetch(*parse(one.place, named=True), sys.stdout.buffer, lambda _: None)
+        version = versioned(storage, one.place)
+        place = parse(version.place, named=True)
+        storage.fetch(*place, sys.stdout.buffer, lambda _: None, version.generation)
     sys.stdout.buffer.flush()
 
 
@@ -192,20 +204,47 @@ def cat(where: Target, places: tuple[str, ...]) -> None:
 @click.option(
     "-r", "-R", "--recursive", is_flag=True, help="Everything below; a bucket on the server goes too."
 )
+@click.option("-a", "--all-versions", is_flag=True, help="Old versions too: nothing can be brought back.")
 @targeted
-def rm(where: Target, places: tuple[str, ...], recursive: bool) -> None:
-    """Remove objects."""
+def rm(where: Target, places: tuple[str, ...], recursive: bool, all_versions: bool) -> None:
+    """Remove objects, or one version of an object: gs://BUCKET/OBJECT#GENERATION.
+
+    Where a bucket keeps versions, what is removed stays as an old version unless -a is given. With -r and a
+    bucket alone, all versions go, and the bucket.
+    """
     storage = StorageClient(where.url, where.token)
-    found: list[Object] = []  # all are looked for before any goes
+    found: list[tuple[str, str, str]] = []  # bucket, name, version; all are looked for before any goes
     emptied: list[str] = []
     for one in meant(storage, places, folders=recursive):
-        bucket, name = parse(one.place, named=not recursive)
-        found += _below(storage, one.place) if recursive else [(bucket, name)]
-        emptied += [bucket] if not name else []
-    each(list(dict.fromkeys(found)), lambda one: storage.delete(*one))
+        version = versioned(storage, one.place)
+        bucket, name = parse(version.place, named=not recursive)
+        if not name and storage.bucket(bucket).get("scheme", "gs") == "gs":
+            emptied.append(bucket)  # one that is kept elsewhere stays, empty
+        if version.generation:
+            found.append((bucket, name, version.generation))
+        elif all_versions or bucket in emptied:
+            found += _versions_at(storage, bucket, name, recursive)
+        else:
+            live = _below(storage, one.place) if recursive else [(bucket, name)]
+            found += [(*place, "") for place in live]
+    each(list(dict.fromkeys(found)), lambda one: storage.delete(*one[:2], version=one[2]))
     for bucket in emptied:
-        if storage.bucket(bucket).get("scheme", "gs") == "gs":
-            storage.delete_bucket(bucket)  # one that is kept elsewhere stays, empty
+        storage.delete_bucket(bucket)
+
+
+def _versions_at(
+    storage: StorageClient, bucket: str, name: str, recursive: bool
+) -> list[tuple[str, str, str]]:
+    """All versions of the object and, where asked, of those below it."""
+    below = name.rstrip("/") + "/" if name else ""
+    found = [
+        (bucket, str(one["name"]), str(one["generation"]))
+        for one in storage.objects(bucket, name.rstrip("/") if recursive else name, versions=True)
+        if one["name"] == name or (recursive and str(one["name"]).startswith(below))
+    ]
+    if not found and name:
+        raise CommandFailed(f"there is nothing at gs://{bucket}/{name}")
+    return found
 
 
 def _below(storage: StorageClient, place: str) -> list[Object]:
@@ -220,9 +259,13 @@ def _below(storage: StorageClient, place: str) -> list[Object]:
     return [(bucket, one) for one in names]
 
 
-@command.group("buckets", short_help="Create, list, describe and delete buckets.")
+@command.group("buckets", short_help="Create, list, describe, update and delete buckets.")
 def buckets() -> None:
-    """Create, list, describe and delete buckets."""
+    """Create, list, describe, update and delete buckets."""
+
+
+buckets.add_command(update)
+command.add_command(objects)
 
 
 @buckets.command("create", short_help="Create a bucket.")
@@ -279,11 +322,15 @@ def _list_buckets(where: Target, scheme: str | None, as_json: bool) -> None:
 def _jobs(storage: StorageClient, sources: tuple[str, ...], target: str, recursive: bool) -> list[Transfer]:
     found = meant(storage, sources, folders=recursive)
     found = [one for one in found if not (one.is_object and one.place.endswith("/"))]  # holds nothing
-    return [
-        job
-        for one in found
-        for job in jobs_of(storage, one.place, target, recursive, len(found) > 1, one.size)
-    ]
+    jobs: list[Transfer] = []
+    for one in found:
+        version, size = versioned(storage, one.place), one.size
+        if version.generation:
+            told = storage.get(*parse(version.place), version.generation)
+            size = int(told["size"])
+        for job in jobs_of(storage, version.place, target, recursive, len(found) > 1, size):
+            jobs.append(replace(job, generation=version.generation))
+    return jobs
 
 
 def _remove(storage: StorageClient, place: str | Object, generation: str = "") -> None:

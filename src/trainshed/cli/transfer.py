@@ -22,6 +22,7 @@ class Transfer:
     source: str | Object  # a path, or an object
     target: str | Object
     size: int
+    generation: str = ""  # of the version that is copied, where it is not the live object
 
 
 def parse(place: str, *, named: bool = False) -> Object:

@@ -1,8 +1,9 @@
 """Buckets for the command line: objects listed, sent, fetched, copied and deleted over HTTP.
 
 Threads may share one `StorageClient`: each thread has its own connection. A file that is fetched appears
-under its name once it is whole; what is sent or fetched is compared with the server's MD5 where it tells
-one. Where a connection breaks, large files go on from what the server has, and everything else is tried anew.
+under its name once it is whole; what is sent or fetched is compared with the server's CRC32C, or its MD5
+where it tells no other. Where a connection breaks, large files go on from what the server has, and everything
+else is tried anew.
 """
 
 import base64
@@ -14,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from trainshed.client.errors import ApiError, ClientError, Interrupted, Unreachable
@@ -25,7 +26,35 @@ PAUSES = (0.2, 1.0, 2.0, 4.0, 8.0)  # seconds, between tries
 TIMEOUT = 300.0
 
 Progress = Callable[[int], None]
+Kind = Literal["crc32c", "md5"]
+KINDS: tuple[Kind, ...] = ("crc32c", "md5")
 _T = TypeVar("_T")
+
+
+class Sum:
+    """A checksum as the storage API writes it: CRC32C, which costs a tenth of MD5, or that."""
+
+    def __init__(self, kind: Kind) -> None:
+        import google_crc32c
+
+        self.kind: Kind = kind
+        made = google_crc32c.Checksum() if kind == "crc32c" else hashlib.md5(usedforsecurity=False)
+        self._sum: Any = made
+
+    def update(self, piece: bytes) -> None:
+        self._sum.update(piece)
+
+    @property
+    def header(self) -> str:
+        return f"{self.kind}={self.told}"
+
+    @property
+    def told(self) -> str:
+        return base64.b64encode(self._sum.digest()).decode()
+
+    def compare(self, told: str | None, what: str) -> None:
+        if told and told != self.told:
+            raise ClientError(f"{what} is not what was sent: its {self.kind.upper()} is {told}")
 
 
 class StorageClient:
@@ -58,29 +87,35 @@ class StorageClient:
             "POST", f"/storage/v1/b?{urlencode({'project': project})}", {"name": bucket, "location": location}
         )
 
+    def update_bucket(self, bucket: str, body: Mapping[str, Any]) -> None:
+        self._json("PATCH", f"/storage/v1/b/{quote(bucket, safe='')}", body)
+
     def delete_bucket(self, bucket: str) -> None:
         self._json("DELETE", f"/storage/v1/b/{quote(bucket, safe='')}")
 
     # ---- objects
 
-    def objects(self, bucket: str, prefix: str = "", delimiter: str = "") -> Iterator[dict[str, Any]]:
-        """Objects as the API tells them; prefixes as `{"prefix": …}`."""
-        query = {"prefix": prefix, "delimiter": delimiter}
+    def objects(
+        self, bucket: str, prefix: str = "", delimiter: str = "", *, versions: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Objects as the API tells them, with their old versions where asked; prefixes as `{"prefix": …}`."""
+        query = {"prefix": prefix, "delimiter": delimiter, **({"versions": "true"} if versions else {})}
         for page in self._answers(f"/storage/v1/b/{quote(bucket, safe='')}/o", query):
             yield from ({"prefix": one} for one in page.get("prefixes", ()))
             yield from page.get("items", ())
 
-    def get(self, bucket: str, name: str) -> dict[str, Any]:
-        return self._json("GET", _object(bucket, name))
+    def get(self, bucket: str, name: str, generation: str = "") -> dict[str, Any]:
+        return self._json("GET", _object(bucket, name) + _query(generation=generation))
 
-    def delete(self, bucket: str, name: str, generation: str = "") -> None:
-        """Where a generation is given, only that one."""
-        query = f"?{urlencode({'ifGenerationMatch': generation})}" if generation else ""
+    def delete(self, bucket: str, name: str, generation: str = "", *, version: str = "") -> None:
+        """Where a generation is given, only while it is that one; where a version is, that one for good."""
+        query = _query(ifGenerationMatch=generation, generation=version)
         self._json("DELETE", _object(bucket, name) + query)
 
-    def copy(self, source: tuple[str, str], target: tuple[str, str]) -> int:
+    def copy(self, source: tuple[str, str], target: tuple[str, str], generation: str = "") -> int:
         place = f"rewriteTo/b/{quote(target[0], safe='')}/o/{quote(target[1], safe='')}"
-        return int(self._json("POST", f"{_object(*source)}/{place}", {})["objectSize"])
+        query = _query(sourceGeneration=generation)
+        return int(self._json("POST", f"{_object(*source)}/{place}{query}", {})["objectSize"])
 
     def send(
         self, file: IO[bytes], bucket: str, name: str, progress: Progress, *, only_new: bool = False
@@ -91,19 +126,20 @@ class StorageClient:
         if os.fstat(file.fileno()).st_size > PIECEWISE:
             return self._send_in_pieces(file, bucket, name, path, progress)
         data = file.read()
-        md5 = hashlib.md5(data, usedforsecurity=False).digest()
-        headers = {"Content-Type": _kind_of(name), **_hash(md5)}
+        crc = Sum("crc32c")
+        crc.update(data)
+        headers = {"Content-Type": _kind_of(name), "X-Goog-Hash": crc.header}
         path = f"{path}&uploadType=media"
         told = self._tried(lambda: json.loads(self._asked("POST", path, data, headers).read()))
         progress(len(data))
-        _compare(told.get("md5Hash"), md5, f"{bucket}/{name}")
+        crc.compare(told.get("crc32c"), f"{bucket}/{name}")
         return str(told.get("generation", ""))
 
     def _send_in_pieces(self, file: IO[bytes], bucket: str, name: str, path: str, progress: Progress) -> str:
         """An upload that the server keeps in mind: after a break it tells how much it has."""
-        size, md5 = os.fstat(file.fileno()).st_size, hashlib.md5(usedforsecurity=False)
+        size, crc = os.fstat(file.fileno()).st_size, Sum("crc32c")
         while piece := file.read(PIECE):
-            md5.update(piece)
+            crc.update(piece)
         path = f"{path}&uploadType=resumable"
         kind = {"X-Upload-Content-Type": _kind_of(name), "Content-Type": "application/json"}
         begun = self._tried(lambda: _emptied(self._asked("POST", path, b"{}", kind)))
@@ -123,7 +159,8 @@ class StorageClient:
             last = answer.headers.get("Range", "").rpartition("-")[2]
             at = int(last) + 1 if last else 0
             span = {"Content-Range": f"bytes {at}-{size - 1}/{size}", "Content-Length": str(size - at)}
-            return json.loads(self._asked("PUT", upload, rest(at), {**span, **_hash(md5.digest())}).read())
+            headers = {**span, "X-Goog-Hash": crc.header}
+            return json.loads(self._asked("PUT", upload, rest(at), headers).read())
 
         try:
             told = self._tried(go_on)
@@ -132,25 +169,30 @@ class StorageClient:
             with contextlib.suppress(ClientError):
                 self._asked("DELETE", upload)  # leave nothing half there
             raise
-        _compare(told.get("md5Hash"), md5.digest(), f"{bucket}/{name}")
+        crc.compare(told.get("crc32c"), f"{bucket}/{name}")
         return str(told.get("generation", ""))
 
-    def fetch(self, bucket: str, name: str, file: IO[bytes], progress: Progress) -> None:
+    def fetch(
+        self, bucket: str, name: str, file: IO[bytes], progress: Progress, generation: str = ""
+    ) -> None:
         """All of one content: where it breaks off, the rest of the same one is asked for."""
-        md5, got = hashlib.md5(usedforsecurity=False), 0
-        generation: str = ""
-        hashes: str = ""
+        got = 0
+        known: dict[str, str] = {}
+        sum_: Sum | None = None
 
         def go_on() -> None:
-            nonlocal got, generation, hashes
+            nonlocal got, generation, known, sum_
             query = {"alt": "media", **({"generation": generation} if generation else {})}
             span = {"Range": f"bytes={got}-"} if got else {}
             answer = self._asked("GET", f"/download{_object(bucket, name)}?{urlencode(query)}", None, span)
             size = got + int(answer.headers["Content-Length"])
             generation = answer.headers.get("x-goog-generation", "")
-            hashes = answer.headers.get("x-goog-hash", "")
+            given = answer.headers.get("x-goog-hash", "").split(",")
+            known = dict(one.split("=", 1) for one in given if "=" in one)
+            if sum_ is None:
+                sum_ = Sum("crc32c" if "crc32c" in known else "md5")
             while piece := self._read(answer):
-                md5.update(piece)
+                sum_.update(piece)
                 file.write(piece)
                 got += len(piece)
                 progress(len(piece))
@@ -159,8 +201,8 @@ class StorageClient:
                 raise Interrupted(f"{bucket}/{name} broke off after {got} of {size} bytes")
 
         self._tried(go_on)
-        told = next((one.removeprefix("md5=") for one in hashes.split(",") if one.startswith("md5=")), None)
-        _compare(told, md5.digest(), f"{bucket}/{name}")
+        if sum_ is not None:
+            sum_.compare(known.get(sum_.kind), f"{bucket}/{name}")
 
     def _read(self, answer: http.client.HTTPResponse) -> bytes:
         try:
@@ -230,8 +272,9 @@ def _emptied(answer: http.client.HTTPResponse) -> http.client.HTTPMessage:
     return answer.headers
 
 
-def _hash(md5: bytes) -> dict[str, str]:
-    return {"X-Goog-Hash": f"md5={base64.b64encode(md5).decode()}"}
+def _query(**given: str) -> str:
+    asked = {key: value for key, value in given.items() if value}
+    return f"?{urlencode(asked)}" if asked else ""
 
 
 def _object(bucket: str, name: str) -> str:
@@ -242,8 +285,3 @@ def _kind_of(name: str) -> str:
     import mimetypes
 
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
-
-
-def _compare(told: str | None, md5: bytes, what: str) -> None:
-    if told and told != base64.b64encode(md5).decode():
-        raise ClientError(f"{what} is not what was sent: its MD5 is {told}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from trainshed.core.bucket_rule import LifecycleRule
 from trainshed.core.errors import Conflict, Exhausted, Invalid, Violation
 
 LONGEST_NAME = 1024  # bytes of UTF-8
@@ -117,6 +118,8 @@ class BucketInfo:
     metageneration: int = 1
     storage_class: str = "STANDARD"
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    versioning: bool = False  # an object that is replaced or deleted stays as an old version
+    lifecycle: tuple[LifecycleRule, ...] = ()
     scheme: str = "gs"  # how people write its address; its name alone says which bucket it is
 
     def is_open_to(self, project: str) -> bool:
@@ -154,6 +157,7 @@ class ObjectInfo:
     updated_at: datetime
     attributes: Attributes = PLAIN
     components: int = 0  # of how many objects it was composed; 0: of none
+    noncurrent_at: datetime | None = None  # of an old version: when it was replaced or deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +202,9 @@ class ObjectDraft:
     components: int = 0
     size: int | None = None  # of all bytes of an upload in pieces, where it was told at its beginning
     md5_at_once: bool = False  # the caller must be told the MD5 with the answer, however large the object is
+    # Objects of the same bucket that go with this one's commit, unless they were replaced meanwhile.
+    removes: tuple[ObjectInfo, ...] = ()
+    request: str = ""  # names the caller's request: sent again, it gets the first answer
 
     @property
     def wants_md5(self) -> bool:
@@ -226,6 +233,8 @@ class ObjectQuery:
     trailing: bool = False  # tell an object whose name ends with the delimiter as an object too
     size: int = PAGE
     after: str = ""  # the cursor: names and prefixes up to here were told already
+    versions: bool = False  # tell old versions too, the oldest of each name first
+    after_generation: int = 0  # with versions: those of the name `after` up to this one were told already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +242,7 @@ class ObjectListing:
     items: tuple[ObjectInfo, ...]
     prefixes: tuple[str, ...] = ()
     next_after: str = ""  # empty: that was all
+    next_generation: int = 0  # with versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

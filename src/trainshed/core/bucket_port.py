@@ -38,6 +38,9 @@ class Abilities:
     notices_damage: bool = True  # 6; else in whole reads of what was put through here
     changes: bool = True  # attributes of an object can be changed
     lists_all: bool = True  # a list tells of an object all that `get` does; else no attributes, no CRC32C
+    # 11; else a request that is sent again is a new one, and objects go after the one made of them is there.
+    remembers: bool = True
+    versions: bool = True  # 12; else there are no old versions, and asking for them is Invalid
     own_time: bool = True  # times are those of our clock; else of the store's, to the second
 
 
@@ -66,6 +69,10 @@ class Bucket(Protocol):
     8. any valid name is kept apart from every other, and none leads outside of the bucket.
     9. an upload in pieces keeps what it has acknowledged over a restart, and can be asked where it stands.
     10. memory does not grow with the size of an object, and nothing blocks the event loop.
+    11. objects that a draft removes go in the same commit in which its own comes to be. A named request that
+       was carried out is not carried out again within a day: it gets the first answer.
+    12. where the bucket keeps versions, an object that is replaced, or deleted without its generation, stays
+       under its generation: told, read, copied, changed, and deleted by it for good. 1 and 6 hold for it.
     """
 
     name: str
@@ -76,6 +83,10 @@ class Bucket(Protocol):
         ...
 
     async def find(self, query: ObjectQuery) -> ObjectListing: ...
+
+    async def answered(self, request: str) -> ObjectInfo | None:
+        """What the request of that name made, where it was carried out already."""
+        ...
 
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo: ...
 
@@ -97,12 +108,17 @@ class Bucket(Protocol):
         to: Callable[[Attributes], Attributes],
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> ObjectInfo:
         """Other attributes for the same bytes; the metageneration is raised."""
         ...
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None: ...
 
     async def begin(self, draft: ObjectDraft) -> Upload:
@@ -150,9 +166,14 @@ class Buckets(Protocol):
 
     async def get(self, bucket: str) -> BucketInfo: ...
 
-    async def relabel(
-        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
-    ) -> BucketInfo: ...
+    async def change(
+        self,
+        bucket: str,
+        to: Callable[[BucketInfo], BucketInfo],
+        metageneration: int | None = None,
+    ) -> BucketInfo:
+        """Other labels, versioning or lifecycle; the metageneration is raised."""
+        ...
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None: ...
 

@@ -4,7 +4,7 @@ It adds what is the same for every kind of bucket: rules of names, objects put t
 Bytes pass through and are never gathered.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from trainshed.core.bucket import (
@@ -16,10 +16,11 @@ from trainshed.core.bucket import (
     ObjectDraft,
     ObjectInfo,
     Precondition,
+    PreconditionFailed,
     check_new_bucket_name,
 )
 from trainshed.core.bucket_port import Bucket, Buckets
-from trainshed.core.errors import Invalid, Violation
+from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.ports import Clock
 
 
@@ -37,19 +38,30 @@ class CopySource:
 class StorageService:
     buckets: Buckets
     clock: Clock
+    on_rules: Callable[[], None] = lambda: None  # called when rules of a bucket may have changed
 
-    async def create(self, name: str, project: str, location: str, labels: dict[str, str]) -> BucketInfo:
+    async def create(
+        self, name: str, project: str, location: str, to: Callable[[BucketInfo], BucketInfo]
+    ) -> BucketInfo:
+        """A bucket; `to` gives the plain one its labels, versioning and lifecycle."""
         now = self.clock.now()
-        return await self.buckets.create(
-            BucketInfo(
-                name=check_new_bucket_name(name),
-                project=project,
-                location=location.upper() or "US",
-                created_at=now,
-                updated_at=now,
-                labels=labels,
-            )
+        plain = BucketInfo(
+            name=check_new_bucket_name(name),
+            project=project,
+            location=location.upper() or "US",
+            created_at=now,
+            updated_at=now,
         )
+        made = await self.buckets.create(to(plain))
+        self.on_rules()
+        return made
+
+    async def change(
+        self, bucket: str, to: Callable[[BucketInfo], BucketInfo], metageneration: int | None = None
+    ) -> BucketInfo:
+        changed = await self.buckets.change(bucket, to, metageneration)
+        self.on_rules()
+        return changed
 
     async def of_project(self, project: str, prefix: str = "") -> tuple[BucketInfo, ...]:
         """The project's buckets and those of nobody; all of them for who names no project."""
@@ -62,25 +74,59 @@ class StorageService:
     def open(self, bucket: str) -> Bucket:
         return self.buckets.open(bucket)
 
-    async def compose(self, bucket: str, draft: ObjectDraft, sources: Sequence[CopySource]) -> ObjectInfo:
-        """One object of the bytes of several, in order."""
+    async def compose(
+        self, bucket: str, draft: ObjectDraft, sources: Sequence[CopySource], *, removes: bool = False
+    ) -> ObjectInfo:
+        """One object of the bytes of several, in order; `removes`: these are deleted with its commit."""
         if not 1 <= len(sources) <= MOST_PARTS:
             sentence = f"An object can be composed of 1 to {MOST_PARTS} objects, not {len(sources)}."
             raise Invalid((Violation("sourceObjects", sentence),))
-        found = [await self._look(source) for source in sources]
-        components = sum(max(1, one.components) for one in found)
-        target = self.open(bucket)
-        return await target.put(replace(draft, components=components), self._chained(found))
+
+        async def compose() -> ObjectInfo:
+            found = [await self._look(source) for source in sources]
+            whole = replace(
+                draft,
+                components=sum(max(1, one.components) for one in found),
+                removes=tuple(found) if removes else (),
+            )
+            return await self.open(bucket).put(whole, self._chained(found))
+
+        return await self._once(self.open(bucket), draft.request, compose)
 
     async def copy(
-        self, target: str, draft: ObjectDraft, source: CopySource, to: Callable[[Attributes], Attributes]
+        self,
+        target: str,
+        draft: ObjectDraft,
+        source: CopySource,
+        to: Callable[[Attributes], Attributes],
+        *,
+        removes: bool = False,
     ) -> ObjectInfo:
-        """A copy, with the attributes of the original as they are to be changed."""
-        found = await self._look(source)
-        draft = replace(draft, attributes=to(found.attributes))
-        if self.buckets.together(source.bucket, target):
-            return await self.open(target).copy(draft, found)
-        return await self.open(target).put(replace(draft, crc32c=found.crc32c), self._chained([found]))
+        """A copy, with the attributes of the original as they are to be changed; `removes`: the original,
+        which is in the same bucket, is deleted with its commit.
+        """
+
+        async def copy() -> ObjectInfo:
+            found = await self._look(source)
+            new = replace(draft, attributes=to(found.attributes), removes=(found,) if removes else ())
+            if self.buckets.together(source.bucket, target):
+                return await self.open(target).copy(new, found)
+            return await self.open(target).put(replace(new, crc32c=found.crc32c), self._chained([found]))
+
+        return await self._once(self.open(target), draft.request, copy)
+
+    async def _once(
+        self, target: Bucket, request: str, work: Callable[[], Awaitable[ObjectInfo]]
+    ) -> ObjectInfo:
+        """What the work makes, or has made when it was asked for before: then its sources may be gone."""
+        if request and (made := await target.answered(request)) is not None:
+            return made
+        try:
+            return await work()
+        except (NotFound, PreconditionFailed):
+            if request and (made := await target.answered(request)) is not None:
+                return made  # the same request came twice at the same time
+            raise
 
     async def _look(self, source: CopySource) -> ObjectInfo:
         found = await self.open(source.bucket).get(source.name, source.generation)

@@ -35,7 +35,9 @@ class MemoryBuckets:
         self.clock = clock
         self.infos: dict[str, BucketInfo] = {}
         self.objects: dict[str, dict[str, tuple[ObjectInfo, bytes]]] = {}
+        self.versions: dict[str, dict[tuple[str, int], tuple[ObjectInfo, bytes]]] = {}
         self.uploads: dict[str, tuple[str, Upload, bytes]] = {}
+        self.answers: dict[tuple[str, str], ObjectInfo | None] = {}  # by bucket and request
         self.generation = 0
 
     async def start(self) -> None:
@@ -47,7 +49,7 @@ class MemoryBuckets:
     async def create(self, info: BucketInfo) -> BucketInfo:
         if info.name in self.infos:
             raise AlreadyExists(f"There is a bucket named {info.name} already; choose another name.")
-        self.infos[info.name], self.objects[info.name] = info, {}
+        self.infos[info.name], self.objects[info.name], self.versions[info.name] = info, {}, {}
         return info
 
     async def all(self) -> tuple[BucketInfo, ...]:
@@ -56,18 +58,21 @@ class MemoryBuckets:
     async def get(self, bucket: str) -> BucketInfo:
         return self._found(bucket)
 
-    async def relabel(
-        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
+    async def change(
+        self,
+        bucket: str,
+        to: Callable[[BucketInfo], BucketInfo],
+        metageneration: int | None = None,
     ) -> BucketInfo:
         old = self._found(bucket, metageneration)
         now = self.clock.now()
-        new = replace(old, labels=labels, metageneration=old.metageneration + 1, updated_at=now)
+        new = replace(to(old), metageneration=old.metageneration + 1, updated_at=now)
         self.infos[bucket] = new
         return new
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None:
         self._found(bucket, metageneration)
-        if self.objects[bucket]:
+        if self.objects[bucket] or self.versions[bucket]:
             raise Conflict(f"The bucket {bucket} is not empty: delete what is in it first.")
         del self.infos[bucket], self.objects[bucket]
 
@@ -99,7 +104,9 @@ class MemoryBucket:
         if self.name not in self._home.infos:
             raise NotFound(f"The specified bucket does not exist: {self.name}.")
         entries: dict[tuple[bytes, int], ObjectInfo | str] = {}
-        for name, (info, _) in self._objects().items():
+        old = self._home.versions[self.name] if query.versions else {}
+        for info, _ in (*self._objects().values(), *old.values()):
+            name = info.name
             if not name.startswith(query.prefix) or name.encode() < query.start.encode():
                 continue
             if query.end and name.encode() >= query.end.encode():
@@ -107,18 +114,21 @@ class MemoryBucket:
             cut = name.find(query.delimiter, len(query.prefix)) if query.delimiter else -1
             prefix = name[: cut + len(query.delimiter)]
             if cut < 0 or (query.trailing and prefix == name):
-                entries[(name.encode(), 1)] = info
+                entries[(name.encode(), info.generation)] = info
             if cut >= 0:
                 entries[(prefix.encode(), 0)] = prefix
-        told = sorted(
-            (key, e) for key, e in entries.items() if not query.after or key[0] > query.after.encode()
-        )
+        after = (query.after.encode(), query.after_generation or self._home.generation)
+        told = sorted((key, entry) for key, entry in entries.items() if not query.after or key > after)
         page = told[: query.size]
         return ObjectListing(
             items=tuple(e for _, e in page if isinstance(e, ObjectInfo)),
             prefixes=tuple(e for _, e in page if isinstance(e, str)),
             next_after=page[-1][0][0].decode() if len(told) > len(page) else "",
+            next_generation=page[-1][0][1] if query.versions and len(told) > len(page) else 0,
         )
+
+    async def answered(self, request: str) -> ObjectInfo | None:
+        return self._home.answers.get((self.name, request))
 
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_object_name(draft.name)
@@ -148,7 +158,10 @@ class MemoryBucket:
         to: Callable[[Attributes], Attributes],
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> ObjectInfo:
+        if (made := await self.answered(request)) is not None:
+            return made
         old, content = self._found(name, generation)
         precondition.check(old)
         new = replace(
@@ -157,14 +170,31 @@ class MemoryBucket:
             metageneration=old.metageneration + 1,
             updated_at=self._home.clock.now(),
         )
-        self._objects()[name] = (new, content)
+        if new.noncurrent_at is None:
+            self._objects()[name] = (new, content)
+        else:
+            self._home.versions[self.name][(name, new.generation)] = (new, content)
+        self._remember(request, new)
         return new
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None:
-        precondition.check(self._found(name, generation)[0])
-        del self._objects()[name]
+        if (self.name, request) in self._home.answers:
+            return
+        found, _ = self._found(name, generation)
+        precondition.check(found)
+        if found.noncurrent_at is not None:
+            del self._home.versions[self.name][(name, found.generation)]
+        elif generation is not None:
+            del self._objects()[name]
+        else:
+            self._end(name)
+        self._remember(request, None)
 
     async def begin(self, draft: ObjectDraft) -> Upload:
         check_object_name(draft.name)
@@ -222,7 +252,9 @@ class MemoryBucket:
 
     def _found(self, name: str, generation: int | None) -> tuple[ObjectInfo, bytes]:
         found = self._objects().get(name)
-        if found is None or generation not in (None, found[0].generation):
+        if generation is not None and (found is None or found[0].generation != generation):
+            found = self._home.versions[self.name].get((name, generation))
+        if found is None:
             raise NotFound(f"No such object: {self.name}/{name}")
         return found
 
@@ -232,6 +264,9 @@ class MemoryBucket:
         (also or draft).check_hashes(crc32c, md5)
         draft.check_hashes(crc32c, md5)
         objects = self._objects()
+        before = self._home.answers.get((self.name, draft.request))
+        if before is not None and before.crc32c == crc32c:
+            return before
         old = objects.get(draft.name)
         draft.precondition.check(old[0] if old else None)
         now = self._home.clock.now()
@@ -249,8 +284,25 @@ class MemoryBucket:
             attributes=draft.attributes,
             components=draft.components,
         )
+        for source in draft.removes:
+            if source.name != draft.name and objects.get(source.name, (None,))[0] == source:
+                self._end(source.name)
+        if old is not None:
+            self._end(draft.name)
         objects[draft.name] = (info, content)
+        self._remember(draft.request, info)
         return info
+
+    def _end(self, name: str) -> None:
+        """The object is live no more."""
+        info, content = self._objects().pop(name)
+        if self._home.infos[self.name].versioning:
+            old = replace(info, noncurrent_at=self._home.clock.now())
+            self._home.versions[self.name][(name, info.generation)] = (old, content)
+
+    def _remember(self, request: str, made: ObjectInfo | None) -> None:
+        if request:
+            self._home.answers[(self.name, request)] = made
 
 
 def crc(content: bytes) -> int:

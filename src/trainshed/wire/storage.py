@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any, cast
 
 from trainshed.core.bucket import MOST_METADATA, PLAIN, Attributes, BucketInfo, ObjectInfo, Precondition
-from trainshed.core.errors import Invalid, TrainshedError, Violation
+from trainshed.core.errors import TrainshedError
 from trainshed.wire.status import to_storage
+from trainshed.wire.storage_bucket import fault, render_lifecycle
 
 Json = dict[str, Any]
 _Frame = tuple[str, str, str, str, str, str, str]
@@ -61,6 +62,10 @@ def render_bucket(info: BucketInfo, base_url: str) -> Json:
         "updated": rfc3339(info.updated_at),
         "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}},
     }
+    if info.versioning:
+        told["versioning"] = {"enabled": True}
+    if info.lifecycle:
+        told["lifecycle"] = render_lifecycle(info.lifecycle)
     if info.labels:
         told["labels"] = dict(info.labels)
     if info.scheme != "gs":
@@ -95,6 +100,8 @@ def render_object(info: ObjectInfo, base_url: str) -> Json:
         told["md5Hash"] = info.md5
     if info.components:
         told["componentCount"] = info.components
+    if info.noncurrent_at is not None:
+        told["timeDeleted"] = rfc3339(info.noncurrent_at)
     return told
 
 
@@ -104,7 +111,7 @@ def render_objects(infos: Sequence[ObjectInfo], base_url: str) -> str:
     are_plain = _PLAIN_NAME.fullmatch("".join([info.name for info in infos])) is not None  # asked once
     frames: dict[tuple[int, int], _Frame] = {}  # most objects of a list have the very same attributes
     for info in infos:
-        if info.components or not info.md5 or not info.crc32c:
+        if info.components or not info.md5 or not info.crc32c or info.noncurrent_at is not None:
             pieces += (json.dumps(render_object(info, base_url), ensure_ascii=False), ",")
             continue
         key = (id(info.attributes), info.metageneration)
@@ -264,10 +271,6 @@ def render_error(error: TrainshedError, *, reads: bool = True) -> tuple[int, Jso
     code, reason = to_storage(error, reads=reads)
     one = {"message": error.message, "domain": "global", "reason": reason}
     return code, {"error": {"code": code, "message": error.message, "errors": [one]}}
-
-
-def fault(field: str, sentence: str) -> Invalid:
-    return Invalid((Violation(field, sentence),))
 
 
 def rfc3339(at: datetime) -> str:

@@ -1,15 +1,19 @@
-"""What a bucket cannot be here. Whoever asks for versions or rules that delete is told no, not left to
-believe in them. What is off, empty or null asks for nothing, and passes: clients send such things along.
+"""What a bucket can be here (versions, rules that delete) and what it cannot. Whoever asks for more is told
+no, not left to believe in it. What is off, empty or null asks for nothing, and passes: clients send such
+things along.
 """
 
 from collections.abc import Mapping
-from typing import cast
+from datetime import date
+from typing import Any, cast
 
+from trainshed.core.bucket_rule import LifecycleRule
 from trainshed.core.errors import Invalid, Violation
 
+Json = dict[str, Any]
+MOST_NUMBER = 1_000_000  # days, or versions
+
 _MISSING = {
-    "versioning": "Buckets here keep no old versions of objects",
-    "lifecycle": "Buckets here have no rules that delete or change objects",
     "retentionPolicy": "Buckets here do not keep objects from being deleted",
     "objectRetention": "Buckets here do not keep objects from being deleted",
     "defaultEventBasedHold": "Objects here cannot be held",
@@ -24,6 +28,93 @@ _MISSING = {
 }
 
 
+_RULE = "lifecycle.rule"
+_NUMBERS = {
+    "age": "age",
+    "numNewerVersions": "newer_versions",
+    "daysSinceNoncurrentTime": "noncurrent_days",
+}
+_DATES = {"createdBefore": "created_before", "noncurrentTimeBefore": "noncurrent_before"}
+_LISTS = {"matchesPrefix": "prefixes", "matchesSuffix": "suffixes"}
+MOST_RULES = 100
+
+
+def parse_versioning(body: Mapping[str, object], old: bool) -> bool:
+    if "versioning" not in body:
+        return old
+    given = body["versioning"]
+    enabled = cast("Json", given).get("enabled") if isinstance(given, dict) else given
+    if enabled is not None and not isinstance(enabled, bool):
+        raise fault("versioning", 'versioning must be {"enabled": true} or {"enabled": false}.')
+    return bool(enabled)
+
+
+def parse_lifecycle(body: Mapping[str, object], old: tuple[LifecycleRule, ...]) -> tuple[LifecycleRule, ...]:
+    if "lifecycle" not in body:
+        return old
+    given = body["lifecycle"]
+    rules: object = cast("Json", given).get("rule") if isinstance(given, dict) else given
+    if rules is None:
+        return ()
+    found = cast("list[object]", rules) if isinstance(rules, list) else None
+    if found is None or len(found) > MOST_RULES:
+        raise fault("lifecycle", f'lifecycle must be {{"rule": [...]}} with at most {MOST_RULES} rules.')
+    return tuple(_rule(f"{_RULE}[{at}]", rule) for at, rule in enumerate(found))
+
+
+def _rule(where: str, given: object) -> LifecycleRule:
+    rule = cast("Json", given) if isinstance(given, dict) else {}
+    action: object = rule.get("action")
+    condition: object = rule.get("condition")
+    kind: object = cast("Json", action).get("type") if isinstance(action, dict) else None
+    if kind != "Delete":
+        raise fault(f"{where}.action", f"{where}.action.type must be Delete, not {str(kind)[:40]!r}.")
+    if not isinstance(condition, dict) or not condition:
+        raise fault(f"{where}.condition", f"{where}.condition must have a condition at least, such as age.")
+    fields: dict[str, Any] = {}
+    for key, value in cast("Json", condition).items():
+        name = f"{where}.condition.{key[:40]}"
+        if key in _NUMBERS:
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_NUMBER:
+                raise fault(name, f"{name} must be a whole number of 0 to {MOST_NUMBER}.")
+            fields[_NUMBERS[key]] = value
+        elif key in _DATES:
+            fields[_DATES[key]] = _date(name, value)
+        elif key in _LISTS:
+            texts = cast("list[object]", value) if isinstance(value, list) else []
+            if not texts or not all(isinstance(text, str) and text for text in texts):
+                raise fault(name, f"{name} must be a list of texts.")
+            fields[_LISTS[key]] = tuple(texts)
+        elif key == "isLive" and isinstance(value, bool):
+            fields["is_live"] = value
+        else:
+            known = ", ".join((*_NUMBERS, *_DATES, *_LISTS, "isLive (true or false)"))
+            raise fault(name, f"{name} is not understood here: there are {known}.")
+    return LifecycleRule(**fields)
+
+
+def _date(name: str, value: object) -> str:
+    try:
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError as error:
+        raise fault(name, f"{name} must be a date such as 2026-01-31, not {str(value)[:40]!r}.") from error
+
+
+def render_lifecycle(rules: tuple[LifecycleRule, ...]) -> Json:
+    return {"rule": [{"action": {"type": "Delete"}, "condition": _condition(rule)} for rule in rules]}
+
+
+def _condition(rule: LifecycleRule) -> Json:
+    texts = {key: value for key, field in _DATES.items() if (value := getattr(rule, field))}
+    numbers = {
+        key: value
+        for key, field in (*_NUMBERS.items(), ("isLive", "is_live"))
+        if (value := getattr(rule, field)) is not None
+    }
+    lists = {key: list(value) for key, field in _LISTS.items() if (value := getattr(rule, field))}
+    return {**numbers, **texts, **lists}
+
+
 def check_bucket(body: Mapping[str, object]) -> None:
     wrong = [
         Violation(field, f"{sentence}: leave out {field}.")
@@ -32,6 +123,10 @@ def check_bucket(body: Mapping[str, object]) -> None:
     ]
     if wrong:
         raise Invalid(tuple(wrong))
+
+
+def fault(field: str, sentence: str) -> Invalid:
+    return Invalid((Violation(field, sentence),))
 
 
 def _asks(value: object) -> bool:

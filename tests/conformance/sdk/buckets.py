@@ -220,6 +220,53 @@ def gone(reach: Reach, bucket: str) -> list[str]:
         return [one.name for one in client.list_buckets() if one.name == bucket]
 
 
+def versions(reach: Reach, bucket: str) -> list[Any]:
+    with pointed_at(reach):
+        place = bucket_of(reach, bucket)
+        place.versioning_enabled = True
+        place.add_lifecycle_delete_rule(age=365, number_of_newer_versions=9, is_live=False)
+        place.patch()
+        blob = place.blob("x")
+        for content in (b"first", b"second"):
+            blob.upload_from_string(content)
+        old = next(iter(place.list_blobs(versions=True)))
+        place.delete_blob("x")  # without its generation, which the blob knows: with that it goes for good
+        told = [one.time_deleted is not None for one in place.list_blobs(versions=True)]
+        place.copy_blob(old, place, "x", source_generation=old.generation)
+        restored = place.blob("x").download_as_bytes()
+        place.delete_blob("x", generation=old.generation)
+        left = [one.download_as_bytes() for one in place.list_blobs(versions=True)]
+        place.reload()
+        return [
+            told,
+            restored.decode(),
+            [one.decode() for one in left],
+            place.versioning_enabled,
+            [dict(rule)["condition"] for rule in place.lifecycle_rules],
+        ]
+
+
+def versions_through_gcsfs(reach: Reach, bucket: str) -> list[Any]:
+    with pointed_at(reach):
+        try:
+            import gcsfs
+        except ImportError:
+            return ["absent"]
+        fs = gcsfs.GCSFileSystem(project="p1", token="anon", skip_instance_cache=True, version_aware=True)
+        fs.mkdir(bucket, enable_versioning=True)
+        generations = []
+        for content in (b"v1", b"v2"):
+            fs.pipe(f"{bucket}/x", content)
+            fs.invalidate_cache()
+            generations.append(fs.info(f"{bucket}/x")["generation"])
+        seen = [fs.cat(f"{bucket}/x#{generation}").decode() for generation in generations]
+        listed = sorted(one["generation"] for one in fs.ls(bucket, versions=True, detail=True))
+        fs.rm(f"{bucket}/x#{generations[0]}")
+        fs.invalidate_cache()
+        left = [one["generation"] for one in fs.ls(bucket, versions=True, detail=True)]
+        return [seen, listed == sorted(generations), left == generations[1:]]
+
+
 def through_gcsfs(reach: Reach, bucket: str) -> list[Any]:
     with pointed_at(reach):
         try:

@@ -344,6 +344,21 @@ def test_env_points_gcloud_at_the_server_and_keeps_its_configuration_apart(
     assert found["CLOUDSDK_CORE_PROJECT"] == found["GOOGLE_CLOUD_PROJECT"] == "local"
 
 
+def test_env_has_gsutil_pass_its_commands_on_to_gcloud(
+    trainshed: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gcloud = tmp_path / "sdk" / "bin" / "gcloud"
+    gcloud.parent.mkdir(parents=True)
+    gcloud.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(gcloud.parent))
+    found = json.loads(trainshed("env", "--json").out)
+    told = Path(found["BOTO_CONFIG"]).read_text().splitlines()
+    assert {"use_gcloud_storage = True", "hidden_shim_mode = no_fallback"} <= set(told)
+    assert found["CLOUDSDK_ROOT_DIR"] == str(tmp_path / "sdk")
+    gcloud.unlink()
+    assert "CLOUDSDK_ROOT_DIR" not in json.loads(trainshed("env", "--json").out)
+
+
 def test_env_can_be_evaluated_whatever_the_values_are(trainshed: Shell) -> None:
     odd = 'it\'s $HOME; `x` \\ "y"'
     result = trainshed("env", "--project", odd)

@@ -5,12 +5,13 @@ object's generation is made of its tag, so it says "the same bytes", not "the ne
 """
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import obstore
 
@@ -42,6 +43,7 @@ LOCKED = 32 << 20  # bytes of an object sent in one request, which alone can car
 PART = 8 << 20
 PIECE = 1 << 20
 _TRIES = 5
+_P = ParamSpec("_P")
 ABILITIES = Abilities(
     creates=False,
     any_name=False,
@@ -52,6 +54,8 @@ ABILITIES = Abilities(
     notices_damage=False,
     changes=False,
     lists_all=False,
+    remembers=False,
+    versions=False,
     own_time=False,
 )
 
@@ -68,6 +72,10 @@ class RemoteObjects:
         return (await self._home.run(self._look, name, generation))[0]
 
     async def find(self, query: ObjectQuery) -> ObjectListing:
+        if query.versions:
+            sentence = f"{self._place()} is kept elsewhere: old versions are not told of here."
+            raise Invalid((Violation("versions", sentence),))
+
         def look() -> ObjectListing:
             with translated(self._place()):
                 page = find(self._store(), query)
@@ -75,6 +83,9 @@ class RemoteObjects:
             return ObjectListing(items=items, prefixes=page.prefixes, next_after=page.next_after)
 
         return await self._home.run(look)
+
+    async def answered(self, request: str) -> ObjectInfo | None:
+        return None
 
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo:
         check_plain(draft.name)
@@ -84,14 +95,14 @@ class RemoteObjects:
 
     async def send(self, draft: ObjectDraft, path: str, sums: Sums) -> ObjectInfo:
         """A file's bytes to the store, under the draft's condition."""
-        return await self._home.run(self._send, draft, path, sums)
+        return await self._made(draft, self._send, draft, path, sums)
 
     async def copy(self, draft: ObjectDraft, source: ObjectInfo) -> ObjectInfo:
         check_plain(draft.name)
         there = self._home.objects(source.bucket)
         same = source.bucket == self.name and draft.precondition == ALWAYS and source.name != draft.name
         if same and draft.attributes == source.attributes:
-            return await self._home.run(self._copy, source, draft.name)
+            return await self._made(draft, self._copy, source, draft.name)
         reading = await there.read(source.name, WHOLE, source.generation)
         return await self.put(replace(draft, crc32c=draft.crc32c or source.crc32c), reading.chunks)
 
@@ -129,6 +140,7 @@ class RemoteObjects:
         to: Callable[[Attributes], Attributes],
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> ObjectInfo:
         info = await self.get(name, generation)
         precondition.check(info)
@@ -138,7 +150,11 @@ class RemoteObjects:
         raise Invalid((Violation("", sentence),))
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None:
         def drop() -> None:
             info, _ = self._look(name, generation)
@@ -147,6 +163,17 @@ class RemoteObjects:
                 obstore.delete(self._store(), name)
 
         await self._home.run(drop)
+
+    async def _made(
+        self, draft: ObjectDraft, work: Callable[_P, ObjectInfo], *args: _P.args, **kwargs: _P.kwargs
+    ) -> ObjectInfo:
+        """What the work makes; then what the draft removes is deleted, as no store does both at once."""
+        made = await self._home.run(work, *args, **kwargs)
+        for name, generation in {one.name: one.generation for one in draft.removes}.items():
+            if name != draft.name:
+                with contextlib.suppress(NotFound):  # replaced meanwhile, or gone
+                    await self.delete(name, generation)
+        return made
 
     # ---- for threads
 

@@ -2,6 +2,7 @@
 removed through here: that is between their owner and their store.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from trainshed.buckets.disk import no_bucket
@@ -39,11 +40,16 @@ class RemoteBuckets:
     async def get(self, bucket: str) -> BucketInfo:
         return self._told(self._found(bucket))
 
-    async def relabel(
-        self, bucket: str, labels: dict[str, str], metageneration: int | None = None
+    async def change(
+        self,
+        bucket: str,
+        to: Callable[[BucketInfo], BucketInfo],
+        metageneration: int | None = None,
     ) -> BucketInfo:
         self._found(bucket)
-        raise Conflict(f"The bucket {bucket} is kept elsewhere: it has no labels here.")
+        raise Conflict(
+            f"The bucket {bucket} is kept elsewhere: its labels, versions and lifecycle are its store's."
+        )
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None:
         self._found(bucket)

@@ -1,0 +1,59 @@
+"""Applies the lifecycle rules of buckets: now and then, and at once where a bucket was changed.
+
+A work queue calls `look`. It only asks through the port and deletes as a person would, under the generation
+it looked at: an object that was replaced meanwhile stays. Where it is ended in the middle, the next look goes
+on.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainshed.core.bucket import BucketInfo, ObjectInfo, ObjectQuery, Precondition, PreconditionFailed
+from trainshed.core.bucket_port import Bucket, Buckets
+from trainshed.core.errors import NotFound
+from trainshed.core.lifecycle import expired
+from trainshed.core.ports import Clock
+
+EVERY = timedelta(minutes=10)
+
+
+@dataclass(slots=True)
+class LifecycleSweeper:
+    buckets: Buckets
+    clock: Clock
+
+    async def look(self, _key: str = "") -> datetime:
+        for info in await self.buckets.all():
+            if info.lifecycle:
+                with contextlib.suppress(NotFound):  # the bucket was removed meanwhile
+                    await self._sweep(info)
+        return self.clock.now() + EVERY
+
+    async def _sweep(self, info: BucketInfo) -> None:
+        bucket = self.buckets.open(info.name)
+        async for versions in _groups(bucket):
+            for one in expired(info, versions, self.clock.now()):
+                with contextlib.suppress(NotFound, PreconditionFailed):
+                    if one.noncurrent_at is None:
+                        await bucket.delete(one.name, None, Precondition(generation=one.generation))
+                    else:
+                        await bucket.delete(one.name, one.generation)
+
+
+async def _groups(bucket: Bucket) -> AsyncIterator[list[ObjectInfo]]:
+    """All versions of each object, the oldest first."""
+    query, group = ObjectQuery(versions=True), list[ObjectInfo]()
+    while True:
+        page = await bucket.find(query)
+        for info in page.items:
+            if group and group[0].name != info.name:
+                yield group
+                group = []
+            group.append(info)
+        if not page.next_after:
+            break
+        query = ObjectQuery(versions=True, after=page.next_after, after_generation=page.next_generation)
+    if group:
+        yield group
