@@ -19,6 +19,7 @@ from trainshed.api.log_entries import LogHandlers
 from trainshed.api.methods import Handlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.output import OutputOfJobs
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
@@ -320,6 +321,7 @@ def answer(
             jobs, logs, offer, jobs.clock, metrics.board.progress, desks.access.told
         ),
         log_entries=LogHandlers(logs=logs, clock=jobs.clock),
+        output=OutputOfJobs(jobs, logs, jobs.clock),
         health=HealthHandlers(version=__version__),
         why=WhyHandlers(why, offer),
         metrics=MetricHandlers(jobs, metrics, __version__, time.time()),

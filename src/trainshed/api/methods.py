@@ -13,6 +13,7 @@ from trainshed.api.log_entries import LogHandlers
 from trainshed.api.manifests import ManifestHandlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.output import OutputOfJobs
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
@@ -27,6 +28,7 @@ VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; th
 class Handlers:
     custom_jobs: CustomJobHandlers
     log_entries: LogHandlers
+    output: OutputOfJobs
     health: HealthHandlers
     why: WhyHandlers
     metrics: MetricHandlers
@@ -64,6 +66,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             Method(verb="GET", path=f"{job}:status", handler=jobs.status),
             Method(verb="GET", path=f"{job}:events", handler=jobs.events),
             Method(verb="GET", path=f"{job}:tail", handler=jobs.tail),
+            Method(verb="GET", path=f"{job}:output", handler=handlers.output.read),
             Method(verb="GET", path=f"{job}:metrics", handler=handlers.metrics.window),
             Method(verb="GET", path=f"{parent}/customJobs:usage", handler=handlers.metrics.usage),
             Method(verb="GET", path=f"{job}:environment", handler=jobs.environment),
