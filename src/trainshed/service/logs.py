@@ -17,6 +17,7 @@ from trainshed.service.job_notifier import JobNotifier
 SERVICE_TASK = "service"
 MOST_JOBS = 200  # how many jobs one search over a whole project looks into, newest first
 CHUNK = 1000  # lines read at a time
+MOST_LINES = 100_000  # where only their number is wanted; the store gives fewer at once
 
 Entry: TypeAlias = Line | Event
 
@@ -63,12 +64,12 @@ class LogService:
             query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
 
     async def _start_of_last(self, job: Job, query: LogQuery, last: int) -> tuple[tuple[Line, ...], int]:
-        """The first of the last lines, a chunk of them at most, oldest first; and how many there are."""
+        """The first of the last lines, as many as are read at once, oldest first; and how many there are."""
         count = 0
         start: tuple[Line, ...] = ()
         query = replace(query, newest_first=True)
         while count < last:
-            query = replace(query, limit=min(CHUNK, last - count))
+            query = replace(query, limit=min(MOST_LINES, last - count))
             if not (lines := await self.lines.read(job.id, query)):
                 break
             start = lines

@@ -1,6 +1,5 @@
 """Output as bytes: the order of its lines, each byte once, from wherever a reader goes on."""
 
-import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -195,5 +194,5 @@ def test_a_place_is_text_and_back_and_nothing_else_is_one() -> None:
     place = OutputPlace(1, 0, 3, OutputStream.STDERR, 7, 123456789012)
     assert OutputPlace.parse(str(place)) == place
     for text in ("", "1.0.3.stdin.7.1", "1.0.3.stderr.7", "1.0.3.stderr.7.-1", "a.0.3.stderr.7.1", "9" * 50):
-        with pytest.raises(ValueError, match=re.escape(text.partition(".")[0]) or None):
+        with pytest.raises(ValueError):
             OutputPlace.parse(text)
