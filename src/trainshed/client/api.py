@@ -327,6 +327,18 @@ class Client:
 
         return resumed(self._connection, behind, frames)
 
+    def watch(self, job: str = "", *, location: str | None = None) -> "Iterator[Json]":
+        """Hints that jobs have changed, of one (by its id) or of all: {name, version}, or {everything: true}.
+
+        The first says to look at everything. May be lost or doubled: look, never believe. Without end.
+        """
+        from trainshed.client.hints import hints
+
+        def behind(after: str) -> str:
+            return f"{self._parent(location)}:watch{_query({'job': job, 'after': after})}"
+
+        return resumed(self._connection, behind, hints)
+
     def _lines(self, job: str, asked: "Mapping[str, object]", after: str = "") -> "Iterator[Json]":
         """The stream's lines behind the given one. The order is total: one id says how far we got."""
 
