@@ -16,7 +16,7 @@ WAITING = ("QUEUED", "PENDING")
 EVERY = 10.0  # seconds: ages grow and reasons to wait change also where no job does
 
 
-class Chosen(TypedDict):
+class JobChoice(TypedDict):
     """Which jobs are shown."""
 
     all_locations: bool
@@ -41,7 +41,7 @@ class Chosen(TypedDict):
 @click.option("-w", "--watch", is_flag=True, help="Show it anew whenever a job changes, until Ctrl-C.")
 @as_json
 @connected
-def command(client: Client, *, watch: bool, as_json: bool, **chosen: Unpack[Chosen]) -> int:
+def command(client: Client, *, watch: bool, as_json: bool, **chosen: Unpack[JobChoice]) -> int:
     """List jobs, newest first.
 
     \b
