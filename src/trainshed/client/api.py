@@ -10,7 +10,7 @@ from trainshed.client.connection import PAUSES, Connection, Json, lines
 from trainshed.client.discovery import DEFAULT_LOCATION, DEFAULT_PROJECT
 from trainshed.client.errors import Interrupted, Unreachable
 from trainshed.client.notation import loads
-from trainshed.client.resume import Patience, resumed
+from trainshed.client.resume import RetryBudget, resumed
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class Client:
 
     def built_runtime(self, name: str, requirements: "list[str]") -> "Iterator[Json]":
         """Have one built and follow it to its end. A server's restart ends a build: then it is asked anew."""
-        patience = Patience()
+        patience = RetryBudget()
         begun: Json = {}
         while True:
             try:
@@ -260,7 +260,7 @@ class Client:
     def wait(self, job: str, timeout: float | None = None) -> "Json":
         """The job once it has ended, or as it is after `timeout` seconds. Outlasts a server's restart."""
         until = None if timeout is None else time.monotonic() + timeout
-        patience = Patience()
+        patience = RetryBudget()
         while True:
             left = WAIT if until is None else max(0.0, min(WAIT, until - time.monotonic()))
             path = f"{self._path(job)}:wait?timeout={left:.3f}s"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PATIENCE = 60.0  # seconds a follower goes on trying to reach a server that went away
 
 
-class Patience:
+class RetryBudget:
     """How long to go on asking while nothing answers: longer pauses each time, and an end."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ def resumed(
     after: str = "",
 ) -> "Iterator[Entry]":
     """What the stream's entries hold. Each has an id, and `path_behind` an id is where to go on behind it."""
-    patience = Patience()
+    patience = RetryBudget()
     reached = False
     while True:
         try:
