@@ -20,11 +20,13 @@ from trainshed.api.log_entries import LogHandlers
 from trainshed.api.methods import Handlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.output import OutputOfJobs
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers
 from trainshed.api.training_pipelines import PipelineHandlers
+from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
 from trainshed.backing import MachineBackends, keep_machine, keep_runtimes
 from trainshed.buckets.store import DiskBuckets
@@ -52,6 +54,7 @@ from trainshed.metrics.store import FileMetricStore
 from trainshed.runtimes.venvs import VenvRuntimes
 from trainshed.service.access import AccessService
 from trainshed.service.code import CodeService
+from trainshed.service.hints import JobHints
 from trainshed.service.images import ImageService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.jobs import JobService
@@ -200,13 +203,29 @@ def assemble(settings: Settings) -> Assembly:
         RuntimeService(store, runtimes, backend.processes.warmth),
         ModelService(store, clock),
     )
-    desks = PeopleServices(CodeService(code), measuring.where, runtime_desk, storage, models, access, caching)
+    desks = PeopleServices(
+        CodeService(code),
+        measuring.where,
+        runtime_desk,
+        storage,
+        models,
+        access,
+        caching,
+        tell_commits(store),
+    )
     handlers = answer(
         jobs, LogService(store, logs, notifier), backend, scheduler.fit, measuring.service, desks
     )
     queues = (job_queue, schedule_queue, tidying)
     rest = (*queues, handlers, measuring, runtimes, storage.buckets, access, outputs, caching)
     return Assembly(settings, store, backend, logs, code, jobs, scheduler, *rest)
+
+
+def tell_commits(store: SqlStore) -> JobHints:
+    """Hints for whoever listens, made of what the store commits."""
+    hints = JobHints()
+    store.on_commit = hints.tell
+    return hints
 
 
 def keep_logs(settings: Settings, on_drop: Callable[[str, int], None]) -> FileLogStore:
@@ -304,6 +323,7 @@ class PeopleServices:
     models: ModelService
     access: AccessService
     caching: Caching
+    hints: JobHints
 
 
 def answer(
@@ -324,6 +344,8 @@ def answer(
             jobs, logs, offer, jobs.clock, metrics.board.progress, desks.access.told
         ),
         log_entries=LogHandlers(logs=logs, clock=jobs.clock),
+        output=OutputOfJobs(jobs, logs, jobs.clock),
+        watch=WatchOfJobs(jobs, desks.hints),
         health=HealthHandlers(version=__version__),
         why=WhyHandlers(why, offer),
         metrics=MetricHandlers(jobs, metrics, __version__, time.time()),

@@ -15,6 +15,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "warm": lambda: [reducing.all_reduce(warm=True)],
     "flood": lambda: [printing.flood(buffered=False), printing.flood(buffered=True)],
     "follow": lambda: [printing.follower()],
+    "read": printing.reading,
     "idle": resting.idle,
     "look": lambda: [resting.looking_on()],
     "list": resting.long_list,

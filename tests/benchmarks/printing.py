@@ -53,6 +53,54 @@ def flood(*, buffered: bool) -> Row:
     )
 
 
+def reading() -> list[Row]:
+    """A finished log of 200 MB through `trainshed logs`, beside `cat` and `grep` of the same file."""
+    rows: list[Row] = []
+    with LiveServer() as server, Client(server.url, server.token, "p1", "us-central1") as client:
+        program = f"for n in range({LINES}): print('%09d loss=%03d ' % (n, n % 997) + 'x' * 80)"
+        name = str(
+            client.submit("read", {"workerPoolSpecs": [pool([sys.executable, "-c", program])]})["name"]
+        )
+        client.wait(name)
+        identity = name.rsplit("/", 1)[-1]
+        file = str(server.home / "logs" / identity / "0.0-0.out")
+        env = os.environ | {
+            "TRAINSHED_URL": server.url,
+            "TRAINSHED_TOKEN": server.token,
+            "TRAINSHED_PROJECT": "p1",
+            "TRAINSHED_LOCATION": "us-central1",
+        }
+        ours = [sys.executable, "-m", "trainshed.cli", "logs", "-f", identity]
+        for what, floor, more, goal in (
+            ("following a log of 200 MB to a pipe", ["cat", file], [], 8.0),
+            ("... with --grep", ["grep", "-E", "loss=99[0-9] ", file], ["--grep", "loss=99[0-9] "], 12.0),
+        ):
+            floors, times = list[float](), list[float]()
+            for _ in range(ROUNDS):
+                floors.append(_piped(floor, env))
+                times.append(_piped([*ours, *more], env))
+            size = os.stat(file).st_size / 1e6
+            rows.append(
+                Row(
+                    what=what,
+                    floor=f"{size / median(floors):.0f} MB/s",
+                    ours=f"{size / median(times):.0f} MB/s",
+                    value=median(times) / median(floors),
+                    goal=goal,
+                )
+            )
+    return rows
+
+
+def _piped(command: list[str], env: dict[str, str]) -> float:
+    """Seconds until a reader of the command's output has all of it."""
+    began = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as writer:
+        subprocess.run(["cat"], stdin=writer.stdout, stdout=subprocess.DEVNULL, check=True)
+    assert writer.returncode == 0, command
+    return time.perf_counter() - began
+
+
 def follower() -> Row:
     """From just before print() to the line parsed by an HTTP follower."""
     late: list[float] = []

@@ -1,13 +1,15 @@
 """customJobs: create, list, get, cancel, delete as Google words them, and our own verbs beside."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from trainshed.api import gcloud
+from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.api.environment import environment
+from trainshed.api.output import read_since
 from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.job import Job
@@ -23,7 +25,7 @@ from trainshed.wire.job_status import render_events, render_job_status
 from trainshed.wire.metrics import render_progress
 from trainshed.wire.operation import render_operation
 from trainshed.wire.pool import Offer
-from trainshed.wire.scalars import nanos_text, read_duration, read_time
+from trainshed.wire.scalars import nanos_text, read_duration
 
 MOST_WAIT = timedelta(minutes=10)
 OWN_VIEW = "trainshed"  # asked for by our own client: with what Google's API has no word for
@@ -118,36 +120,22 @@ class CustomJobHandlers:
         job = await self._job(call)
         query = LogQuery(
             after=_after(call),
-            since_ns=self._since(call),
+            since_ns=read_since(call, self.clock),
             task=call.query.get("task") or None,
             attempt=call.number("attempt"),
-            limit=call.number("limit") or 1000,
         )
         if call.flag("follow"):
-            return StreamAnswer(self._follow(job, query))
-        newest = call.number("limit") is not None
-        return StreamAnswer(self._read_all(job, query, newest))
+            return StreamAnswer(with_beats(self._follow(job, query), b"\n"))
+        return StreamAnswer(self._read_all(job, query, call.number("limit")))
 
-    async def _follow(self, job: Job, query: LogQuery) -> AsyncIterator[bytes]:
+    async def _follow(self, job: Job, query: LogQuery) -> AsyncGenerator[bytes]:
         async for lines in self.logs.follow(job, query):
             yield b"".join(map(_ndjson, lines))
 
-    async def _read_all(self, job: Job, query: LogQuery, newest: bool) -> AsyncIterator[bytes]:
-        """Everything, page by page; or the last `limit` lines where a limit was given."""
-        async for lines in self.logs.pages(job, query, newest=newest):
+    async def _read_all(self, job: Job, query: LogQuery, last: int | None) -> AsyncIterator[bytes]:
+        """Everything, page by page; or the last lines only where a number of them was given."""
+        async for lines in self.logs.pages(job, query, last):
             yield b"".join(map(_ndjson, lines))
-
-    def _since(self, call: Call) -> int | None:
-        """A time, or a length of time back from now by this server's clock, as a follower's may be off."""
-        text = call.query.get("since", "")
-        if not text:
-            return None
-        try:
-            back = text.removesuffix("s").replace(".", "", 1).isdigit()
-            at = self.clock.now() - read_duration(text) if back else read_time(text)
-        except (ValueError, OverflowError) as error:
-            raise Invalid((Violation("since", f"since {error}"),)) from error
-        return max(0, int(at.timestamp() * 1_000_000) * 1000)
 
     def _progress(self, job: Job) -> Json:
         """How far a job is that runs, for our own lists."""

@@ -14,11 +14,13 @@ from trainshed.api.log_entries import LogHandlers
 from trainshed.api.manifests import ManifestHandlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.output import OutputOfJobs
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers, storage_methods
 from trainshed.api.training_pipelines import PipelineHandlers
+from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same
@@ -28,6 +30,8 @@ VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; th
 class Handlers:
     custom_jobs: CustomJobHandlers
     log_entries: LogHandlers
+    output: OutputOfJobs
+    watch: WatchOfJobs
     health: HealthHandlers
     why: WhyHandlers
     metrics: MetricHandlers
@@ -66,6 +70,8 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             Method(verb="GET", path=f"{job}:status", handler=jobs.status),
             Method(verb="GET", path=f"{job}:events", handler=jobs.events),
             Method(verb="GET", path=f"{job}:tail", handler=jobs.tail),
+            Method(verb="GET", path=f"{job}:output", handler=handlers.output.read),
+            Method(verb="GET", path=f"{parent}/customJobs:watch", handler=handlers.watch.watch),
             Method(verb="GET", path=f"{job}:metrics", handler=handlers.metrics.window),
             Method(verb="GET", path=f"{parent}/customJobs:usage", handler=handlers.metrics.usage),
             Method(verb="GET", path=f"{job}:environment", handler=jobs.environment),

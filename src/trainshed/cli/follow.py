@@ -24,40 +24,62 @@ DETACHED = 130
 
 
 class Printer:
-    """Writes log lines to stdout, each at once: as they were into a pipe, made harmless to a terminal."""
+    """Writes what replicas wrote to stdout, at once: as it was into a pipe, made harmless to a terminal.
+
+    A newline is added only where the line of one stream breaks off and something else follows.
+    """
 
     def __init__(self, *, prefix: bool, as_json: bool, width: int = 0) -> None:
         self._prefix = prefix
-        self._as_json = as_json
+        self.as_json = as_json
         self._width = width
         self._terminal = sys.stdout.isatty()
         self._paint = Paint.for_stdout()
-        self._prefixes: dict[str, str] = {}
+        self._prefixes: dict[str, bytes] = {}
         self._attempt = 0
+        self._unended: tuple[object, ...] | None = None  # the stream that is in the middle of a line
         self.printed = False
 
-    def print_all(self, lines: "Iterable[Json]") -> None:
-        out = sys.stdout.buffer
+    def print_lines(self, lines: "Iterable[Json]") -> None:
+        """Each as JSON."""
         for line in lines:
-            self.printed = True
-            out.write(encoded(self.text(line)) + b"\n")
-            out.flush()
+            self._print(encoded(dumps(line)) + b"\n")
 
-    def text(self, line: "Json") -> str:
-        if self._as_json:
-            return dumps(line)
-        attempt: int = line.get("attempt", 0)
-        if attempt > self._attempt:
-            self._attempt = attempt
-            say(f"-- attempt {attempt} --")
-        text: str = line.get("text", "")
-        text = harmless(text) if self._terminal else text
-        return self._prefix_of(line.get("task", "")) + text if self._prefix else text
+    def print_output(self, frames: "Iterable[tuple[Json, bytes]]") -> None:
+        for head, data in frames:
+            attempt: int = head["attempt"]
+            if attempt > self._attempt:
+                self._attempt = attempt
+                say(f"-- attempt {attempt} --")
+            self._print(self._shown(head, data))
 
-    def _prefix_of(self, task: str) -> str:
+    def _print(self, data: bytes) -> None:
+        self.printed = True
+        out = sys.stdout.buffer
+        out.write(data)
+        out.flush()
+
+    def _shown(self, head: "Json", data: bytes) -> bytes:
+        who = (head["attempt"], head["task"], head["stream"], head.get("marker"))
+        goes_on = self._unended == who
+        start = b"\n" if self._unended and not goes_on else b""
+        is_ended = data.endswith(b"\n") or self._terminal
+        self._unended = None if is_ended else who
+        if not self._prefix and not self._terminal:
+            return start + data
+        body = data.removesuffix(b"\n")
+        if self._terminal:
+            text = body.decode("utf-8", "surrogateescape")
+            body = encoded("\n".join(map(harmless, text.split("\n"))))
+        if self._prefix:
+            prefix = self._prefix_of(head["task"])
+            body = (b"" if goes_on else prefix) + body.replace(b"\n", b"\n" + prefix)
+        return start + body + (b"\n" if is_ended else b"")
+
+    def _prefix_of(self, task: str) -> bytes:
         if task not in self._prefixes:
             colour = COLOURS[len(self._prefixes) % len(COLOURS)]
-            self._prefixes[task] = self._paint(f"{task:<{self._width}} |", colour) + " "
+            self._prefixes[task] = f"{self._paint(f'{task:<{self._width}} |', colour)} ".encode()
         return self._prefixes[task]
 
 
@@ -93,7 +115,10 @@ def follow_to_end(client: "Client", job: "Json", *, as_json: bool) -> int:
     done.acquire()  # let go at the end
     start_new_thread(_say_why_it_waits, (client, job, show, done))
     try:
-        show.print_all(client.tail(job["name"], follow=True))
+        if show.as_json:
+            show.print_lines(client.tail(job["name"], follow=True))
+        else:
+            show.print_output(client.output(job["name"], follow=True))
         client.wait(job["name"])
     except KeyboardInterrupt:
         return detached(job)

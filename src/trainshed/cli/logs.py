@@ -1,14 +1,13 @@
 """`trainshed logs`: what replicas wrote, as they wrote it."""
 
-import re
-from collections.abc import Iterable, Iterator
 from typing import TypedDict, Unpack
 
 import click
 
 from trainshed.cli.failure import Misuse
+from trainshed.cli.grep import Grep
 from trainshed.cli.options import as_json, connected, job_argument
-from trainshed.client import Client, Json
+from trainshed.client import Client
 
 
 class Chosen(TypedDict):
@@ -45,27 +44,20 @@ def command(
     from trainshed.cli.find import find
     from trainshed.cli.follow import DETACHED, printer
 
-    pattern = _pattern(grep)
+    pattern = None if grep is None else Grep(grep)
     chosen["since"] = _moment(chosen["since"])
     found = find(client, job)
     show = printer(found, as_json=as_json, single=chosen["task"] is not None)
-    lines = client.tail(found["name"], follow=follow, **chosen)
     try:
-        show.print_all(lines if pattern is None else _matching(lines, pattern))
+        if as_json:
+            lines = client.tail(found["name"], follow=follow, **chosen)
+            show.print_lines(lines if pattern is None else filter(pattern.is_in, lines))
+        else:
+            frames = client.output(found["name"], follow=follow, **chosen)
+            show.print_output(frames if pattern is None else pattern.chosen(frames))
     except KeyboardInterrupt:
         return DETACHED
     return 0
-
-
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
-        raise Misuse(f"--grep {text}: this is not a regular expression: {error}") from error
-
-
-def _matching(lines: Iterable[Json], pattern: re.Pattern[str]) -> Iterator[Json]:
-    return (line for line in lines if pattern.search(str(line.get("text", ""))))
 
 
 def _moment(text: str | None) -> str | None:

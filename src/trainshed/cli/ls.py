@@ -2,15 +2,27 @@
 
 import json
 from datetime import UTC, datetime
+from typing import TypedDict, Unpack
 
 import click
 
 from trainshed.cli import words
+from trainshed.cli.failure import Misuse
 from trainshed.cli.options import as_json, connected
 from trainshed.client import Client, Json
 
 STATES = ("queued", "pending", "running", "cancelling", "succeeded", "failed", "cancelled")
 WAITING = ("QUEUED", "PENDING")
+EVERY = 10.0  # seconds: ages grow and reasons to wait change also where no job does
+
+
+class JobChoice(TypedDict):
+    """Which jobs are shown."""
+
+    all_locations: bool
+    states: tuple[str, ...]
+    where: str
+    limit: int
 
 
 @click.command("ls", short_help="List jobs, newest first.")
@@ -26,17 +38,36 @@ WAITING = ("QUEUED", "PENDING")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="At most N."
 )
+@click.option("-w", "--watch", is_flag=True, help="Show it anew whenever a job changes, until Ctrl-C.")
 @as_json
 @connected
-def command(
-    client: Client, *, all_locations: bool, states: tuple[str, ...], where: str, limit: int, as_json: bool
-) -> None:
+def command(client: Client, *, watch: bool, as_json: bool, **chosen: Unpack[JobChoice]) -> int:
     """List jobs, newest first.
 
     \b
     Example:
       trainshed ls --state running --filter 'labels.team="vision"'
     """
+    if not watch:
+        _show(client, as_json=as_json, **chosen)
+        return 0
+    if as_json:
+        raise Misuse("--watch shows a table: leave out --json; scripts read GET .../customJobs:watch")
+    from trainshed.cli.follow import DETACHED
+    from trainshed.cli.looks import looks
+
+    try:
+        for _ in looks(client, EVERY, "-" if chosen["all_locations"] else None):
+            click.clear()
+            _show(client, as_json=False, **chosen)
+    except KeyboardInterrupt:
+        pass
+    return DETACHED
+
+
+def _show(
+    client: Client, *, all_locations: bool, states: tuple[str, ...], where: str, limit: int, as_json: bool
+) -> None:
     location = "-" if all_locations else None
     # One more than shown tells whether there are more.
     found = list(

@@ -1,7 +1,6 @@
 """`trainshed top`: what each replica uses and how far its job is, live on a terminal, once in a pipe."""
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,19 +50,18 @@ def command(client: Client, *, job: str | None, once: bool, every: float, as_jso
     if as_json:
         click.echo(json.dumps(seen(client, found), indent=2))
         return
-    live = sys.stdout.isatty() and not once
-    if live:
-        sys.stdout.write("\x1b[2J")
-    while True:
-        picture = drawn(seen(client, found), sparks=sys.stdout.isatty())
-        if not live:
-            click.echo(picture)
-            return
+    if once or not sys.stdout.isatty():
+        click.echo(drawn(seen(client, found), sparks=sys.stdout.isatty()))
+        return
+    from trainshed.cli.looks import looks
+
+    sys.stdout.write("\x1b[2J")
+    for _ in looks(client, every):
+        picture = drawn(seen(client, found), sparks=True)
         # Home, the picture with the rest of each line erased, and the rest of the screen erased.
         lines = "".join(f"{line}\x1b[K\n" for line in _fitting(picture))
         sys.stdout.write(f"\x1b[H{lines}\x1b[J")
         sys.stdout.flush()
-        time.sleep(every)
 
 
 def _fitting(picture: str) -> list[str]:

@@ -6,10 +6,11 @@ One Client is one kept-alive connection: give each thread its own. It never poll
 import os
 import time
 
-from trainshed.client.connection import PAUSES, Connection, Json
+from trainshed.client.connection import PAUSES, Connection, Json, lines
 from trainshed.client.discovery import DEFAULT_LOCATION, DEFAULT_PROJECT
-from trainshed.client.errors import ApiError, Interrupted, Unreachable
+from trainshed.client.errors import Interrupted, Unreachable
 from trainshed.client.notation import loads
+from trainshed.client.resume import RetryBudget, resumed
 
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trainshed.client.discovery import Target
-    from trainshed.client.errors import ClientError
     from trainshed.client.images import ImagesClient
     from trainshed.client.manifests import ImageCachesClient, ManifestsClient
     from trainshed.client.storage import StorageClient
@@ -28,7 +28,6 @@ FINAL = frozenset(
 )
 PAGE = 500  # jobs asked for at a time
 WAIT = 30.0  # seconds the server holds one wait open
-PATIENCE = 60.0  # seconds a follower goes on trying to reach a server that went away
 _PLAIN = {safe: dict.fromkeys(map(ord, "-._~" + safe)) for safe in ("", "/")}
 
 
@@ -232,7 +231,7 @@ class Client:
 
     def built_runtime(self, name: str, requirements: "list[str]") -> "Iterator[Json]":
         """Have one built and follow it to its end. A server's restart ends a build: then it is asked anew."""
-        patience = _RetryPauses()
+        patience = RetryBudget()
         begun: Json = {}
         while True:
             try:
@@ -261,7 +260,7 @@ class Client:
     def wait(self, job: str, timeout: float | None = None) -> "Json":
         """The job once it has ended, or as it is after `timeout` seconds. Outlasts a server's restart."""
         until = None if timeout is None else time.monotonic() + timeout
-        patience = _RetryPauses()
+        patience = RetryBudget()
         while True:
             left = WAIT if until is None else max(0.0, min(WAIT, until - time.monotonic()))
             path = f"{self._path(job)}:wait?timeout={left:.3f}s"
@@ -294,40 +293,59 @@ class Client:
         """
         chosen = {"task": task, "attempt": attempt, "since": since}
         if not follow:
-            yield from self._resumed(job, {**chosen, "limit": limit})
+            yield from self._lines(job, {**chosen, "limit": limit})
             return
         last = ""
         if limit is not None:
-            for entry in self._resumed(job, {**chosen, "limit": limit}):
+            for entry in self._lines(job, {**chosen, "limit": limit}):
                 last = entry.get("insertId", "")
                 yield entry
-        yield from self._resumed(job, {"follow": "true", **chosen}, last)
+        yield from self._lines(job, {"follow": "true", **chosen}, last)
 
-    def _resumed(self, job: str, asked: "Mapping[str, object]", after: str = "") -> "Iterator[Json]":
+    def output(
+        self,
+        job: str,
+        *,
+        follow: bool = False,
+        task: str | None = None,
+        attempt: int | None = None,
+        limit: int | None = None,
+        since: str | None = None,
+    ) -> "Iterator[tuple[Json, bytes]]":
+        """What replicas wrote, byte for byte: whose bytes (task, attempt, stream), and up to a MiB of them.
+
+        The rest is as with `tail`. A frame with `marker` says in a line which bytes are gone.
+        """
+        from trainshed.client.output import frames
+
+        asked = {"task": task, "attempt": attempt, "limit": limit, "since": since}
+        if follow:
+            asked["follow"] = "true"
+
+        def behind(after: str) -> str:
+            return f"{self._path(job)}:output{_query({**asked, 'after': after})}"
+
+        return resumed(self._connection, behind, frames)
+
+    def watch(self, job: str = "", *, location: str | None = None) -> "Iterator[Json]":
+        """Hints that jobs have changed, of one (by its id) or of all: {name, version}, or {everything: true}.
+
+        The first says to look at everything. May be lost or doubled: look, never believe. Without end.
+        """
+        from trainshed.client.hints import hints
+
+        def behind(after: str) -> str:
+            return f"{self._parent(location)}:watch{_query({'job': job, 'after': after})}"
+
+        return resumed(self._connection, behind, hints)
+
+    def _lines(self, job: str, asked: "Mapping[str, object]", after: str = "") -> "Iterator[Json]":
         """The stream's lines behind the given one. The order is total: one id says how far we got."""
-        patience = _RetryPauses()
-        reached = False
-        while True:
-            path = f"{self._path(job)}:tail{_query({**asked, 'after': after})}"
-            try:
-                for line in self._connection.lines(path):
-                    entry: Json = loads(line)
-                    after = entry.get("insertId", "")
-                    reached = True
-                    patience.restore()
-                    yield entry
-                return
-            except Unreachable as error:
-                if not reached:
-                    raise
-                patience.spend(error)
-            except Interrupted as error:
-                reached = True
-                patience.spend(error)
-            except ApiError as error:
-                if error.code != 503:
-                    raise
-                patience.spend(error)
+
+        def behind(after: str) -> str:
+            return f"{self._path(job)}:tail{_query({**asked, 'after': after})}"
+
+        return resumed(self._connection, behind, _entries, after)
 
     def _parent(self, location: str | None = None) -> str:
         return f"{self.place(location)}/customJobs"
@@ -342,27 +360,14 @@ class Client:
         return f"{self._parent()}/{_quoted(job)}"
 
 
-class _RetryPauses:
-    """How long to go on asking while nothing answers: longer pauses each time, and an end."""
-
-    def __init__(self) -> None:
-        self._left = PATIENCE
-        self._pause = 0.05
-
-    def restore(self) -> None:
-        self._left = PATIENCE
-        self._pause = 0.05
-
-    def spend(self, error: "ClientError") -> None:
-        if self._left <= 0:
-            raise error
-        time.sleep(self._pause)
-        self._left -= self._pause
-        self._pause = min(2.0, self._pause * 2)
-
-
 def is_final(job: "Json") -> bool:
     return job.get("state") in FINAL
+
+
+def _entries(pieces: "Iterable[bytes]") -> "Iterator[tuple[str, Json]]":
+    for line in lines(pieces):
+        entry: Json = loads(line)
+        yield entry.get("insertId", ""), entry
 
 
 def _query(values: "Mapping[str, object]") -> str:

@@ -104,7 +104,7 @@ class Connection:
 
     def lines(self, path: str, timeout: float = IDLE_TIMEOUT) -> "Iterator[bytes]":
         """The lines of a streamed answer, each as soon as it is there; empty ones are left out."""
-        return _lines(self.pieces(path, timeout))
+        return lines(self.pieces(path, timeout))
 
     def told(
         self, path: str, body: "Json | Iterator[bytes]", timeout: float = IDLE_TIMEOUT
@@ -124,7 +124,7 @@ class Connection:
                 answer = channel.ask("POST", self._address.path + path, sent, data, timeout)
                 if answer.status != OK:
                     raise ApiError.read(answer.status, answer.reason, answer.read())
-                for line in _lines(answer.pieces()):
+                for line in lines(answer.pieces()):
                     said: Json = loads(line)
                     if "error" in said:
                         raise ApiError.read(int(said["error"].get("code", 500)), "", line)
@@ -215,7 +215,8 @@ class _translated:
             ) from error
 
 
-def _lines(pieces: "Iterable[bytes]") -> "Iterator[bytes]":
+def lines(pieces: "Iterable[bytes]") -> "Iterator[bytes]":
+    """The lines of a body that comes in pieces, each as soon as it is whole; empty ones are left out."""
     unfinished: list[bytes] = []
     for piece in pieces:
         head, newline, tail = piece.rpartition(b"\n")

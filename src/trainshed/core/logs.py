@@ -7,6 +7,8 @@ from trainshed.core.event import Event
 from trainshed.core.names import task_name
 
 INSERT_ID_LENGTH = 48
+_PLACE_PARTS, _STREAM_PART = 6, 3
+_LONGEST_NUMBER = 18  # digits: what a signed 64-bit number always holds
 
 
 class OutputStream(StrEnum):
@@ -65,6 +67,57 @@ class LogQuery:
     stream: OutputStream | None = None
     newest_first: bool = False
     limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPlace:
+    """How far a reader of a job's output has come: behind that byte of that file, in that batch of it."""
+
+    attempt: int
+    pool: int
+    index: int
+    stream: OutputStream
+    batch: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.attempt}.{self.pool}.{self.index}.{self.stream}.{self.batch}.{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> "OutputPlace":
+        """Raises ValueError for what `str` never makes."""
+        parts = text.split(".")
+        numbers = [part for at, part in enumerate(parts) if at != _STREAM_PART]
+        if len(parts) != _PLACE_PARTS or not all(
+            part.isascii() and part.isdigit() and len(part) <= _LONGEST_NUMBER for part in numbers
+        ):
+            raise ValueError(text)
+        attempt, pool, index, batch, offset = map(int, numbers)
+        return cls(attempt, pool, index, OutputStream(parts[_STREAM_PART]), batch, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes of one output file as they are: whole lines, or a part of a line longer than 32 KiB."""
+
+    data: bytes
+    end: OutputPlace  # a reader that has the chunk goes on behind it
+    is_marker: bool = False  # a line of ours in place of bytes that are gone
+
+    @property
+    def task(self) -> str:
+        return task_name(self.end.pool, self.end.index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputQuery:
+    """Which bytes of a job's output, and from where: behind `after`; else the last lines, of those since."""
+
+    after: OutputPlace | None = None
+    since_ns: int | None = None  # inclusive
+    attempt: int | None = None
+    task: str | None = None
+    last: int | None = None  # lines
 
 
 def event_insert_id(job: str, event: Event) -> str:

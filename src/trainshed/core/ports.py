@@ -13,7 +13,7 @@ from trainshed.core.event import Event
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.launch import Launch
-from trainshed.core.logs import Line, LogQuery
+from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
 from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.query import JobQuery
@@ -255,6 +255,13 @@ class LogStore(Protocol):
 
     def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
         """Batches as they come, oldest first; ends once finish(job) was called and all is read."""
+        ...
+
+    def output(self, job: str, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
+        """The bytes themselves, in the order of their lines; put together, each file is byte for byte there.
+
+        Who goes on behind the `end` of a chunk misses no byte and gets none twice, also after a restart.
+        """
         ...
 
     async def finish(self, job: str) -> None:

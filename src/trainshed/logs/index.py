@@ -83,17 +83,27 @@ class Records:
 
     def covering(self, offset: int) -> IndexBatch:
         """The batch that byte lies in. The byte must be within the recorded ones."""
-        number = self._first(lambda batch: batch.end > offset)
-        return self.batch(min(number, self._count - 1))
+        return self.batch(self.number_covering(offset))
+
+    def number_covering(self, offset: int) -> int:
+        return min(self._first(lambda batch: batch.end > offset), self._count - 1)
+
+    def number_not_before(self, at_ns: int) -> int:
+        """The number of the first batch that can hold a line of that time or later; the count where none."""
+        return self._first(lambda batch: batch.latest >= at_ns)
+
+    def number_after(self, at_ns: int) -> int:
+        """The number of the first batch dated later than that; the count where none is."""
+        return self._first(lambda batch: batch.stamp > at_ns)
 
     def not_before(self, at_ns: int) -> IndexBatch | None:
         """The first batch that can hold a line of that time or later."""
-        number = self._first(lambda batch: batch.latest >= at_ns)
+        number = self.number_not_before(at_ns)
         return self.batch(number) if number < self._count else None
 
     def not_after(self, at_ns: int) -> IndexBatch | None:
         """The last batch that can hold a line of that time or earlier."""
-        number = self._first(lambda batch: batch.stamp > at_ns)
+        number = self.number_after(at_ns)
         return self.batch(number - 1) if number else None
 
     def batch(self, number: int) -> IndexBatch:

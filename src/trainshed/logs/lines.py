@@ -44,7 +44,7 @@ def pieces(data: bytes, base: int, start: int, closed: bool) -> Iterator[LinePie
             start = base + newline + 1
             after_newline = True
             continue
-        stop = limit + _continuing(data, limit - base)
+        stop = limit + continuing(data, limit - base)
         decided = stop if stop < limit + 3 else stop - 1
         if decided >= stop_of_data:
             break
@@ -69,7 +69,7 @@ def boundary(read: Read, offset: int) -> int:
         return base + newline + 1
     if block == 0:
         return 0
-    stop = block + _continuing(data, block - base)
+    stop = block + continuing(data, block - base)
     if stop <= offset:
         return stop
     # The byte belongs to a character that began in the block before, and so to the piece before.
@@ -77,10 +77,10 @@ def boundary(read: Read, offset: int) -> int:
     newline = data.rfind(b"\n", 0, block - base)
     if newline >= 0:
         return base + newline + 1
-    return block + _continuing(data, block - base) if block else 0
+    return block + continuing(data, block - base) if block else 0
 
 
-def _continuing(data: bytes, at: int) -> int:
+def continuing(data: bytes, at: int) -> int:
     """How many bytes there (three at most) continue a UTF-8 character begun before."""
     count = 0
     while count < 3 and at + count < len(data) and data[at + count] & 0xC0 == 0x80:

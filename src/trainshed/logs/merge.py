@@ -14,11 +14,12 @@ from trainshed.logs.scan import FileScan
 _FORWARD = 256 * 1024  # bytes read at once, over one file
 _BACKWARD = 32 * 1024  # less: a window is cut into lines as a whole before the last is given
 _TOGETHER = 8 * 1024 * 1024  # bytes held at once, over all files
+_EACH = 64  # what a line counts for beside its text: empty ones take memory too
 _FOREVER = 2**63 - 1
 
 
 def read(views: Sequence[ReadableRange], query: LogQuery, most: int = _FOREVER) -> tuple[Line, ...]:
-    """At most query.limit lines, in order; fewer where their texts have `most` characters together."""
+    """At most query.limit lines, in order; fewer where they are of that size (`size`) together."""
     chosen = candidates(views, query)
     if not chosen:
         return ()
@@ -26,13 +27,18 @@ def read(views: Sequence[ReadableRange], query: LogQuery, most: int = _FOREVER) 
     scans = [_within(FileScan(view, chunk), query) for view in chosen]
     merged = scans[0] if len(scans) == 1 else heapq.merge(*scans, key=_place, reverse=query.newest_first)
     lines: list[Line] = []
-    size = 0
+    total = 0
     for line in islice(merged, query.limit):
         lines.append(line)
-        size += len(line.text)
-        if size >= most:
+        total += _EACH + len(line.text)
+        if total >= most:
             break
     return tuple(lines)
+
+
+def size(lines: Sequence[Line]) -> int:
+    """How much of `most` these lines are."""
+    return sum(_EACH + len(line.text) for line in lines)
 
 
 def candidates(views: Sequence[ReadableRange], query: LogQuery) -> list[ReadableRange]:

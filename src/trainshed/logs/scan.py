@@ -110,3 +110,26 @@ def line_start(file: LogFile, offset: int) -> int:
     """A boundary at or before that offset, as it was before anything was dropped there."""
     start = boundary(file.read, offset)
     return max(start, file.drop.cut) if file.drop and offset >= file.drop.cut else start
+
+
+def settled(file: LogFile, end: int) -> int:
+    """Up to where the bytes before `end` decide all pieces, while the file is not closed."""
+    drop = file.drop
+    if drop and drop.head < end <= drop.cut:
+        return drop.cut
+    if end == 0 or file.read(end - 1, 1) == b"\n":
+        return end
+    start = line_start(file, end - 1)
+    base = max(0, start - 1)
+    for piece in pieces(file.read(base, end - base), base, start, closed=False):
+        start = piece.stop
+    return start
+
+
+def decided(view: ReadableRange, number: int) -> int:
+    """Up to where the pieces of a file are decided once its first `number` batches are there."""
+    if number == 0:
+        return 0
+    if view.is_closed and number == view.count:
+        return view.end
+    return settled(view.file, Records(view.file.index.path, view.count).batch(number - 1).end)

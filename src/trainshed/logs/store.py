@@ -10,21 +10,23 @@ one that could lead out of the folder is a job without output.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from trainshed.core.errors import Invalid, Unavailable, Violation
-from trainshed.core.logs import Line, LogQuery
+from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink
 from trainshed.logs import merge
-from trainshed.logs.file import LogFile
+from trainshed.logs.chunks import ChunkReader
+from trainshed.logs.file import LogFile, ReadableRange
 from trainshed.logs.job import JobLog
 from trainshed.logs.quota import Quota
 from trainshed.logs.watch import LogFileWatch
@@ -102,6 +104,21 @@ class FileLogStore:
 
     async def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
         """Here query.limit is the most lines of one batch. Waits for a job that has printed nothing yet."""
+        query = replace(query, newest_first=False)
+        seen = 0
+        async with contextlib.aclosing(self._changes(job)) as changes:
+            async for log in changes:
+                dated, is_full = log.dated, True
+                while is_full:
+                    lines = await self._read(log, query, dated - seen, _BATCH)
+                    if lines:
+                        query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
+                        yield lines
+                    is_full = len(lines) == query.limit or merge.size(lines) >= _BATCH
+                seen = dated
+
+    async def _changes(self, job: str) -> AsyncGenerator[JobLog]:
+        """The log at once, and again whenever it has changed, until it is finished."""
         if not _SAFE.fullmatch(job):
             return
         log = await self._open(job)
@@ -110,25 +127,36 @@ class FileLogStore:
         log.followers += 1
         if self._watch is not None:
             self._watch.hurry()
-        seen = 0
-        query = replace(query, newest_first=False)
         try:
-            while True:
-                changes, finished, dated = log.changes, log.is_finished, log.dated
-                lines = await self._read(log, query, dated - seen, _BATCH)
-                if lines:
-                    query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
-                    yield lines
-                    if len(lines) == query.limit or sum(len(line.text) for line in lines) >= _BATCH:
-                        continue
-                if finished:
-                    return
-                seen = dated
-                await log.changed(changes)
+            is_finished = False
+            while not is_finished:
+                changes, is_finished = log.changes, log.is_finished
+                yield log
+                if not is_finished:
+                    await log.changed(changes)
         finally:
             log.followers -= 1
             if not log.followers and not log.files and self._live.get(job) is log:
                 del self._live[job]  # nobody asks any more for a job that has not begun
+
+    async def output(self, job: str, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
+        """Without follow, what there is now; with it also waits for a job that has printed nothing yet."""
+        reader = ChunkReader(query)
+        if not follow:
+            log = await self._open(job)
+            if log is not None and not log.is_finished:
+                self._look(log, log.files.values())
+            views = log.views() if log is not None else []
+            while chunks := await self._chunks(reader, views, _SMALL + 1):
+                yield chunks
+            return
+        async with contextlib.aclosing(self._changes(job)) as changes:
+            seen = 0
+            async for log in changes:
+                dated, views = log.dated, log.views()
+                while chunks := await self._chunks(reader, views, dated - seen):
+                    yield chunks
+                seen = dated
 
     async def finish(self, job: str) -> None:
         if not _SAFE.fullmatch(job):
@@ -200,6 +228,14 @@ class FileLogStore:
             if size <= _SMALL:
                 return merge.read(views, query, most)
             return await asyncio.to_thread(merge.read, views, query, most)
+        except FileNotFoundError:
+            return ()  # removed meanwhile
+
+    async def _chunks(self, reader: ChunkReader, views: list[ReadableRange], size: int) -> tuple[Chunk, ...]:
+        try:
+            if size <= _SMALL:
+                return reader.read(views)
+            return await asyncio.to_thread(reader.read, views)
         except FileNotFoundError:
             return ()  # removed meanwhile
 

@@ -1,6 +1,7 @@
 """Logs for people: a job's lines, and its events among them as lines of the service itself."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -8,7 +9,7 @@ from typing import TypeAlias
 from trainshed.core.event import Event
 from trainshed.core.job import Job
 from trainshed.core.legacy import key_of, task_meant
-from trainshed.core.logs import Line, LogQuery, event_insert_id
+from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, event_insert_id
 from trainshed.core.ports import LogStore, Store
 from trainshed.core.query import JobQuery
 from trainshed.service.job_notifier import JobNotifier
@@ -16,6 +17,7 @@ from trainshed.service.job_notifier import JobNotifier
 SERVICE_TASK = "service"
 MOST_JOBS = 200  # how many jobs one search over a whole project looks into, newest first
 CHUNK = 1000  # lines read at a time
+MOST_LINES = 100_000  # where only their number is wanted; the store gives fewer at once
 
 Entry: TypeAlias = Line | Event
 
@@ -42,16 +44,38 @@ class LogService:
     def follow(self, job: Job, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
         return self.lines.follow(job.id, query)
 
-    async def pages(self, job: Job, query: LogQuery, *, newest: bool) -> AsyncIterator[tuple[Line, ...]]:
-        """All lines, a chunk at a time; or, for `newest`, the last query.limit of them, oldest first."""
-        if newest:
-            lines = await self.lines.read(job.id, replace(query, newest_first=True))
-            yield tuple(reversed(lines))
-            return
+    def output(self, job: Job, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
+        return self.lines.output(job.id, query, follow=follow)
+
+    async def pages(self, job: Job, query: LogQuery, last: int | None) -> AsyncIterator[tuple[Line, ...]]:
+        """All lines, oldest first, a chunk at a time; or only as many of them as are the last now."""
         query = replace(query, limit=CHUNK)
-        while lines := await self.lines.read(job.id, query):
+        left: float = math.inf
+        if last is not None:
+            lines, count = await self._start_of_last(job, query, last)
+            if not lines:
+                return
             yield lines
             query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
+            left = count - len(lines)
+        while left > 0 and (lines := await self.lines.read(job.id, query)):
+            yield lines if len(lines) <= left else lines[: int(left)]
+            left -= len(lines)
+            query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
+
+    async def _start_of_last(self, job: Job, query: LogQuery, last: int) -> tuple[tuple[Line, ...], int]:
+        """The first of the last lines, as many as are read at once, oldest first; and how many there are."""
+        count = 0
+        start: tuple[Line, ...] = ()
+        query = replace(query, newest_first=True)
+        while count < last:
+            query = replace(query, limit=min(MOST_LINES, last - count))
+            if not (lines := await self.lines.read(job.id, query)):
+                break
+            start = lines
+            count += len(lines)
+            query = replace(query, before=(lines[-1].at_ns, lines[-1].insert_id))
+        return tuple(reversed(start)), count
 
     async def fresh(self, job: Job) -> Job | None:
         return await self.store.load(job.id)

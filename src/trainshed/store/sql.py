@@ -46,6 +46,9 @@ class SqlStore:
         self._decoded = Decoded()
         self._active: dict[str, Job] = {}
         self._ended = Decoded(JUST_ENDED)  # the last ones: those who waited for them ask now
+        self.on_commit: Callable[[Job, bool], None] = (
+            _nobody  # told of every job written, and if it is deleted
+        )
         self._doubtful = False  # a commit failed half-way: memory may be behind the database
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -128,7 +131,7 @@ class SqlStore:
 
     async def delete(self, job: Job, operation: Operation) -> None:
         await self._write(
-            lambda connection: writes.delete_job(connection, job, operation), lambda _: self._forget(job.id)
+            lambda connection: writes.delete_job(connection, job, operation), lambda _: self._forget(job)
         )
 
     async def operation(self, name: str) -> Operation:
@@ -228,14 +231,20 @@ class SqlStore:
             self._decoded.put(job)
         else:
             self._active[job.id] = job
+        self.on_commit(job, False)
 
-    def _forget(self, job: str) -> None:
-        self._active.pop(job, None)
-        self._ended.drop(job)
-        self._decoded.drop(job)
+    def _forget(self, job: Job) -> None:
+        self._active.pop(job.id, None)
+        self._ended.drop(job.id)
+        self._decoded.drop(job.id)
+        self.on_commit(job, True)
 
     def _doubt(self) -> None:
         self._doubtful = True
+
+
+def _nobody(_job: Job, _is_deleted: bool) -> None:
+    """Told in place of somebody."""
 
 
 def open_database(url: str, busy: timedelta = BUSY) -> Database:

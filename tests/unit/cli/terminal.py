@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.client.scripted import Asked, Handler, Script, entry, failure
+from tests.unit.client.scripted import END, Asked, Handler, Script, entry, failure, frame
 from trainshed.cli.main import run
 
 PARENT = "projects/local/locations/us-central1/customJobs"
@@ -59,6 +59,10 @@ class Terminal:
         if verb == "tail":
             handler.begin_stream()
             handler.piece(entry(1, "loss 0.5") + entry(2, "saved") + entry(3, "loss 0.25"))
+            return handler.end_stream()
+        if verb == "output":
+            handler.begin_stream()
+            handler.piece(frame(1, b"loss 0.5\nsaved\n") + frame(2, b"loss 0.25\n") + END)
             return handler.end_stream()
         if verb == "environment":
             variables = {"RANK": "0", "TF_CONFIG": '{"a": "it\'s"}'}

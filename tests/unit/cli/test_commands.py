@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.unit.client.scripted import Asked, Handler, Script, entry, failure
+from tests.unit.client.scripted import END, Asked, Handler, Script, entry, failure, frame
 from trainshed.cli.main import SECTIONS, run
 from trainshed.cli.menu import cli
 
@@ -86,6 +86,11 @@ def answer(asked: Asked, handler: Handler) -> tuple[int, Any] | None:
         handler.begin_stream()
         handler.piece(entry(1, "hello \x1b[31m\udcff", "workerpool0-0") + entry(2, "again", "workerpool1-0"))
         handler.piece(entry(3, "more", "workerpool0-0", attempt=1))
+        return handler.end_stream()
+    if verb == "output":
+        handler.begin_stream()
+        handler.piece(frame(1, b"hello \x1b[31m\xff\n") + frame(2, b"again\n", "workerpool1-0"))
+        handler.piece(frame(3, b"more", attempt=1) + END)
         return handler.end_stream()
     if verb == "status":
         return 200, _status(identity)
@@ -223,7 +228,7 @@ def test_logs_in_a_pipe_are_the_very_bytes_with_a_prefix_where_there_are_several
 ) -> None:
     assert run(["logs", "digits"]) == 0
     out, err = capsysbinary.readouterr()
-    assert out == b"workerpool0-0 | hello \x1b[31m\xff\nworkerpool1-0 | again\nworkerpool0-0 | more\n"
+    assert out == b"workerpool0-0 | hello \x1b[31m\xff\nworkerpool1-0 | again\nworkerpool0-0 | more"
     assert err == b"-- attempt 1 --\n"
     assert run(["logs", "digits", "--replica", "workerpool0-0"]) == 0
     assert capsysbinary.readouterr().out.startswith(b"hello ")

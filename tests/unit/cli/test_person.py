@@ -56,7 +56,7 @@ def test_a_replicas_environment_can_be_read_back_by_a_shell(terminal: Terminal) 
 def test_logs_since_a_time_are_asked_of_the_server(terminal: Terminal, since: str, sent: str) -> None:
     terminal.add("77")
     assert terminal("logs", "77", "--since", since).code == 0
-    assert terminal.script.paths()[-1] == f"GET /v1/{PARENT}/77:tail?since={sent}"
+    assert terminal.script.paths()[-1] == f"GET /v1/{PARENT}/77:output?since={sent}"
 
 
 def test_logs_can_be_narrowed_to_the_lines_in_which_an_expression_is_found(terminal: Terminal) -> None:

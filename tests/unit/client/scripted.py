@@ -114,3 +114,14 @@ def entry(number: int, text: str, task: str = "workerpool0-0", attempt: int = 0)
     mark = f"l{number:020d}"
     line = {"insertId": mark, "task": task, "attempt": attempt, "stream": "stdout", "text": text}
     return json.dumps(line).encode() + b"\n"
+
+
+END = b'{"end": true}\n'
+
+
+def frame(
+    number: int, data: bytes, task: str = "workerpool0-0", attempt: int = 0, stream: str = "stdout"
+) -> bytes:
+    """One of customJobs:output, which ends at the place of that number."""
+    head = {"task": task, "attempt": attempt, "stream": stream, "size": len(data), "next": str(number)}
+    return json.dumps(head).encode() + b"\n" + data

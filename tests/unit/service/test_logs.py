@@ -148,8 +148,8 @@ def test_any_story_comes_whole_in_order_and_once(
 
 async def test_pages_give_every_line_and_the_newest_oldest_first():
     logs, jobs = await a_story([a_line("1", n, str(n)) for n in range(5)], {"1": []})
-    everything = [line.text async for page in logs.pages(jobs[0], LogQuery(), newest=False) for line in page]
-    last = [line.text async for page in logs.pages(jobs[0], LogQuery(limit=2), newest=True) for line in page]
+    everything = [line.text async for page in logs.pages(jobs[0], LogQuery(), None) for line in page]
+    last = [line.text async for page in logs.pages(jobs[0], LogQuery(), 2) for line in page]
     assert everything == ["0", "1", "2", "3", "4"]
     assert last == ["3", "4"]
 

@@ -1,0 +1,85 @@
+"""customJobs:output: what replicas wrote, as the bytes they wrote, for `trainshed logs`.
+
+The answer is a row of frames: a line of JSON that says whose bytes follow and how many, then the bytes. Each
+frame names its end (`next`); who sends that back as `after` gets what comes behind it, no byte twice. An
+empty line says that the server is there. The last line is {"end": true}; an answer without it broke off.
+"""
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from trainshed.api.beats import with_beats
+from trainshed.api.call import Call, Reply, StreamAnswer
+from trainshed.core.errors import Invalid, NotFound, Violation
+from trainshed.core.job import Job
+from trainshed.core.logs import Chunk, OutputPlace, OutputQuery
+from trainshed.core.ports import Clock
+from trainshed.service.jobs import JobService
+from trainshed.service.logs import LogService
+from trainshed.wire.scalars import read_duration, read_time
+
+
+@dataclass(slots=True)
+class OutputOfJobs:
+    jobs: JobService
+    logs: LogService
+    clock: Clock
+
+    async def read(self, call: Call) -> Reply:
+        path = call.path
+        if ":" in path["job"]:
+            raise NotFound(f"There is no method or job '{path['job']}'.")
+        query = OutputQuery(
+            after=_after(call),
+            since_ns=read_since(call, self.clock),
+            task=call.query.get("task") or None,
+            attempt=call.number("attempt"),
+            last=call.number("limit"),
+        )
+        job = await self.jobs.get(path["project"], path["location"], path["job"])
+        frames = self._frames(job, query, follow=call.flag("follow"))
+        return StreamAnswer(with_beats(frames, b"\n"), "application/octet-stream")
+
+    async def _frames(self, job: Job, query: OutputQuery, *, follow: bool) -> AsyncGenerator[bytes]:
+        async for chunks in self.logs.output(job, query, follow=follow):
+            yield b"".join(part for chunk in chunks for part in (_head(chunk), chunk.data))
+        yield b'{"end": true}\n'
+
+
+def _head(chunk: Chunk) -> bytes:
+    end = chunk.end
+    head = {
+        "task": chunk.task,
+        "attempt": end.attempt,
+        "stream": end.stream.value,
+        "size": len(chunk.data),
+        "next": str(end),
+    }
+    if chunk.is_marker:
+        head["marker"] = True
+    return json.dumps(head).encode() + b"\n"
+
+
+def _after(call: Call) -> OutputPlace | None:
+    if not (text := call.query.get("after", "")):
+        return None
+    try:
+        return OutputPlace.parse(text)
+    except ValueError as error:
+        raise Invalid(
+            (Violation("after", f"after must be the `next` of a frame, not '{text[:60]}'."),)
+        ) from error
+
+
+def read_since(call: Call, clock: Clock) -> int | None:
+    """A time, or a length of time back from now by this server's clock, as a follower's may be off."""
+    text = call.query.get("since", "")
+    if not text:
+        return None
+    try:
+        back = text.removesuffix("s").replace(".", "", 1).isdigit()
+        at = clock.now() - read_duration(text) if back else read_time(text)
+    except (ValueError, OverflowError) as error:
+        raise Invalid((Violation("since", f"since {error}"),)) from error
+    return max(0, int(at.timestamp() * 1_000_000) * 1000)

@@ -1,0 +1,43 @@
+"""customJobs:watch: hints that jobs have changed, as server-sent events that any client can go on with."""
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from trainshed.api.beats import with_beats
+from trainshed.api.call import Call, Reply, StreamAnswer
+from trainshed.service.hints import JobHint, JobHints, News
+from trainshed.service.jobs import JobService
+
+
+@dataclass(slots=True)
+class WatchOfJobs:
+    jobs: JobService
+    hints: JobHints
+
+    async def watch(self, call: Call) -> Reply:
+        """Of the job named by `job`, else of all; behind `after` or the Last-Event-ID, else from now on."""
+        project, location, job = call.path["project"], call.path["location"], call.query.get("job", "")
+        if job:
+            await self.jobs.get(project, location, job)
+        after = call.query.get("after") or call.headers.get("last-event-id", "")
+        events = self._events(project, location, job, after)
+        return StreamAnswer(with_beats(events, b": still here\n\n"), "text/event-stream")
+
+    async def _events(self, project: str, location: str, job: str, after: str) -> AsyncGenerator[bytes]:
+        with self.hints.listen(project, location, job, after) as listener:
+            while True:
+                yield _rendered(await listener.next())
+
+
+def _rendered(news: News) -> bytes:
+    told: list[dict[str, object]] = [{"everything": True}] if news.is_everything else []
+    told += [_hint(hint) for hint in news.hints]
+    # Only the last one has the id: who is cut off before it gets them all again.
+    *first, last = [f"data: {json.dumps(one)}\n\n" for one in told]
+    return "".join([*first, f"id: {news.id}\n", last]).encode()
+
+
+def _hint(hint: JobHint) -> dict[str, object]:
+    told: dict[str, object] = {"name": hint.name, "version": hint.version}
+    return told | {"deleted": True} if hint.is_deleted else told

@@ -1,0 +1,124 @@
+"""Tells listeners which jobs have changed: "job J is at version V", as soon as that is committed.
+
+The store tells of each commit; listeners are streams of the API. A hint may be lost, come twice or be late.
+It is never the truth itself, only a reason to look. For a listener that does not read, the newest version of
+each job is kept; of too many jobs only that all of them have to be looked at. Without listeners a commit
+costs one entry in a short list.
+"""
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from trainshed.core.job import Job
+
+REMEMBERED = 1024  # commits back to which somebody who was away for a moment can go on
+MOST_WAITING = 1024  # jobs a listener that does not read is told one by one
+
+
+@dataclass(frozen=True, slots=True)
+class JobHint:
+    sequence: int
+    project: str
+    location: str
+    job: str
+    name: str
+    version: int
+    is_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a listener is told at once. Who sends `id` back goes on behind it."""
+
+    id: str
+    hints: tuple[JobHint, ...]
+    is_everything: bool  # some may be missing: look at all jobs
+
+
+class HintListener:
+    def __init__(self, id_of: Callable[[int], str], fits: Callable[[JobHint], bool], sequence: int) -> None:
+        self._id_of = id_of
+        self._fits = fits
+        self._sequence = sequence
+        self._waiting: dict[str, JobHint] = {}
+        self._is_everything = False
+        self._event = asyncio.Event()
+
+    def tell(self, hint: JobHint) -> None:
+        if not self._fits(hint):
+            return
+        self._waiting.pop(hint.job, None)
+        if len(self._waiting) >= MOST_WAITING:
+            self.tell_everything()
+        self._waiting[hint.job] = hint
+        self._sequence = hint.sequence
+        self._event.set()
+
+    def tell_everything(self) -> None:
+        self._waiting.clear()
+        self._is_everything = True
+        self._event.set()
+
+    async def next(self) -> News:
+        """Waits until there is something to tell."""
+        await self._event.wait()
+        self._event.clear()
+        news = News(self._id_of(self._sequence), tuple(self._waiting.values()), self._is_everything)
+        self._waiting, self._is_everything = {}, False
+        return news
+
+
+class JobHints:
+    """Belongs to the event loop's thread. In memory only: after a restart every listener begins anew."""
+
+    def __init__(self) -> None:
+        self._start = secrets.token_hex(4)  # by which ids of an earlier server are known
+        self._sequence = 0
+        self._recent: deque[JobHint] = deque(maxlen=REMEMBERED)
+        self.listeners: set[HintListener] = set()
+
+    def tell(self, job: Job, is_deleted: bool) -> None:
+        self._sequence += 1
+        place = (job.project, job.location, job.id, job.name)
+        hint = JobHint(self._sequence, *place, job.version, is_deleted)
+        self._recent.append(hint)
+        for listener in self.listeners:
+            listener.tell(hint)
+
+    @contextmanager
+    def listen(self, project: str, location: str, job: str = "", after: str = "") -> Generator[HintListener]:
+        """Of one job, or of all of a project and location ("-": of all locations), behind that id."""
+
+        def fits(hint: JobHint) -> bool:
+            return hint.project == project and location in (hint.location, "-") and job in (hint.job, "")
+
+        listener = HintListener(self._id, fits, self._sequence)
+        missed = self._since(after)
+        if missed is None:
+            listener.tell_everything()
+        else:
+            for hint in missed:
+                listener.tell(hint)
+        self.listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self.listeners.discard(listener)
+
+    def _id(self, sequence: int) -> str:
+        return f"{self._start}.{sequence}"
+
+    def _since(self, after: str) -> list[JobHint] | None:
+        """What came behind that id; None where that cannot be said."""
+        start, _, text = after.partition(".")
+        if start != self._start or not (text.isascii() and text.isdigit() and len(text) < REMEMBERED):
+            return None
+        sequence = int(text)
+        oldest = self._recent[0].sequence if self._recent else self._sequence + 1
+        if not oldest - 1 <= sequence <= self._sequence:
+            return None
+        return [hint for hint in self._recent if hint.sequence > sequence]
