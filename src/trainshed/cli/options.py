@@ -22,7 +22,11 @@ def targeted(function: Callable[Concatenate[Target, P], R]) -> Callable[..., R]:
     @click.option("--url", metavar="URL", help="The server's address. [default: the one running here]")
     @click.option("--project", metavar="NAME", help="The project. [default: TRAINSHED_PROJECT or gcloud's]")
     @click.option(
-        "--location", metavar="NAME", help="The location. [default: TRAINSHED_LOCATION or gcloud's]"
+        "--location",
+        "--region",
+        "location",
+        metavar="NAME",
+        help="The location; - for all. [default: TRAINSHED_LOCATION or gcloud's]",
     )
     @functools.wraps(function)
     def wrapped(url: str | None, project: str | None, location: str | None, *args: Any, **kwargs: Any) -> R:

@@ -107,7 +107,13 @@ OPTIONS: tuple[Row, ...] = (
     ("as_json", ("--json",), FLAG, "", "Print JSON, for scripts."),
     ("url", ("--url",), TEXT, "URL", "The server's address. [default: the one running here]"),
     ("project", ("--project",), TEXT, "NAME", "The project. [default: TRAINSHED_PROJECT or gcloud's]"),
-    ("location", ("--location",), TEXT, "NAME", "The location. [default: TRAINSHED_LOCATION or gcloud's]"),
+    (
+        "location",
+        ("--location", "--region"),
+        TEXT,
+        "NAME",
+        "The location. [default: TRAINSHED_LOCATION or gcloud's]",
+    ),
 )
 FOR_FILES = (
     *("name", "labels", "follow", "detach", "dry_run", "yes", "as_json", "url", "project", "location"),

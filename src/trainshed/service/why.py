@@ -17,7 +17,7 @@ from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, JobQuery, Operator, QueryField
 from trainshed.core.why import explain
-from trainshed.service.jobs import JobRequest
+from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.results_check import ResultsCheck
 
 MOST_NAMES = 20  # of how many kinds of jobs the past is looked up
@@ -47,6 +47,7 @@ class WhyService:
 
     async def foresee(self, project: str, location: str, request: JobRequest) -> tuple[Job, Explanation]:
         """What the job would be told once submitted. It is not."""
+        check_location(location)
         job = request.job(NEWEST, project, location, self.clock.now())
         return job, await self._explained(job)
 
