@@ -8,6 +8,8 @@ import json
 import logging
 import os
 import resource
+import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -28,7 +30,7 @@ from trainshed.identity.open import NoAuthentication
 from trainshed.identity.origin import foreign_request
 from trainshed.identity.token import TokenFile
 from trainshed.loopback_server import LoopbackServer, Serve
-from trainshed.settings import Settings, SettingsError
+from trainshed.settings import DEFAULT_HOME, Settings, SettingsError
 
 
 async def serve(settings: Settings) -> None:
@@ -60,6 +62,8 @@ async def serve(settings: Settings) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=2,
     )
+    if not settings.s3:  # one that was killed may have left word of its store
+        (settings.home / "s3" / "env.json").unlink(missing_ok=True)
     server = _Server(config, lambda: announce(settings.home, url))
     if settings.engine != "none":
         server.hatches = lead(shed, settings.home / "hatch", url, server.serve_at)
@@ -171,7 +175,24 @@ def announce(home: Path, url: str) -> None:
     draft.replace(ready)
     print(f"Trainshed {__version__} is ready at {url}", flush=True)
     print(f"  state and logs   {home}", flush=True)
-    print('  use it           eval "$(trainshed env)"   or   trainshed submit FILE.yaml', flush=True)
+    print(f'  use it           eval "$({env_command(home)})"   then   trainshed submit FILE.yaml', flush=True)
+
+
+def env_command(home: Path) -> str:
+    """What another shell runs for its variables: it knows neither this one's PATH nor its TRAINSHED_HOME."""
+    program = Path(sys.executable).with_name("trainshed")
+    own = os.environ.get("VIRTUAL_ENV")  # where activate put it on the PATH of this shell only
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    others = os.pathsep.join(folder for folder in folders if not own or folder != f"{own}/bin")
+    words = [str(program)] if program.exists() else [sys.executable, "-m", "trainshed.cli"]
+    if (there := shutil.which("trainshed", path=others)) and os.path.realpath(there) == str(
+        program.resolve()
+    ):
+        words = ["trainshed"]
+    words.append("env")
+    if home != Path(DEFAULT_HOME).expanduser():
+        words += ["--home", str(home)]
+    return shlex.join(words)
 
 
 def make_home(home: Path) -> None:

@@ -82,7 +82,7 @@ def explain(error: ClientError, target: Target) -> CommandFailed:
             f"no server answers at {error.url} ({error.cause})",
             [
                 f"the address comes from {target.url_from}",
-                "start a server with: trainshed up",
+                f"start a server with: trainshed up{_at_home(target)}",
                 "or name another with --url or TRAINSHED_URL",
             ],
         )
@@ -98,6 +98,14 @@ def explain(error: ClientError, target: Target) -> CommandFailed:
     if [one.description for one in error.violations] == [error.message]:
         return CommandFailed(told(error.violations[0]))  # the message says the same
     return CommandFailed(error.message, violations(error.violations))
+
+
+def _at_home(target: Target) -> str:
+    import shlex
+    from pathlib import Path
+
+    is_default = target.folder == str(Path("~/.trainshed").expanduser())
+    return "" if is_default else f" --home {shlex.quote(target.folder)}"
 
 
 def violations(found: tuple[ApiViolation, ...]) -> list[str]:

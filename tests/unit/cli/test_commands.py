@@ -357,18 +357,44 @@ def test_env_can_be_evaluated_whatever_the_values_are(trainshed: Shell) -> None:
     assert """set -gx CLOUDSDK_CORE_PROJECT 'it\\'s $HOME; `x` \\\\ "y"';""" in fish
 
 
-def test_env_without_a_token_still_gives_gcloud_a_file_to_read(trainshed: Shell, home: Path) -> None:
+def test_env_without_a_token_still_gives_gcloud_a_file_to_read(
+    trainshed: Shell, home: Path, script: Script
+) -> None:
     (home / "token").unlink()
+    script.answer = lambda asked, handler: (200, {})
     file = Path(json.loads(trainshed("env", "--json").out)["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"])
     assert file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_env_says_on_stderr_when_no_server_answers(trainshed: Shell) -> None:
-    result = trainshed("env", "--url", "http://127.0.0.1:1")
-    assert result.code == 0
-    assert "TRAINSHED_URL=http://127.0.0.1:1\n" in result.out
-    assert "no server answers" in result.err
+@pytest.mark.parametrize("form", [(), ("--json",), ("--shell", "fish")])
+def test_env_without_a_server_is_an_error_and_gives_a_shell_nothing_to_take(
+    trainshed: Shell, home: Path, form: tuple[str, ...]
+) -> None:
+    result = trainshed("env", "--url", "http://127.0.0.1:1", *form)
+    assert (result.code, result.out) == (1, "")
+    assert "no server answers at http://127.0.0.1:1" in result.err
+    assert f"start a server with: trainshed up --home {home}\n" in result.err
+    assert not (home / "gcloud").exists()
+
+
+def test_env_with_a_refused_token_is_an_error(trainshed: Shell, home: Path) -> None:
+    (home / "token").write_text("wrong")
+    result = trainshed("env")
+    assert (result.code, result.out) == (1, "")
+    assert f"the token comes from {home / 'token'}" in result.err
+
+
+def test_env_of_a_home_is_of_its_server_whatever_is_set(
+    trainshed: Shell, home: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("HOME", "/nowhere"), ("URL", "http://127.0.0.1:1"), ("TOKEN", "another")):
+        monkeypatch.setenv(f"TRAINSHED_{name}", value)
+    lines = trainshed("env", "--home", str(home)).out.splitlines()
+    assert f"export TRAINSHED_URL={script.url}" in lines
+    assert f"export TRAINSHED_HOME={home}" in lines
+    assert f"export TRAINSHED_TOKEN_FILE={home / 'token'}" in lines
+    assert "unset TRAINSHED_TOKEN" in lines
 
 
 def test_a_reader_that_goes_away_is_no_error_to_talk_about(trainshed: Shell, home: Path) -> None:
