@@ -62,6 +62,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             Method(verb="GET", path=f"{job}:wait", handler=jobs.wait),
             Method(verb="GET", path=f"{job}:why", handler=handlers.why.why_job),
             Method(verb="POST", path=f"{parent}/customJobs:explain", handler=handlers.why.explain),
+            Method(verb="GET", path=f"{parent}/customJobs:accelerator", handler=handlers.why.accelerator),
             Method(verb="GET", path=f"{job}:status", handler=jobs.status),
             Method(verb="GET", path=f"{job}:events", handler=jobs.events),
             Method(verb="GET", path=f"{job}:tail", handler=jobs.tail),

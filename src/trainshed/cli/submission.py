@@ -6,9 +6,9 @@ the job is there next to nothing may be imported (docs/adr/0014); what is for pe
 
 import sys
 
-from trainshed.cli.order import SubmittedProgram
+from trainshed.cli.order import SubmittedProgram, is_count
 from trainshed.cli.pack import FolderListing, look
-from trainshed.cli.submit_options import SubmitWords, read
+from trainshed.cli.submit_options import MACHINE, SubmitWords, read
 from trainshed.cli.trouble import EarlyError, say
 from trainshed.client.errors import ApiError, ClientError
 
@@ -24,6 +24,7 @@ LARGE = 100_000_000  # bytes of a file that is asked about
 MUCH = 1_000_000_000  # bytes in all
 MANY = 20_000  # files
 NAMED = 10
+ANY_GPU = "NVIDIA_TESLA_T4"
 NAMES = {
     "machine_type": "--machine",
     "accelerator_type": "--gpu",
@@ -71,7 +72,11 @@ def submit(wish: SubmitWords) -> int:
                 from trainshed.cli.seek import seek
 
                 seek(client, wish)
+            if is_count(wish.gpu):
+                wish.gpu = _any_gpu(client, wish)
             parcel = packed(program.root, listing, wish, program.script)
+            if unused := program.unused_requirements(wish):
+                say(f"note: {unused} is not installed; have it so with: --requirements {unused}")
             if wish.dry_run:
                 return _explained(client, program.body(wish, ""), as_json=wish.as_json)
             job = _accepted(client, program.body(wish, parcel.code), parcel)
@@ -89,6 +94,18 @@ def submit(wish: SubmitWords) -> int:
         failure = failed(error, target)
     failure.show()
     return failure.exit_code
+
+
+def _any_gpu(client: "Client", wish: SubmitWords) -> str:
+    """As many as were asked for, of the kind that is there."""
+    from urllib.parse import quote
+
+    machine = quote(wish.machine or MACHINE, safe="")
+    answer = client.ask("GET", f"{client.place()}/customJobs:accelerator?machineType={machine}")
+    kind = answer["acceleratorType"]
+    if not kind:
+        say(f"note: the server has no GPU; --gpu {wish.gpu} is written down as {ANY_GPU}")
+    return f"{kind or ANY_GPU}:{wish.gpu}"
 
 
 def _interrupted(job: "Json | None") -> int:

@@ -51,6 +51,14 @@ class WhyService:
         job = request.job(NEWEST, project, location, self.clock.now())
         return job, await self._explained(job)
 
+    async def accelerator(self, machine_type: str) -> str:
+        """Which GPU a replica on that machine type can have here; "" where there is none."""
+        machine = self.catalogue.machine(machine_type)
+        if machine is not None and machine.accelerator:
+            return machine.accelerator
+        kinds = [self.catalogue.accelerator_of(node.gpu_kind) for node in await self.backend.nodes()]
+        return next(filter(None, kinds), "")
+
     async def _explained(self, job: Job) -> Explanation:
         active = await self.store.active() if is_waiting(job) else ()
         now = self.clock.now()
