@@ -1,4 +1,4 @@
-"""What people type who come from elsewhere, against a live server: notebooks, short names, words of kubectl."""
+"""What people type who come from elsewhere, on a live server: notebooks, short names, words of kubectl."""
 
 import json
 from collections.abc import Iterator

@@ -95,7 +95,7 @@ def explain(error: ClientError, target: Target) -> CommandFailed:
         return CommandFailed(
             error.message, [found, "the server keeps its token in the file `token` in its home"]
         )
-    if [one.description for one in error.violations] == [error.message]:
+    if len(error.violations) == 1 and error.message.endswith(error.violations[0].description):
         return CommandFailed(told(error.violations[0]))  # the message says the same
     return CommandFailed(error.message, violations(error.violations))
 

@@ -78,8 +78,8 @@ def submit(wish: SubmitWords) -> int:
             if unused := program.unused_requirements(wish):
                 say(f"note: {unused} is not installed; have it so with: --requirements {unused}")
             if wish.dry_run:
-                return _explained(client, program.body(wish, ""), as_json=wish.as_json)
-            job = _accepted(client, program.body(wish, parcel.code), parcel)
+                return _explained(client, program.body(wish, ""), wish)
+            job = _accepted(client, program.body(wish, parcel.code), parcel, wish)
             from trainshed.cli.follow import finish
 
             return finish(client, job, follow=not wish.detach, as_json=wish.as_json)
@@ -159,15 +159,15 @@ def _ask(files: "list[tuple[str, os.stat_result]]", wish: SubmitWords) -> None:
         raise EarlyError("nothing was submitted", [fix])
 
 
-def _accepted(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
+def _accepted(client: "Client", body: "Json", parcel: "Parcel", wish: SubmitWords) -> "Json":
     """The new job; what the server does not accept is told by the option that said it."""
     try:
         return created(client, body, parcel)
     except ApiError as error:
-        raise _by_option(error) from error
+        raise _by_option(error, wish) from error
 
 
-def _by_option(error: ApiError) -> "ApiError | EarlyError":
+def _by_option(error: ApiError, wish: SubmitWords) -> "ApiError | EarlyError":
     if not error.violations:
         return error
     from trainshed.cli.options import told
@@ -175,6 +175,8 @@ def _by_option(error: ApiError) -> "ApiError | EarlyError":
     details: list[str] = []
     for one in error.violations:
         option = NAMES.get(one.field.rpartition(".")[2].partition("[")[0])
+        if option == "--output" and not wish.output and wish.job_dir:
+            option = "--job-dir"
         line = f"{option}: {one.description}" if option else told(one)
         if line not in details:
             details.append(line)
@@ -257,14 +259,14 @@ class _Progress:
             say("\r\x1b[K", end="")
 
 
-def _explained(client: "Client", body: "Json", *, as_json: bool) -> int:
+def _explained(client: "Client", body: "Json", wish: SubmitWords) -> int:
     from trainshed.cli.submit import explained
 
     try:
         told = client.explain(body)
     except ApiError as error:
-        raise _by_option(error) from error
-    return explained(told, as_json=as_json)
+        raise _by_option(error, wish) from error
+    return explained(told, as_json=wish.as_json)
 
 
 def counted(count: int) -> str:
