@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import resource
+import shlex
+import shutil
 import signal
 import socket
 import ssl
@@ -35,7 +37,7 @@ from trainshed.identity.open import NoAuthentication
 from trainshed.identity.origin import foreign_request
 from trainshed.identity.token import TokenFile
 from trainshed.loopback_server import LoopbackServer, Serve
-from trainshed.settings import Settings, SettingsError
+from trainshed.settings import DEFAULT_HOME, Settings, SettingsError
 
 _FORGIVING = "trainshed.google_protocol:ForgivingHttp"
 CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
@@ -52,6 +54,8 @@ async def serve(settings: Settings) -> None:
     own = frozenset({settings.host, name, *inside, *settings.allowed_hosts})
     door = RequestGate(authenticator, shed.access)
     app = make_app(methods(shed.handlers), door, lambda host, origin: foreign_request(host, origin, own))
+    if not settings.s3:  # one that was killed may have left word of its store
+        (settings.home / "s3" / "env.json").unlink(missing_ok=True)
     server = _Server(configure(app), lambda: announce(settings.home, url))
     google = serve_google(shed, settings.home, door, server)
     if settings.engine != "none":
@@ -229,7 +233,24 @@ def announce(home: Path, url: str) -> None:
     draft.replace(ready)
     print(f"Trainshed {__version__} is ready at {url}", flush=True)
     print(f"  state and logs   {home}", flush=True)
-    print('  use it           eval "$(trainshed env)"   or   trainshed submit FILE.yaml', flush=True)
+    print(f'  use it           eval "$({env_command(home)})"   then   trainshed submit FILE.yaml', flush=True)
+
+
+def env_command(home: Path) -> str:
+    """What another shell runs for its variables: it knows neither this one's PATH nor its TRAINSHED_HOME."""
+    program = Path(sys.executable).with_name("trainshed")
+    own = os.environ.get("VIRTUAL_ENV")  # where activate put it on the PATH of this shell only
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    others = os.pathsep.join(folder for folder in folders if not own or folder != f"{own}/bin")
+    words = [str(program)] if program.exists() else [sys.executable, "-m", "trainshed.cli"]
+    if (there := shutil.which("trainshed", path=others)) and os.path.realpath(there) == str(
+        program.resolve()
+    ):
+        words = ["trainshed"]
+    words.append("env")
+    if home != Path(DEFAULT_HOME).expanduser():
+        words += ["--home", str(home)]
+    return shlex.join(words)
 
 
 def make_home(home: Path) -> None:

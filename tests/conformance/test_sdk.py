@@ -324,7 +324,6 @@ FULL = {
         "experiment": "projects/p/locations/l/metadataStores/default/contexts/e",
         "experimentRun": "projects/p/locations/l/metadataStores/default/contexts/r",
         "models": ["projects/p/locations/l/models/m"],
-        "persistentResourceId": "resource-1",
         "protectedArtifactLocationId": "us",
     },
 }

@@ -105,7 +105,6 @@ def test_every_flag_of_create_is_understood(server: LiveServer, unique: Unique) 
             "enableDashboardAccess": True,
             "network": "projects/12345/global/networks/default",
             "serviceAccount": "trainer@p1.iam.gserviceaccount.com",
-            "persistentResourceId": "resource-1",
             "workerPoolSpecs": [
                 {
                     "containerSpec": {
@@ -131,7 +130,6 @@ def test_every_flag_of_create_is_understood(server: LiveServer, unique: Unique) 
         "enableDashboardAccess",
         "network",
         "serviceAccount",
-        "persistentResourceId",
     ):
         assert job["jobSpec"][flag] == body["jobSpec"][flag], flag
     assert (

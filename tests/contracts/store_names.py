@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.store_values import RUNNING, a_deletion, a_job, an_event, ended
-from trainshed.core.errors import Conflict
+from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.ports import Store
-from trainshed.core.query import JobQuery
+from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 
 
 class NamesContract:
@@ -23,6 +23,21 @@ class NamesContract:
         assert await store.keyed("q", "a key\nof two lines") is None
         await store.delete(over, a_deletion(over))
         assert await store.keyed("p", "a key\nof two lines") is None
+
+    async def test_a_dash_stands_for_whatever_location_a_job_is_in(self, store: Store) -> None:
+        job = await store.insert(a_job(1, location="europe-west4"), ())
+        assert await store.get("p", "-", job.id) == job
+        with pytest.raises(NotFound):
+            await store.get("q", "-", job.id)
+
+    async def test_a_count_is_of_all_pages(self, store: Store) -> None:
+        for number in range(5):
+            await store.insert(a_job(number, location="here" if number < 3 else "there"), ())
+        await store.insert(a_job(9, project="q"), ())
+        for location, count in (("here", 3), ("there", 2), ("-", 5), ("nowhere", 0)):
+            assert await store.count(JobQuery(project="p", location=location, limit=1)) == count
+        where = Compare(QueryField.ID, Operator.EQ, a_job(4).id)
+        assert await store.count(JobQuery(project="p", where=where)) == 1
 
     async def test_labels_are_replaced_as_a_whole_and_nothing_else_is(self, store: Store) -> None:
         job = await store.insert(a_job(1, labels={"a": "b"}), [an_event()])

@@ -78,6 +78,12 @@ class CustomJobHandlers:
             ]
         return page.render("customJobs", rows, found.next_cursor, fingerprint)
 
+    async def count(self, call: Call) -> Json:
+        where = job_filter.parse_filter(call.query.get("filter", ""))
+        query = JobQuery(project=call.path["project"], location=call.path["location"], where=where)
+        here, elsewhere = await self.jobs.count(query)
+        return {"count": here, "elsewhere": elsewhere}
+
     async def cancel(self, call: Call) -> Json:
         await self.jobs.cancel(call.path["project"], call.path["location"], call.path["job"])
         return {}

@@ -63,10 +63,12 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
         rows += [
             Method(verb="POST", path=f"{parent}/customJobs", handler=jobs.create),
             Method(verb="GET", path=f"{parent}/customJobs", handler=jobs.find),
+            Method(verb="GET", path=f"{parent}/customJobs:count", handler=jobs.count),
             Method(verb="POST", path=f"{job}:cancel", handler=jobs.cancel),
             Method(verb="GET", path=f"{job}:wait", handler=jobs.wait),
             Method(verb="GET", path=f"{job}:why", handler=handlers.why.why_job),
             Method(verb="POST", path=f"{parent}/customJobs:explain", handler=handlers.why.explain),
+            Method(verb="GET", path=f"{parent}/customJobs:accelerator", handler=handlers.why.accelerator),
             Method(verb="GET", path=f"{job}:status", handler=jobs.status),
             Method(verb="GET", path=f"{job}:events", handler=jobs.events),
             Method(verb="GET", path=f"{job}:tail", handler=jobs.tail),

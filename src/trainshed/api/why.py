@@ -1,4 +1,7 @@
-"""customJobs:explain and customJobs/ID:why: why and when, for a job that might be and for one that is."""
+"""customJobs:explain and customJobs/ID:why: why and when, for a job that might be and for one that is.
+
+And customJobs:accelerator: which GPU it could have.
+"""
 
 from dataclasses import dataclass
 
@@ -18,6 +21,10 @@ class WhyHandlers:
         path = call.path
         job, told = await self.why.explain(path["project"], path["location"], path["job"])
         return {"name": job.name, "displayName": job.display_name, **render_explanation(told)}
+
+    async def accelerator(self, call: Call) -> Json:
+        """Which GPU there is, for those who only say how many they want."""
+        return {"acceleratorType": await self.why.accelerator(call.query.get("machineType", ""))}
 
     async def explain(self, call: Call) -> Json:
         """The body of a create, refused as a create would refuse it; nothing is kept."""

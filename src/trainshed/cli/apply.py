@@ -41,7 +41,7 @@ def command(client: Client, files: tuple[str, ...], dry_run: bool, again: bool, 
       trainshed apply -f job.yaml --dry-run --json
       trainshed get pods
     """
-    found = [document for file in files for document in documents(*_text(file))]
+    found = [document for file in files for document in documents(*read_text(file))]
     for document in found:
         if document.warning:
             _warn(document.warning)
@@ -66,7 +66,7 @@ def command(client: Client, files: tuple[str, ...], dry_run: bool, again: bool, 
     return 0
 
 
-def _text(file: str) -> tuple[str, str]:
+def read_text(file: str) -> tuple[str, str]:
     """What the file is called, and what is in it."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()

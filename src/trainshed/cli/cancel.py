@@ -13,10 +13,12 @@ from trainshed.client import Client
 def command(client: Client, jobs: tuple[str, ...], as_json: bool) -> int:
     """Cancel jobs: their processes are asked to stop, then made to.
 
+    Of several jobs of one name the one that has not ended is meant.
+
     \b
     Example:
       trainshed cancel digits
     """
     from trainshed.cli.each import each
 
-    return each(client, jobs, client.cancel, "cancelling", as_json=as_json)
+    return each(client, jobs, client.cancel, "cancelling", alive=True, as_json=as_json)

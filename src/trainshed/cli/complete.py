@@ -22,7 +22,7 @@ def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
     given = ctx.params
     taken = set(given.get(param.name or "") or ()) if param.nargs != 1 else set[str]()
     items: dict[str, Any] = {}
-    for job in _asked(ctx, lambda client: client.jobs(limit=OFFERED)):
+    for job in _asked(ctx, lambda client: client.jobs(limit=OFFERED, location="-")):
         identity, name, state = (
             words.identity(job),
             str(job.get("displayName", "")),

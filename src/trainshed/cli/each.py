@@ -13,14 +13,23 @@ from trainshed.client import ApiError, Client, Json
 
 
 def each(
-    client: Client, jobs: Iterable[str], act: Callable[[str], None], done: str, *, as_json: bool = False
+    client: Client,
+    jobs: Iterable[str],
+    act: Callable[[str], None],
+    done: str,
+    *,
+    alive: bool = False,
+    as_json: bool = False,
 ) -> int:
-    """As JSON: one list, for each job as it was called its name and what was done, or the error."""
+    """As JSON: one list, for each job as it was called its name and what was done, or the error.
+
+    With `alive`, a name means the job that has not ended.
+    """
     code = 0
     told: list[Json] = []
     for called in jobs:
         try:
-            found = find(client, called, exactly=True)
+            found = find(client, called, exactly=True, alive=alive)
             act(found["name"])
         except ApiError as error:
             if error.code in (401, 403):

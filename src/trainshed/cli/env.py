@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from trainshed.cli.failure import CommandFailed
-from trainshed.cli.options import as_json, targeted
-from trainshed.client import Client, ClientError, Target
+from trainshed.cli.options import as_json, failed
+from trainshed.client import ApiError, Client, ClientError, Target, discover
 
 SERVICES = ("AIPLATFORM", "ML", "LOGGING", "STORAGE", "COMPUTE", "CLOUDRESOURCEMANAGER", "ARTIFACTREGISTRY")
 
@@ -22,29 +22,64 @@ SERVICES = ("AIPLATFORM", "ML", "LOGGING", "STORAGE", "COMPUTE", "CLOUDRESOURCEM
 @click.option(
     "--shell", type=click.Choice(["sh", "fish"]), default="sh", show_default=True, help="The dialect."
 )
+@click.option(
+    "--home", metavar="DIR", help="Of the server that keeps everything there, whatever is set here."
+)
+@click.option("--url", metavar="URL", help="The server's address. [default: the one running here]")
+@click.option("--project", metavar="NAME", help="The project. [default: TRAINSHED_PROJECT or gcloud's]")
+@click.option(
+    "--location",
+    "--region",
+    "location",
+    metavar="NAME",
+    help="The location. [default: TRAINSHED_LOCATION or gcloud's]",
+)
 @as_json
-@targeted
-def command(target: Target, shell: str, as_json: bool) -> None:
+def command(
+    *,
+    shell: str,
+    as_json: bool,
+    home: str | None,
+    url: str | None,
+    project: str | None,
+    location: str | None,
+) -> None:
     """Print the variables that point gcloud and scripts at the server.
+
+    Where no server answers nothing is printed, and the exit code is 1.
 
     \b
     Example:
       eval "$(trainshed env)"
       gcloud ai custom-jobs list
     """
+    target: Target | None = None
     try:
+        folder = Path(home).expanduser().absolute() if home else None
+        target = discover(home=folder, url=url, project=project, location=location)
+        _check(target)
         found = variables(target)
+    except ClientError as error:
+        raise failed(error, target) from error
     except OSError as error:
-        raise CommandFailed(f"cannot write under {target.home}: {error.strerror}") from error
+        raise CommandFailed(f"cannot write under {target and target.home}: {error.strerror}") from error
     if as_json:
         click.echo(json.dumps(found, indent=2))
-    else:
-        click.echo("\n".join(line(shell, name, value) for name, value in found.items()))
+        return
+    lines = [line(shell, name, value) for name, value in found.items()]
+    if os.environ.get("TRAINSHED_TOKEN") and target.token_from != "TRAINSHED_TOKEN":  # it would win
+        lines.append("set -e TRAINSHED_TOKEN;" if shell == "fish" else "unset TRAINSHED_TOKEN")
+    click.echo("\n".join(lines))
+
+
+def _check(target: Target) -> None:
+    """Raises ClientError where no server answers, or it refuses the token."""
     try:
         with Client.of(target, pauses=()) as client:
-            client.health()
-    except ClientError as error:
-        click.echo(f"note: {error}; start a server with: trainshed up", err=True)
+            next(client.jobs(limit=1), None)
+    except ApiError as error:
+        if error.code == 401:
+            raise
 
 
 def variables(target: Target) -> dict[str, str]:
@@ -53,6 +88,7 @@ def variables(target: Target) -> dict[str, str]:
     config.chmod(0o700)
     token_file = str(_token_file(target, config))
     return {
+        "TRAINSHED_HOME": str(target.home.absolute()),
         "TRAINSHED_URL": target.url,
         "TRAINSHED_TOKEN_FILE": token_file,
         "GOOGLE_CLOUD_PROJECT": target.project,

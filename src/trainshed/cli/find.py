@@ -16,11 +16,16 @@ from trainshed.cli.failure import CommandFailed
 from trainshed.client import ApiError, Client, Json
 
 SHOWN = 10  # candidates named in the error
+ALIVE = " OR ".join(f"state=JOB_STATE_{state}" for state in ("QUEUED", "PENDING", "RUNNING", "CANCELLING"))
 SEARCHED = 1000  # the latest jobs whose ids are compared with a prefix
 
 
-def find(client: Client, called: str, *, exactly: bool = False) -> Json:
-    """The job meant, as the server tells it: of several of one name the newest, unless `exactly` one."""
+def find(client: Client, called: str, *, exactly: bool = False, alive: bool = False) -> Json:
+    """The job meant, as the server tells it: of several of one name the newest, unless `exactly` one.
+
+    Names are looked for in the client's own location first, then in all. With `alive`, an ended job is meant
+    only where no other has the name.
+    """
     if called.startswith("projects/"):
         return client.get(called)
     if re.fullmatch(r"[A-Za-z0-9._-]+", called):
@@ -29,42 +34,42 @@ def find(client: Client, called: str, *, exactly: bool = False) -> Json:
         except ApiError as error:
             if error.status not in ("NOT_FOUND", "INVALID_ARGUMENT"):
                 raise
-    found = _named(client, called)
+    found: list[Json] = []
+    for location in (client.location, "-"):
+        found = found or _named(client, called, location, alive=alive)
     if len(found) > 1 and not exactly:
         click.echo(f"the newest of several jobs named {called}: {words.identity(found[0])}", err=True)
         return found[0]
     if not found:
-        latest = client.jobs(limit=SEARCHED)
+        latest = client.jobs(limit=SEARCHED, location="-")
         found = list(islice((job for job in latest if words.identity(job).startswith(called)), SHOWN + 1))
-    found = found or _elsewhere(client, called)
     if len(found) == 1:
         return found[0]
     if not found:
         raise CommandFailed(
-            f"there is no job {called!r} in {client.project}/{client.location}",
-            ["list them with: trainshed ls --all-locations", "choose others with --project and --location"],
+            f"there is no job {called!r} in {client.project}",
+            ["list them with: trainshed ls --location=-", "choose another project with --project"],
         )
     raise CommandFailed(f"{called!r} could mean several jobs; say which by its id", _candidates(found))
 
 
-def _named(client: Client, called: str, location: str | None = None) -> list[Json]:
-    where = f"display_name={quoted(called)}"
-    named = client.jobs(
-        filter=where, limit=SHOWN + 1, location=location, view="trainshed" if location else ""
-    )
-    return [job for job in named if job.get("displayName") == called]  # to the filter, `*` is any text
-
-
-def _elsewhere(client: Client, called: str) -> list[Json]:
-    """The job of the older API, whose names are the whole project's: it is wherever its region is."""
-    return [job for job in _named(client, called, "-") if job.get("kind") == "legacy"]
+def _named(client: Client, called: str, location: str, *, alive: bool) -> list[Json]:
+    """The jobs of that display name, newest first."""
+    named = f"display_name={quoted(called)}"
+    for where in (f"{named} AND ({ALIVE})", named) if alive else (named,):
+        jobs = client.jobs(filter=where, limit=SHOWN + 1, location=location)
+        if found := [
+            job for job in jobs if job.get("displayName") == called
+        ]:  # to the filter, `*` is any text
+            return found
+    return []
 
 
 def _candidates(found: list[Json]) -> list[str]:
     now = datetime.now(UTC)
     lines = [
         f"{words.identity(job)}  {job.get('displayName', '')}  {words.state(job.get('state'))}"
-        f"  {words.age(job.get('createTime'), now)} ago"
+        f"  {words.location(job)}  {words.age(job.get('createTime'), now)} ago"
         for job in found[:SHOWN]
     ]
     return lines if len(found) <= SHOWN else [*lines, "and more"]

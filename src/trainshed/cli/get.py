@@ -1,6 +1,7 @@
 """`trainshed get`: what was applied, in tables as kubectl draws them."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import click
@@ -15,6 +16,7 @@ KINDS = {
     "Job": ("jobs", "job"),
     "ImageCache": ("imagecaches", "imagecache", "ic"),
 }
+FORMS = ("wide", "json", "yaml", "name")
 _PHASES = {
     "QUEUED": "Pending",
     "PENDING": "Pending",
@@ -27,38 +29,84 @@ _PHASES = {
 
 
 @click.command("get", short_help="List what was applied: pods, jobs, imagecaches.")
-@click.argument("kind", metavar="pods|jobs|imagecaches")
+@click.argument("kind", metavar="pods|jobs|imagecaches|JOB")
 @click.argument("name", required=False, default="")
+@click.option(
+    "-o", "--output", "form", type=click.Choice(FORMS), default="wide", help="[default: wide, a table]"
+)
 @as_json
 @connected
-def command(client: Client, kind: str, name: str, as_json: bool) -> None:
+def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> None:
     """List what was applied: pods, jobs, imagecaches.
 
-    Of each name the latest is shown. `trainshed show`, `logs` and `events` take the same names.
+    Of each name the latest is shown. `trainshed show`, `logs` and `events` take the same names. Any other JOB
+    is shown alone, by its id or name.
 
     \b
     Example:
       trainshed get pods
       trainshed get imagecache tensorflow
+      trainshed get job digits -o yaml
     """
-    word, _, after = kind.partition("/")
+    word, _, after = kind.partition("/") if not kind.startswith("projects/") else (kind, "", "")
+    form = "json" if as_json else form
     kind = next((known for known, names in KINDS.items() if word.lower() in names), "")
     name = name or after
     if not kind:
-        raise Misuse(f"{word!r} is none of {', '.join(names[0] for names in KINDS.values())}")
+        _print([_any_job(client, word)], form, ls_drawn, alone=True)
+        return
     found = _caches(client, name) if kind == "ImageCache" else _latest(client, kind, name)
     if name and not found:
+        if kind == "Job":
+            from trainshed.cli.find import find
+
+            _print([find(client, name)], form, ls_drawn, alone=True)
+            return
         many = KINDS[kind][0]
         raise CommandFailed(
             f"there is no {kind} {name!r}",
             [f"trainshed get {many} lists them", "trainshed ls lists all jobs"],
         )
-    if as_json:
-        click.echo(json.dumps(found[0] if name else found, indent=2))
-    elif not found:
-        click.echo(f"no {KINDS[kind][0]} were applied; see: trainshed apply --help", err=True)
-    else:
-        click.echo(drawn_caches(found) if kind == "ImageCache" else _drawn(found))
+    if not found and form == "wide":
+        hint = "see: trainshed apply --help; trainshed ls lists all jobs"
+        click.echo(f"no {KINDS[kind][0]} were applied; {hint}", err=True)
+        return
+    _print(found, form, drawn_caches if kind == "ImageCache" else _drawn, alone=bool(name))
+
+
+def _any_job(client: Client, called: str) -> Json:
+    from trainshed.cli.find import find
+
+    try:
+        return find(client, called)
+    except CommandFailed as failure:
+        if not failure.message.startswith("there is no job"):
+            raise
+        kinds = ", ".join(names[0] for names in KINDS.values())
+        raise Misuse(f"{called!r} is none of {kinds}, and no job", failure.details) from failure
+
+
+def _print(rows: list[Json], form: str, draw: Callable[[list[Json]], str], *, alone: bool) -> None:
+    """In the form asked for: as a table, as data (one object where it is `alone`), or as names."""
+    match form:
+        case "json":
+            click.echo(json.dumps(rows[0] if alone else rows, indent=2))
+        case "yaml":
+            from trainshed.cli.ai.output import yaml_text
+
+            click.echo(yaml_text(rows[0] if alone else rows).rstrip("\n"))
+        case "name":
+            for row in rows:
+                kind = row.get("kind")
+                click.echo(f"{str(kind).lower()}/{row['name']}" if kind else str(row["name"]))
+        case _:
+            click.echo(draw(rows))
+
+
+def ls_drawn(jobs: list[Json]) -> str:
+    from trainshed.cli.ls import drawn
+
+    return drawn(jobs, all_locations=True)
 
 
 def _latest(client: Client, kind: str, name: str) -> list[Json]:

@@ -26,7 +26,7 @@ class JobChoice(TypedDict):
 
 
 @click.command("ls", short_help="List jobs, newest first.")
-@click.option("--all-locations", is_flag=True, help="Jobs of every location, not only the chosen one.")
+@click.option("--all-locations", is_flag=True, help="The same as --location=-: jobs of every location.")
 @click.option(
     "--state",
     "states",
@@ -48,6 +48,7 @@ def command(client: Client, *, watch: bool, as_json: bool, **chosen: Unpack[JobC
     Example:
       trainshed ls --state running --filter 'labels.team="vision"'
     """
+    chosen["all_locations"] = chosen["all_locations"] or client.location == "-"
     if not watch:
         _show(client, as_json=as_json, **chosen)
         return 0
@@ -76,17 +77,20 @@ def _show(
     shown = found[:limit]
     if as_json:
         click.echo(json.dumps(shown, indent=2))
-    elif not shown:
-        place = "any location" if all_locations else client.location
-        narrowed = "such " if states or where else ""
-        hint = "submit one with: trainshed submit job.yaml"
-        if not all_locations and any(client.jobs(filter=condition(where, states), limit=1, location="-")):
-            hint = "there are in other locations: trainshed ls --all-locations"
-        click.echo(f"no {narrowed}jobs in {client.project}, {place}; {hint}", err=True)
-    else:
+        return
+    elsewhere = 0 if all_locations else client.elsewhere_count(filter=condition(where, states))
+    if shown:
         click.echo(drawn(shown, all_locations=all_locations))
         if len(found) > limit:
             click.echo(f"only the latest {limit} are shown; see more with --limit", err=True)
+    else:
+        place = "any location" if all_locations else client.location
+        narrowed = "such " if states or where else ""
+        hint = "" if elsewhere else "; submit one with: trainshed submit job.yaml"
+        click.echo(f"no {narrowed}jobs in {client.project}, {place}{hint}", err=True)
+    if elsewhere:
+        more = f"{elsewhere} more" if shown else str(elsewhere)
+        click.echo(f"{more} in other locations: trainshed ls --location=-", err=True)
 
 
 def condition(where: str, states: tuple[str, ...]) -> str:
@@ -106,7 +110,7 @@ def drawn(jobs: list[Json], *, all_locations: bool) -> str:
     rows: list[list[str]] = []
     for job in jobs:
         state = words.state(job.get("state"))
-        place = str(job.get("name", "")).split("/")[3] if all_locations else ""
+        place = words.location(job) if all_locations else ""
         rows.append(
             [
                 words.identity(job),

@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "completion": "Print the script that completes commands and jobs in your shell.",
     },
 }
+SYNONYMS = ("help", "status", "describe", "create")  # what other tools call help, show or ls, apply or submit
 TRACKS = ("beta", "alpha")  # gcloud's: `trainshed beta ai …` is `trainshed ai …`, and so on
 
 EPILOG = """\b

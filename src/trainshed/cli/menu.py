@@ -9,7 +9,7 @@ import sys
 import click
 
 from trainshed import __version__
-from trainshed.cli.main import EPILOG, SECTIONS, TRACKS, hang_up
+from trainshed.cli.main import EPILOG, SECTIONS, SYNONYMS, TRACKS, hang_up
 
 
 class Menu(click.Group):
@@ -32,7 +32,7 @@ class Menu(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, self.list_commands(ctx), n=1)
+            near = get_close_matches(name, [*self.list_commands(ctx), *SYNONYMS], n=1)
             hint = f" Did you mean {near[0]!r}?" if near else " `trainshed --help` lists them."
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -62,6 +62,10 @@ def cli() -> None:
 
 
 def run(args: list[str]) -> int:
+    if args[:1] and args[0] in SYNONYMS:
+        from trainshed.cli.synonyms import meant
+
+        args = meant(args)
     try:
         result: object = cli.main(args, prog_name="trainshed", standalone_mode=False)
     except click.ClickException as error:

@@ -22,7 +22,11 @@ def targeted(function: Callable[Concatenate[Target, P], R]) -> Callable[..., R]:
     @click.option("--url", metavar="URL", help="The server's address. [default: the one running here]")
     @click.option("--project", metavar="NAME", help="The project. [default: TRAINSHED_PROJECT or gcloud's]")
     @click.option(
-        "--location", metavar="NAME", help="The location. [default: TRAINSHED_LOCATION or gcloud's]"
+        "--location",
+        "--region",
+        "location",
+        metavar="NAME",
+        help="The location; - for all. [default: TRAINSHED_LOCATION or gcloud's]",
     )
     @functools.wraps(function)
     def wrapped(url: str | None, project: str | None, location: str | None, *args: Any, **kwargs: Any) -> R:
@@ -78,7 +82,7 @@ def explain(error: ClientError, target: Target) -> CommandFailed:
             f"no server answers at {error.url} ({error.cause})",
             [
                 f"the address comes from {target.url_from}",
-                "start a server with: trainshed up",
+                f"start a server with: trainshed up{_at_home(target)}",
                 "or name another with --url or TRAINSHED_URL",
             ],
         )
@@ -91,9 +95,17 @@ def explain(error: ClientError, target: Target) -> CommandFailed:
         return CommandFailed(
             error.message, [found, "the server keeps its token in the file `token` in its home"]
         )
-    if [one.description for one in error.violations] == [error.message]:
+    if len(error.violations) == 1 and error.message.endswith(error.violations[0].description):
         return CommandFailed(told(error.violations[0]))  # the message says the same
     return CommandFailed(error.message, violations(error.violations))
+
+
+def _at_home(target: Target) -> str:
+    import shlex
+    from pathlib import Path
+
+    is_default = target.folder == str(Path("~/.trainshed").expanduser())
+    return "" if is_default else f" --home {shlex.quote(target.folder)}"
 
 
 def violations(found: tuple[ApiViolation, ...]) -> list[str]:

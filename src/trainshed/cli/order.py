@@ -68,6 +68,16 @@ class SubmittedProgram:
         self.script = os.path.relpath(full, self.root)
         self.command = _started(full, path if not path.startswith("-") else f"./{path}", called)
 
+    def unused_requirements(self, wish: "SubmitWords") -> str:
+        """The requirements.txt that lies there and is not asked for; "" where there is none."""
+        if wish.requirements or self.command[0] != "python":
+            return ""
+        near = os.path.dirname(os.path.join(self.root, self.script)) if self.script else ""
+        for folder in filter(None, (near, _here(), self.root)):
+            if os.path.isfile(f"{folder}/requirements.txt"):
+                return os.path.relpath(f"{folder}/requirements.txt")
+        return ""
+
     def check(self, wish: "SubmitWords") -> None:
         """Raises Trouble with all that can be seen to be wrong before anything is packed or anybody asked."""
         found: list[EarlyError] = []
@@ -123,7 +133,9 @@ class SubmittedProgram:
     def _pools(self, wish: "SubmitWords") -> "list[Json]":
         machine: Json = {"machineType": wish.machine or MACHINE}
         if wish.gpu:
-            machine["acceleratorType"], machine["acceleratorCount"] = _gpu(wish.gpu)
+            kind, machine["acceleratorCount"] = _gpu(wish.gpu)
+            if kind:
+                machine["acceleratorType"] = kind
         container: Json = {"imageUri": wish.image or IMAGE, "command": self.command}
         if wish.arguments:
             container["args"] = list(wish.arguments)
@@ -169,6 +181,10 @@ def _started(full: str, path: str, called: str) -> list[str]:
     ending = os.path.splitext(full)[1].lower()
     if ending in (".py", ".pyw"):
         return ["python", path]
+    if ending == ".ipynb":
+        from trainshed.cli.notebook import started
+
+        return started(full, path, called)
     if os.access(full, os.X_OK):
         return [path if "/" in path else f"./{path}"]
     if ending in SHELLS:
@@ -206,10 +222,42 @@ def _requirements(name: str, above: tuple[str, ...] = ()) -> "Iterator[str]":
 
 
 def _gpu(text: str) -> tuple[str, int]:
-    kind, _, count = text.partition(":")
-    if not kind or (count and not (count.isdecimal() and count.isascii() and int(count))):
-        raise EarlyError(f"--gpu {text} is not TYPE or TYPE:COUNT", code=2)
-    return kind.upper().replace("-", "_"), int(count or 1)
+    """The accelerator and how many; "" where only a number was said."""
+    kind, _, count = ("", "", text) if is_count(text) else text.partition(":")
+    if not (kind or is_count(text)) or (count and not (is_count(count) and int(count))):
+        raise EarlyError(f"--gpu {text} is not TYPE, COUNT or TYPE:COUNT", code=2)
+    return accelerator(kind) if kind else "", int(count or 1)
+
+
+def is_count(text: str) -> bool:
+    return text.isdecimal() and text.isascii()
+
+
+def accelerator(called: str) -> str:
+    """The accelerator's whole name. What is not known here is left to the server to refuse."""
+    name = called.upper().replace("-", "_").replace(" ", "_")
+    known = accelerators()
+    if name in known:
+        return name
+    short = {full: full.removeprefix("NVIDIA_").removeprefix("TESLA_") for full in known}
+    bare = {full: text.rpartition("_")[0] if text.endswith("GB") else text for full, text in short.items()}
+    ways = (
+        [full for full in known if short[full] == name],
+        [full for full in known if bare[full] == name],
+        [full for full in known if f"_{name}_" in f"_{full}_"],
+        [full for full in known if name in full],
+    )
+    meant = next(filter(None, ways), [name])
+    if len(meant) > 1:
+        raise EarlyError(f"--gpu {called} could mean {', '.join(meant)}: say which", code=2)
+    return meant[0]
+
+
+def accelerators() -> list[str]:
+    """The names in the data file, without a parser for all of it: a person waits."""
+    with open(f"{os.path.dirname(os.path.dirname(__file__))}/data/machines.toml", encoding="utf-8") as file:
+        table = file.read().partition("\n[accelerators]\n")[2].partition("\n\n")[0]
+    return [line.partition(" ")[0] for line in table.splitlines()]
 
 
 def _label(text: str) -> tuple[str, str]:

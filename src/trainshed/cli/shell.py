@@ -57,7 +57,7 @@ def command(target: Target, job: str, replica: str | None, more: tuple[str, ...]
     size = screen() if sys.stdin.isatty() and sys.stdout.isatty() else None
     with Client.of(target) as client:
         body = {"task": replica or "", "command": words, "screen": size}
-        ticket = client.ask("POST", f"/v1/{find(client, job)['name']}:shell", body)
+        ticket = client.ask("POST", f"/v1/{find(client, job, alive=True)['name']}:shell", body)
     socket = WebSocket(target.url, str(ticket["path"]), (PROTOCOL, str(ticket["ticket"])))
     try:
         return converse(socket, terminal=size is not None)

@@ -31,7 +31,7 @@ def command(client: Client, job: str, replica: str | None, as_json: bool) -> Non
     """
     from trainshed.cli.find import find
 
-    told = client.stacks(find(client, job)["name"], replica)
+    told = client.stacks(find(client, job, alive=True)["name"], replica)
     click.echo(json.dumps(told, indent=2) if as_json else drawn(told, threads=replica is not None))
 
 

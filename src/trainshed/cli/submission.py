@@ -6,9 +6,9 @@ the job is there next to nothing may be imported (docs/adr/0014); what is for pe
 
 import sys
 
-from trainshed.cli.order import SubmittedProgram
+from trainshed.cli.order import SubmittedProgram, is_count
 from trainshed.cli.pack import FolderListing, look
-from trainshed.cli.submit_options import SubmitWords, read
+from trainshed.cli.submit_options import MACHINE, SubmitWords, read
 from trainshed.cli.trouble import EarlyError, say
 from trainshed.client.errors import ApiError, ClientError
 
@@ -24,6 +24,7 @@ LARGE = 100_000_000  # bytes of a file that is asked about
 MUCH = 1_000_000_000  # bytes in all
 MANY = 20_000  # files
 NAMED = 10
+ANY_GPU = "NVIDIA_TESLA_T4"
 NAMES = {
     "machine_type": "--machine",
     "accelerator_type": "--gpu",
@@ -71,10 +72,14 @@ def submit(wish: SubmitWords) -> int:
                 from trainshed.cli.seek import seek
 
                 seek(client, wish)
+            if is_count(wish.gpu):
+                wish.gpu = _any_gpu(client, wish)
             parcel = packed(program.root, listing, wish, program.script)
+            if unused := program.unused_requirements(wish):
+                say(f"note: {unused} is not installed; have it so with: --requirements {unused}")
             if wish.dry_run:
-                return _explained(client, program.body(wish, ""), as_json=wish.as_json)
-            job = _accepted(client, program.body(wish, parcel.code), parcel)
+                return _explained(client, program.body(wish, ""), wish)
+            job = _accepted(client, program.body(wish, parcel.code), parcel, wish)
             from trainshed.cli.follow import finish
 
             return finish(client, job, follow=not wish.detach, as_json=wish.as_json)
@@ -89,6 +94,18 @@ def submit(wish: SubmitWords) -> int:
         failure = failed(error, target)
     failure.show()
     return failure.exit_code
+
+
+def _any_gpu(client: "Client", wish: SubmitWords) -> str:
+    """As many as were asked for, of the kind that is there."""
+    from urllib.parse import quote
+
+    machine = quote(wish.machine or MACHINE, safe="")
+    answer = client.ask("GET", f"{client.place()}/customJobs:accelerator?machineType={machine}")
+    kind = answer["acceleratorType"]
+    if not kind:
+        say(f"note: the server has no GPU; --gpu {wish.gpu} is written down as {ANY_GPU}")
+    return f"{kind or ANY_GPU}:{wish.gpu}"
 
 
 def _interrupted(job: "Json | None") -> int:
@@ -142,15 +159,15 @@ def _ask(files: "list[tuple[str, os.stat_result]]", wish: SubmitWords) -> None:
         raise EarlyError("nothing was submitted", [fix])
 
 
-def _accepted(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
+def _accepted(client: "Client", body: "Json", parcel: "Parcel", wish: SubmitWords) -> "Json":
     """The new job; what the server does not accept is told by the option that said it."""
     try:
         return created(client, body, parcel)
     except ApiError as error:
-        raise _by_option(error) from error
+        raise _by_option(error, wish) from error
 
 
-def _by_option(error: ApiError) -> "ApiError | EarlyError":
+def _by_option(error: ApiError, wish: SubmitWords) -> "ApiError | EarlyError":
     if not error.violations:
         return error
     from trainshed.cli.options import told
@@ -158,6 +175,8 @@ def _by_option(error: ApiError) -> "ApiError | EarlyError":
     details: list[str] = []
     for one in error.violations:
         option = NAMES.get(one.field.rpartition(".")[2].partition("[")[0])
+        if option == "--output" and not wish.output and wish.job_dir:
+            option = "--job-dir"
         line = f"{option}: {one.description}" if option else told(one)
         if line not in details:
             details.append(line)
@@ -240,14 +259,14 @@ class _Progress:
             say("\r\x1b[K", end="")
 
 
-def _explained(client: "Client", body: "Json", *, as_json: bool) -> int:
+def _explained(client: "Client", body: "Json", wish: SubmitWords) -> int:
     from trainshed.cli.submit import explained
 
     try:
         told = client.explain(body)
     except ApiError as error:
-        raise _by_option(error) from error
-    return explained(told, as_json=as_json)
+        raise _by_option(error, wish) from error
+    return explained(told, as_json=wish.as_json)
 
 
 def counted(count: int) -> str:

@@ -26,7 +26,7 @@ OPTIONS: tuple[Row, ...] = (
         "How many: the first is pool 0, the others pool 1. [default: 1]",
     ),
     ("machine", ("--machine",), TEXT, "TYPE", f"The machine type of each. [default: {MACHINE}]"),
-    ("gpu", ("--gpu", "--accelerator"), TEXT, "TYPE[:COUNT]", "GPUs of each, such as NVIDIA_TESLA_T4:2."),
+    ("gpu", ("--gpu", "--accelerator"), TEXT, "TYPE[:COUNT]", "GPUs of each: T4, A100:2, or just a number."),
     ("image", ("--runtime", "--image"), TEXT, "NAME", f"A runtime, or any image. [default: {IMAGE}]"),
     ("requirements", ("--requirements",), TEXT, "FILE", "Packages to install on top of that."),
     ("env", ("--env",), MANY, "KEY=VALUE", "A variable; KEY alone takes its value from here. Repeatable."),
@@ -107,7 +107,13 @@ OPTIONS: tuple[Row, ...] = (
     ("as_json", ("--json",), FLAG, "", "Print JSON, for scripts."),
     ("url", ("--url",), TEXT, "URL", "The server's address. [default: the one running here]"),
     ("project", ("--project",), TEXT, "NAME", "The project. [default: TRAINSHED_PROJECT or gcloud's]"),
-    ("location", ("--location",), TEXT, "NAME", "The location. [default: TRAINSHED_LOCATION or gcloud's]"),
+    (
+        "location",
+        ("--location", "--region"),
+        TEXT,
+        "NAME",
+        "The location. [default: TRAINSHED_LOCATION or gcloud's]",
+    ),
 )
 FOR_FILES = (
     *("name", "labels", "follow", "detach", "dry_run", "yes", "as_json", "url", "project", "location"),

@@ -1,126 +1,95 @@
-"""`trainshed up`: checks the settings, then becomes the server. It starts nothing beside itself."""
+"""`trainshed up`: checks the settings, then becomes the server. It starts nothing beside itself.
 
+Its options are the table in `trainshed.settings`; there is nothing to add here for a new setting.
+"""
+
+import json
 import os
 import sys
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import click
 
 from trainshed.cli.failure import Misuse
-from trainshed.settings import DATABASE_VARIABLE, FITS, Settings, SettingsError
+from trainshed.settings import DATABASE_VARIABLE, SETTINGS, Settings, SettingsError, resolve, shown
+
+
+def options(function: Callable[..., None]) -> Callable[..., None]:
+    """The table's rows as options, in its order."""
+    for row in reversed(tuple(SETTINGS.values())):
+        help = f"{row.help}{' Repeatable.' if row.many else ''} [default: {row.default_words}]"
+        if row.is_switch:
+            names = f"{row.flag}/{row.negative}"
+            function = click.option(names, row.name, default=None, help=help)(function)
+        else:
+            option = click.option(row.flag, row.name, metavar=row.metavar, multiple=row.many, help=help)
+            function = option(function)
+    return function
 
 
 @click.command("up", short_help="Run the server in the foreground.")
-@click.option("--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]")
-@click.option("--port", metavar="PORT", help="The port; 0 takes a free one. [default: 8080]")
-@click.option(
-    "--home", metavar="DIR", help="Where everything is kept. [default: TRAINSHED_HOME or ~/.trainshed]"
-)
-@click.option("--no-auth", is_flag=True, help="Ask for no token. Only on a loopback address.")
-@click.option("--database", metavar="URL", help="A PostgreSQL database. [default: SQLite in the home]")
-@click.option(
-    "--fit",
-    type=click.Choice(FITS),
-    help="A job larger than the machine gets all there is (shrink) or waits (strict). [default: shrink]",
-)
-@click.option("--cpus", metavar="N", help="How many CPUs jobs may use. [default: all]")
-@click.option("--memory", metavar="SIZE", help="How much memory jobs may use, such as 8GiB. [default: all]")
-@click.option("--log-quota", metavar="SIZE", help="How much a job may log. [default: 1GiB]")
-@click.option(
-    "--runtimes", metavar="FILE", help="Further runtimes, in TOML. [default: TRAINSHED_RUNTIMES, else none]"
-)
-@click.option(
-    "--default-output",
-    metavar="gs://BUCKET/PATH",
-    help="Below it go the results of jobs that do not say where. [default: none]",
-)
-@click.option(
-    "--keep-free",
-    metavar="SIZE",
-    help="Unused runtimes and images go when the disk has less. [default: 10GiB, or a tenth of the disk]",
-)
-@click.option(
-    "--wheels",
-    metavar="DIR",
-    help="A folder of packages for pip, beside the index. [default: TRAINSHED_WHEELS, else none]",
-)
-@click.option("--offline", is_flag=True, help="Let pip ask no index: what is not in --wheels is not there.")
-@click.option(
-    "--warm",
-    metavar="NAME",
-    multiple=True,
-    help="Keep a runtime's imports done: its programs start at once. Also PYTHON=MODULE,... Repeatable.",
-)
-@click.option(
-    "--buckets",
-    metavar="FILE",
-    help="Buckets kept elsewhere (S3, Google's, Azure's), in TOML. [default: TRAINSHED_BUCKETS, else none]",
-)
-@click.option(
-    "--s3", is_flag=True, help="Run an S3 store beside the server: SeaweedFS, with its data in the home."
-)
-@click.option(
-    "--s3-bucket",
-    metavar="NAME",
-    multiple=True,
-    help="A bucket of that store, made if need be. Repeatable. [default: training, datasets]",
-)
-@click.option(
-    "--registry-auth",
-    metavar="FILE",
-    help="Credentials for registries of images, as docker login writes them; asked before the engines' own. "
-    "[default: TRAINSHED_REGISTRY_AUTH]",
-)
-@click.option(
-    "--engine",
-    metavar="SOCKET",
-    help="Docker's or Podman's; none: no containers. [default: TRAINSHED_ENGINE, else auto]",
-)
-@click.option(
-    "--image-retention",
-    metavar="DAYS",
-    help="Pulled images go that were not used for so long, such as 30d. [default: when the disk runs low]",
-)
-@click.option(
-    "--subnets",
-    metavar="CIDR",
-    help="Addresses for the networks of jobs in containers. [default: 10.210.0.0/16]",
-)
-@click.option(
-    "--allowed-host", metavar="NAME", multiple=True, help="Another host name to answer to. Repeatable."
-)
-def command(
-    no_auth: bool,
-    offline: bool,
-    s3: bool,
-    s3_bucket: tuple[str, ...],
-    database: str | None,
-    allowed_host: tuple[str, ...],
-    warm: tuple[str, ...],
-    **given: str | None,
-) -> None:
+@options
+@click.option("--print-settings", is_flag=True, help="Only print each setting and where it comes from.")
+@click.option("--json", "as_json", is_flag=True, help="With --print-settings: print JSON, for scripts.")
+def command(print_settings: bool, as_json: bool, **given: Any) -> None:
     """Run the server in the foreground.
 
     It prints its address when it is ready. Ctrl-C stops the server, not the jobs: they run on and are found
     again at the next start.
 
+    Each setting is also a variable (--log-quota: TRAINSHED_LOG_QUOTA) and a key in a settings file (log_quota
+    in trainshed.toml). A flag wins over the variable, that over the file.
+
     \b
     Example:
       trainshed up --port 8080 --home /srv/trainshed
     """
-    args = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
-    args += [f"--allowed-host={name}" for name in allowed_host]
-    args += [f"--warm={name}" for name in warm]
-    args += ["--no-auth"] if no_auth else []
-    args += ["--offline"] if offline else []
-    args += [f"--database={database}"] if database else []
-    args += [*(["--s3"] if s3 else []), *(f"--s3-bucket={name}" for name in s3_bucket)]
+    if as_json and not print_settings:
+        raise Misuse("--json goes with --print-settings")
     try:
-        settings = Settings.from_args(args)
+        settings, sources = resolve(_flags(given))
     except SettingsError as error:
         raise Misuse(str(error)) from error
+    if print_settings:
+        click.echo(_told(settings, sources, as_json=as_json))
+        return
     if settings.database:
         os.environ[DATABASE_VARIABLE] = settings.database
     # -P: a file named like a module in the current folder must not become part of the server.
     program = [sys.executable, "-P", "-m", "trainshed.server", *settings.to_args()]
     sys.stdout.flush()
     os.execv(sys.executable, program)
+
+
+def _flags(given: Mapping[str, Any]) -> list[str]:
+    """What click read, as flags again: one place checks them, whoever starts the server."""
+    args: list[str] = []
+    for name, value in given.items():
+        row = SETTINGS[name]
+        if row.is_switch:
+            args += [] if value is None else [row.flag if value else row.negative]
+        else:
+            args += [f"{row.flag}={one}" for one in (value if row.many else (value,)) if one is not None]
+    return args
+
+
+def _told(settings: Settings, sources: Mapping[str, str], *, as_json: bool) -> str:
+    values = {name: _shown(name, getattr(settings, name)) for name in SETTINGS}
+    if as_json:
+        rows = [{"name": name, "value": value, "from": sources[name]} for name, value in values.items()]
+        return json.dumps(rows, indent=2)
+    from trainshed.cli.table import table
+
+    told = [[name, value or SETTINGS[name].default_words, sources[name]] for name, value in values.items()]
+    return table(["SETTING", "VALUE", "FROM"], told, whole=True)
+
+
+def _shown(name: str, value: object) -> str:
+    """As it is written, a password excepted."""
+    text = shown(value)
+    before, at, after = text.rpartition("@")
+    if name == "database" and at:
+        scheme, mark, user = before.rpartition("//")
+        return f"{scheme}{mark}{user.partition(':')[0]}:***@{after}"
+    return text

@@ -35,6 +35,12 @@ def identity(job: Json) -> str:
     return str(job.get("name", "")).rsplit("/", 1)[-1]
 
 
+def location(job: Json) -> str:
+    """The location in a resource name."""
+    parts = str(job.get("name", "")).split("/")
+    return parts[3] if len(parts) > 3 else ""
+
+
 def moment(text: object) -> "datetime | None":
     if not isinstance(text, str) or not text:
         return None

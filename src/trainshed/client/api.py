@@ -159,6 +159,11 @@ class Client:
             if not asked["pageToken"]:
                 return
 
+    def elsewhere_count(self, *, filter: str = "") -> int:
+        """How many jobs of the project are in other locations than this client's."""
+        path = f"{self._parent()}:count{_query({'filter': filter})}"
+        return int(self._connection.request("GET", path)["elsewhere"])
+
     def cancel(self, job: str) -> None:
         self._connection.request("POST", self._path(job) + ":cancel", {})
 
@@ -357,7 +362,7 @@ class Client:
     def _path(self, job: str) -> str:
         if "/" in job:
             return f"/v1/{_quoted(job, '/')}"
-        return f"{self._parent()}/{_quoted(job)}"
+        return f"{self._parent('-')}/{_quoted(job)}"  # an id means one job, whatever its location
 
 
 def is_final(job: "Json") -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8080"
 DEFAULT_PROJECT = "local"
 DEFAULT_LOCATION = "us-central1"
+SERVER_VARIABLES = ("TRAINSHED_URL", "TRAINSHED_TOKEN", "TRAINSHED_TOKEN_FILE")
 
 
 class Target:
@@ -51,8 +52,13 @@ def discover(
     home: "Path | str | None" = None,
     environ: "Mapping[str, str] | None" = None,
 ) -> Target:
-    """What is given wins, then the environment, then what the server left in its home."""
+    """What is given wins, then the environment, then what the server left in its home.
+
+    With a `home`, the server of that home is meant, wherever variables point.
+    """
     env = os.environ if environ is None else environ
+    if home:
+        env = {name: value for name, value in env.items() if name not in SERVER_VARIABLES}
     folder = str(home or os.path.expanduser(env.get("TRAINSHED_HOME") or "~/.trainshed"))
     address, address_from = _address(url, folder, env)
     project_names = ("TRAINSHED_PROJECT", "CLOUDSDK_CORE_PROJECT", "GOOGLE_CLOUD_PROJECT")

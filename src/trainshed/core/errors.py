@@ -25,6 +25,12 @@ class Violation:
     field: str
     description: str
 
+    @property
+    def sentence(self) -> str:
+        """The description, behind its field unless it is a whole sentence or begins with the field."""
+        is_whole = not self.field or self.description[:1].isupper() or self.description.startswith(self.field)
+        return self.description if is_whole else f"{self.field} {self.description}"
+
 
 class TrainshedError(Exception):
     """Something went wrong."""
@@ -39,7 +45,7 @@ class Invalid(TrainshedError):
 
     def __init__(self, violations: tuple[Violation, ...], message: str | None = None) -> None:
         self.violations = violations
-        super().__init__(message or " ".join(v.description for v in violations) or None)
+        super().__init__(message or " ".join(v.sentence for v in violations) or None)
 
 
 class NotFound(TrainshedError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 GIB = 1024**3
 _CUSTOM = re.compile(r"custom-([0-9]{1,4}(?:\.[0-9]{1,3})?)-([0-9]{1,9})")  # CPUs, MiB
+_SIZE = re.compile(r"[0-9]+GB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,3 +49,15 @@ class Catalogue:
         if match is None or not float(match[1]) or not int(match[2]):
             return None
         return Machine(name=name, cpus=float(match[1]), memory=int(match[2]) << 20)
+
+    def accelerator_of(self, device: str) -> str:
+        """The accelerator that a driver calls so, such as "NVIDIA H200"; "" where none is known."""
+        words = set(re.split(r"[^A-Z0-9]+", device.upper()))
+        best, most = "", (0, 0)
+        for name in self.accelerators:
+            own = [word for word in name.split("_") if word not in ("NVIDIA", "TESLA")]
+            matched = [word for word in own if word in words]
+            has_model = all(word in words or _SIZE.fullmatch(word) for word in own)
+            if has_model and (score := (len(matched), -len(own))) > most and matched:
+                best, most = name, score
+        return best

@@ -11,6 +11,7 @@ from enum import StrEnum
 from trainshed.core.errors import AlreadyExists, NotFound
 from trainshed.core.image_cache import CacheState, ImageCache, ImageCacheStore
 from trainshed.core.ports import Clock
+from trainshed.service.jobs import check_location
 
 
 class CacheOutcome(StrEnum):
@@ -30,6 +31,7 @@ class ImageCacheService:
         self, parent: tuple[str, str], name: str, images: tuple[str, ...], *, room: int = 0, days: int = 0
     ) -> ImageCache:
         """The parent is its project and location."""
+        check_location(parent[1])
         now = self.clock.now()
         return ImageCache(
             id=name,

@@ -64,6 +64,7 @@ class JobService:
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Keep a new job. The same idempotency key again gives the same job."""
+        check_location(location)
         if request.spec.code:
             await self._check_code(request.spec.code)
         now = self.clock.now()
@@ -99,6 +100,12 @@ class JobService:
     async def find(self, query: JobQuery) -> JobPage:
         page = await self.store.find(query)
         return replace(page, jobs=tuple(self._with_reason(j) for j in page.jobs))
+
+    async def count(self, query: JobQuery) -> tuple[int, int]:
+        """How many jobs the query means in its location, and how many elsewhere."""
+        here = await self.store.count(query)
+        everywhere = await self.store.count(replace(query, location="-"))
+        return here, max(0, everywhere - here)
 
     async def wait(self, project: str, location: str, job: str, patience: timedelta) -> Job:
         """The job as soon as it is final, or as it is when the time is over."""
@@ -175,6 +182,12 @@ class JobService:
             return job
         latest = self.waiting_reason(job.id)
         return job if latest is None else replace(job, status=replace(job.status, waiting=latest))
+
+
+def check_location(location: str) -> None:
+    """Raises Invalid for "-", which means every location: what is made is made in one."""
+    if location == "-":
+        raise Invalid((Violation("parent", "must name one location, such as us-central1, not '-'."),))
 
 
 def new_id() -> str:

@@ -17,7 +17,7 @@ from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, JobQuery, Operator, QueryField
 from trainshed.core.why import explain
-from trainshed.service.jobs import JobRequest
+from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.results_check import ResultsCheck
 
 MOST_NAMES = 20  # of how many kinds of jobs the past is looked up
@@ -47,8 +47,17 @@ class WhyService:
 
     async def foresee(self, project: str, location: str, request: JobRequest) -> tuple[Job, Explanation]:
         """What the job would be told once submitted. It is not."""
+        check_location(location)
         job = request.job(NEWEST, project, location, self.clock.now())
         return job, await self._explained(job)
+
+    async def accelerator(self, machine_type: str) -> str:
+        """Which GPU a replica on that machine type can have here; "" where there is none."""
+        machine = self.catalogue.machine(machine_type)
+        if machine is not None and machine.accelerator:
+            return machine.accelerator
+        kinds = [self.catalogue.accelerator_of(node.gpu_kind) for node in await self.backend.nodes()]
+        return next(filter(None, kinds), "")
 
     async def _explained(self, job: Job) -> Explanation:
         active = await self.store.active() if is_waiting(job) else ()

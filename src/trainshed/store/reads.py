@@ -3,10 +3,10 @@
 Each runs on a reader's connection and returns core values; none changes anything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
 
 from trainshed.core.event import Event
 from trainshed.core.job import FINAL, Job, JobState
@@ -81,14 +81,24 @@ def page(connection: Connection, query: JobQuery, decoded: Decoded) -> JobPage:
     return JobPage(jobs=found, next_cursor=(write_time(last.created_at), last.id))
 
 
-def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:
-    statement = select(*JOB_COLUMNS).where(jobs.c.project == query.project)
+def count(connection: Connection, query: JobQuery) -> int:
+    statement = select(func.count()).where(*_meant(query, connection.dialect.name))
+    return connection.execute(statement).scalar_one()
+
+
+def _meant(query: JobQuery, dialect: str) -> Iterator[ColumnElement[bool]]:
+    """What is true of the query's jobs, whatever page they are on."""
+    yield jobs.c.project == query.project
     if query.location != "-":
-        statement = statement.where(jobs.c.location == query.location)
+        yield jobs.c.location == query.location
     if query.kind:
-        statement = statement.where(jobs.c.kind == query.kind)
+        yield jobs.c.kind == query.kind
     if query.where is not None:
-        statement = statement.where(to_sql(query.where, dialect))
+        yield to_sql(query.where, dialect)
+
+
+def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:
+    statement = select(*JOB_COLUMNS).where(*_meant(query, dialect))
     place = tuple_(jobs.c.created_at, jobs.c.id)
     if query.oldest_first:
         statement = statement.order_by(jobs.c.created_at, jobs.c.id)

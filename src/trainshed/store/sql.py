@@ -91,7 +91,7 @@ class SqlStore:
 
     async def get(self, project: str, location: str, job: str) -> Job:
         found = await self.load(job)
-        if found is None or found.project != project or found.location != location:
+        if found is None or found.project != project or location not in ("-", found.location):
             name = f"projects/{project}/locations/{location}/customJobs/{job}"
             raise NotFound(f"There is no job {name}.")
         return found
@@ -107,6 +107,9 @@ class SqlStore:
 
     async def find(self, query: JobQuery) -> JobPage:
         return await self._read(lambda connection: reads.page(connection, query, self._decoded))
+
+    async def count(self, query: JobQuery) -> int:
+        return await self._read(lambda connection: reads.count(connection, query))
 
     async def active(self) -> tuple[Job, ...]:
         if self._doubtful:

@@ -63,7 +63,7 @@ class MemoryStore:
 
     async def get(self, project: str, location: str, job: str) -> Job:
         found = await self.load(job)
-        if found is None or (found.project, found.location) != (project, location):
+        if found is None or found.project != project or location not in ("-", found.location):
             raise NotFound(f"There is no job projects/{project}/locations/{location}/customJobs/{job}.")
         return found
 
@@ -87,6 +87,10 @@ class MemoryStore:
         page = tuple(found[: query.limit])
         more = len(found) > query.limit and bool(page)
         return JobPage(jobs=page, next_cursor=place(page[-1]) if more else None)
+
+    async def count(self, query: JobQuery) -> int:
+        await asyncio.sleep(0)
+        return sum(_asked(job, query) for job in self._jobs.values())
 
     async def active(self) -> tuple[Job, ...]:
         await asyncio.sleep(0)

@@ -101,6 +101,9 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> JobDraft:
         )
     check_labels(job.labels, "labels", faults)
     spec = job.job_spec or job_schema.CustomJobSpec()
+    if spec.persistent_resource_id:
+        sentence = f"names a persistent resource that is not there, {shown(spec.persistent_resource_id)}; "
+        faults.add("job_spec.persistent_resource_id", f"{sentence}leave it out: jobs need none here.")
     draft = JobDraft(
         display_name=job.display_name,
         labels=dict(job.labels),

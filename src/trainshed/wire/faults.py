@@ -67,14 +67,9 @@ def _parent(path: str) -> str:
 
 def invalid(violations: tuple[Violation, ...]) -> Invalid:
     """The error with all violations, and the first of them in its message."""
-    first = [v.description if _speaks(v) else f"{v.field} {v.description}" for v in violations[:SHOWN]]
+    first = [v.sentence for v in violations[:SHOWN]]
     more = len(violations) - len(first)
     return Invalid(violations, " ".join(first) + (f" And {more} more." if more else ""))
-
-
-def _speaks(violation: Violation) -> bool:
-    """Whether the description names its field by itself: it is then a whole sentence."""
-    return not violation.field or violation.description[:1].isupper()
 
 
 def join(path: str, name: str) -> str:

@@ -1,5 +1,6 @@
 """Commands run in this process against a scripted server, and what they printed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,7 @@ class Terminal:
     script: Script
     capture: pytest.CaptureFixture[str]
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    cancelled: Callable[[], None] = lambda: None  # what happens once a job was asked to end
 
     def __call__(self, *args: str) -> Result:
         self.capture.readouterr()
@@ -70,4 +72,6 @@ class Terminal:
         if verb == "events":
             said = {"severity": "INFO", "message": "Submitted.", "time": "2026-01-31T12:00:00Z"}
             return 200, {"events": [said]}
+        if verb == "cancel":
+            self.cancelled()
         return 200, {} if verb == "cancel" else self.jobs[identity]

@@ -78,6 +78,8 @@ def answer(asked: Asked, handler: Handler) -> tuple[int, Any] | None:
     if path in (PARENT, PARENT.replace("us-central1", "-")):
         found = [told(one) | _waiting(one, query) for one in JOBS]
         return 200, {"customJobs": [job for job in found if _matches(job, query)]}
+    if path == f"{PARENT}:count":
+        return 200, {"count": len(JOBS), "elsewhere": 0}
     if identity not in JOBS:
         return failure(404, "NOT_FOUND", "There is no such job.")
     if asked.method == "DELETE":
@@ -180,7 +182,7 @@ def test_who_only_looks_means_the_newest_of_several_jobs_of_one_name(trainshed: 
 def test_one_bad_job_does_not_keep_the_others_from_being_cancelled(trainshed: Shell) -> None:
     result = trainshed("cancel", "nobody", "71234")
     assert result.code == 1
-    assert "error: there is no job 'nobody' in local/us-central1" in result.err
+    assert "error: there is no job 'nobody' in local" in result.err
     assert result.out == "cancelling 71234 (digits)\n"
 
 
@@ -196,20 +198,17 @@ def test_a_list_says_why_jobs_wait_or_failed(trainshed: Shell, script: Script) -
     assert rows[0][:3] == ["ID", "NAME", "STATE"]
     assert rows[2] == ["71999", "big", "QUEUED", "2", "Asks", "for", "8", "CPUs."]
     assert rows[3][-2:] == ["it", "broke"]
-    assert len(script.asked) == 1  # not one more for each job that waits
+    assert len(script.asked) == 2  # jobs, and how many are elsewhere; not one more for each job that waits
     listed = json.loads(trainshed("ls", "--json", "--limit", "2").out)
     assert [job["displayName"] for job in listed] == ["digits", "big"]
 
 
 def test_an_empty_list_says_that_there_are_jobs_elsewhere(trainshed: Shell, script: Script) -> None:
-    def elsewhere(asked: Asked, handler: Handler) -> tuple[int, Any] | None:
-        return (200, {}) if "us-central1" in asked.path else answer(asked, handler)
-
-    script.answer = elsewhere
+    script.answer = lambda asked, handler: (200, {"elsewhere": 4})
     result = trainshed("ls")
-    hint = "there are in other locations: trainshed ls --all-locations"
-    assert (result.code, result.err) == (0, f"no jobs in local, us-central1; {hint}\n")
-    script.answer = lambda asked, handler: (200, {})
+    hint = "4 in other locations: trainshed ls --location=-"
+    assert (result.code, result.err) == (0, f"no jobs in local, us-central1\n{hint}\n")
+    script.answer = lambda asked, handler: (200, {"elsewhere": 0})
     assert trainshed("ls").err.endswith("submit one with: trainshed submit job.yaml\n")
 
 
@@ -378,18 +377,44 @@ def test_env_can_be_evaluated_whatever_the_values_are(trainshed: Shell) -> None:
     assert """set -gx CLOUDSDK_CORE_PROJECT 'it\\'s $HOME; `x` \\\\ "y"';""" in fish
 
 
-def test_env_without_a_token_still_gives_gcloud_a_file_to_read(trainshed: Shell, home: Path) -> None:
+def test_env_without_a_token_still_gives_gcloud_a_file_to_read(
+    trainshed: Shell, home: Path, script: Script
+) -> None:
     (home / "token").unlink()
+    script.answer = lambda asked, handler: (200, {})
     file = Path(json.loads(trainshed("env", "--json").out)["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"])
     assert file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_env_says_on_stderr_when_no_server_answers(trainshed: Shell) -> None:
-    result = trainshed("env", "--url", "http://127.0.0.1:1")
-    assert result.code == 0
-    assert "TRAINSHED_URL=http://127.0.0.1:1\n" in result.out
-    assert "no server answers" in result.err
+@pytest.mark.parametrize("form", [(), ("--json",), ("--shell", "fish")])
+def test_env_without_a_server_is_an_error_and_gives_a_shell_nothing_to_take(
+    trainshed: Shell, home: Path, form: tuple[str, ...]
+) -> None:
+    result = trainshed("env", "--url", "http://127.0.0.1:1", *form)
+    assert (result.code, result.out) == (1, "")
+    assert "no server answers at http://127.0.0.1:1" in result.err
+    assert f"start a server with: trainshed up --home {home}\n" in result.err
+    assert not (home / "gcloud").exists()
+
+
+def test_env_with_a_refused_token_is_an_error(trainshed: Shell, home: Path) -> None:
+    (home / "token").write_text("wrong")
+    result = trainshed("env")
+    assert (result.code, result.out) == (1, "")
+    assert f"the token comes from {home / 'token'}" in result.err
+
+
+def test_env_of_a_home_is_of_its_server_whatever_is_set(
+    trainshed: Shell, home: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("HOME", "/nowhere"), ("URL", "http://127.0.0.1:1"), ("TOKEN", "another")):
+        monkeypatch.setenv(f"TRAINSHED_{name}", value)
+    lines = trainshed("env", "--home", str(home)).out.splitlines()
+    assert f"export TRAINSHED_URL={script.url}" in lines
+    assert f"export TRAINSHED_HOME={home}" in lines
+    assert f"export TRAINSHED_TOKEN_FILE={home / 'token'}" in lines
+    assert "unset TRAINSHED_TOKEN" in lines
 
 
 def test_a_reader_that_goes_away_is_no_error_to_talk_about(trainshed: Shell, home: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainshed.cli.order import SubmittedProgram
+from trainshed.catalogue import load_catalogue
+from trainshed.cli.order import SubmittedProgram, accelerators
 from trainshed.cli.submit_options import SubmitWords
 from trainshed.cli.trouble import EarlyError
 
@@ -196,3 +197,60 @@ def test_all_that_is_wrong_with_the_options_is_told_at_once(project: Path) -> No
         SubmittedProgram(SubmitWords(said)).check(SubmitWords(said))
     assert told.value.code == 2
     assert [line.partition(" ")[0] for line in told.value.details] == ["--gpu", "--env", "--label"]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("H200", ("NVIDIA_H200_141GB", 1)),
+        ("A100:2", ("NVIDIA_TESLA_A100", 2)),
+        ("a100-80gb", ("NVIDIA_A100_80GB", 1)),
+        ("h100:8", ("NVIDIA_H100_80GB", 8)),
+        ("mega", ("NVIDIA_H100_MEGA_80GB", 1)),
+        ("t4", ("NVIDIA_TESLA_T4", 1)),
+        ("tesla-v100", ("NVIDIA_TESLA_V100", 1)),
+        ("rtx pro 6000", ("NVIDIA_RTX_PRO_6000", 1)),
+        ("GB200", ("NVIDIA_GB200", 1)),
+        ("nvidia_tesla_p4:4", ("NVIDIA_TESLA_P4", 4)),
+        ("S9000", ("S9000", 1)),
+    ],
+)
+def test_a_gpu_may_be_called_by_an_unambiguous_part_of_its_name(
+    project: Path, said: str, meant: tuple[str, int]
+) -> None:
+    body = program(target="train.py", gpu=said).body(SubmitWords({"target": "train.py", "gpu": said}), "")
+    machine = body["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]
+    assert (machine["acceleratorType"], machine["acceleratorCount"]) == meant
+
+
+def test_a_part_of_several_gpus_is_refused_with_all_of_them(project: Path) -> None:
+    with pytest.raises(EarlyError, match="NVIDIA_A100_80GB, NVIDIA_H100_80GB, NVIDIA_H100_MEGA_80GB") as told:
+        container(target="train.py", gpu="80gb")
+    assert told.value.code == 2
+
+
+def test_the_accelerators_known_here_are_those_of_the_server() -> None:
+    assert accelerators() == list(load_catalogue().accelerators)
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        ("NVIDIA H200", "NVIDIA_H200_141GB"),
+        ("Tesla T4", "NVIDIA_TESLA_T4"),
+        ("NVIDIA A100-SXM4-40GB", "NVIDIA_TESLA_A100"),
+        ("NVIDIA A100 80GB PCIe", "NVIDIA_A100_80GB"),
+        ("NVIDIA H100 80GB HBM3", "NVIDIA_H100_80GB"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA_RTX_PRO_6000"),
+        ("NVIDIA GeForce GTX 1080", ""),
+        ("", ""),
+    ],
+)
+def test_a_device_is_known_by_the_name_its_driver_tells(device: str, name: str) -> None:
+    assert load_catalogue().accelerator_of(device) == name
+
+
+def test_a_requirements_file_that_is_not_used_is_named(project: Path) -> None:
+    (project / "requirements.txt").write_text("numpy")
+    assert program(target="train.py").unused_requirements(SubmitWords({})) == "requirements.txt"
+    assert program(target="train.py").unused_requirements(SubmitWords({"requirements": "r.txt"})) == ""

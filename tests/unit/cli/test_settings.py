@@ -37,7 +37,7 @@ settings = st.builds(
     engine=st.sampled_from(["auto", "none", "/run/my engine.sock"]),
     subnets=st.sampled_from(["10.210.0.0/16", "192.168.0.0/18"]),
     image_retention=st.none() | st.integers(1, 40_000).map(lambda hours: timedelta(hours=hours)),
-    allowed_hosts=st.lists(st.sampled_from(["a.example", "b.example"])).map(tuple),
+    allowed_hosts=st.lists(st.sampled_from(["a.example", "b.example"]), unique=True).map(tuple),
 )
 
 

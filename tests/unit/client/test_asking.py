@@ -7,6 +7,7 @@ from tests.unit.client.scripted import Asked, Handler, Script, failure
 from trainshed.client import ApiError, ApiViolation, Client, ClientError, Interrupted, Unreachable
 
 NAME = "projects/p/locations/l/customJobs/7"
+ANYWHERE = NAME.replace("/l/", "/-/")  # what is asked for by an id alone
 BUSY = failure(503, "UNAVAILABLE", "not now")
 
 
@@ -21,15 +22,15 @@ def test_all_questions_go_over_one_connection_and_carry_the_token(script: Script
         client.get("7")
     assert len({asked.connection for asked in script.asked}) == 1
     assert {asked.headers["authorization"] for asked in script.asked} == {"Bearer secret"}
-    assert script.paths() == [f"GET /v1/{NAME}"] * 3
+    assert script.paths() == [f"GET /v1/{ANYWHERE}"] * 3
 
 
-def test_a_full_name_is_asked_for_as_it_is_and_an_id_within_the_place(script: Script, client: Client) -> None:
+def test_a_full_name_is_asked_for_as_it_is_and_an_id_in_all_locations(script: Script, client: Client) -> None:
     client.get("projects/q/locations/m/customJobs/8")
     client.get("a c")
     assert script.paths() == [
         "GET /v1/projects/q/locations/m/customJobs/8",
-        "GET /v1/projects/p/locations/l/customJobs/a%20c",
+        "GET /v1/projects/p/locations/-/customJobs/a%20c",
     ]
 
 
@@ -77,7 +78,7 @@ def test_a_cancel_whose_answer_is_lost_is_not_sent_twice(script: Script, client:
     script.answer = lambda asked, handler: handler.hang_up()
     with pytest.raises(Interrupted):
         client.cancel("7")
-    assert script.paths() == [f"POST /v1/{NAME}:cancel"]
+    assert script.paths() == [f"POST /v1/{ANYWHERE}:cancel"]
 
 
 def test_a_kept_connection_that_the_server_has_closed_is_replaced_even_for_a_cancel(
@@ -177,7 +178,7 @@ def test_waiting_asks_until_the_job_has_ended(script: Script, client: Client) ->
 def test_waiting_gives_back_the_job_as_it_is_when_the_time_is_up(script: Script, client: Client) -> None:
     script.answer = lambda asked, handler: (200, {"state": "JOB_STATE_RUNNING"})
     assert client.wait("7", timeout=0)["state"] == "JOB_STATE_RUNNING"
-    assert script.paths() == [f"GET /v1/{NAME}:wait?timeout=0.000s"]
+    assert script.paths() == [f"GET /v1/{ANYWHERE}:wait?timeout=0.000s"]
 
 
 def test_waiting_outlasts_a_server_that_hangs_up(script: Script, client: Client) -> None:
@@ -197,7 +198,7 @@ def test_the_environment_is_asked_for_all_replicas_or_for_one(script: Script, cl
     script.answer = lambda asked, handler: (200, {"replicas": [{"task": "workerpool0-0"}]})
     assert client.environment("7") == [{"task": "workerpool0-0"}]
     client.environment("7", "workerpool0-0")
-    path = f"GET /v1/{NAME}:environment"
+    path = f"GET /v1/{ANYWHERE}:environment"
     assert script.paths() == [path, f"{path}?task=workerpool0-0"]
 
 

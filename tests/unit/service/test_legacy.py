@@ -73,6 +73,7 @@ async def test_results_go_to_a_bucket_of_the_project_that_is_there(office: Offic
             await legacy.create("shed", "mars", request, said)
         [violation] = refused.value.violations
         assert violation.field == "training_input.job_dir" and told in violation.description
+        assert str(refused.value).startswith("training_input.job_dir is in ")
     with pytest.raises(NotFound):
         await legacy.get("shed", "bad")
 

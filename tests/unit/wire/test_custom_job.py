@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from tests.unit.wire.bodies import NOW, a_body, a_job, a_pool, faults, parsed
+from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Reason
 from trainshed.core.job import Failure, JobState, Pool, planned_replicas
 from trainshed.core.machine import GIB
@@ -238,11 +239,16 @@ EXTRAS = {
     "models": ["m"],
     "network": "n",
     "serviceAccount": "s",
-    "persistentResourceId": "r",
     "reservedIpRanges": ["10.0.0.0/8"],
     "enableDashboardAccess": True,
     "protectedArtifactLocationId": "l",
 }
+
+
+def test_a_persistent_resource_that_is_not_there_is_refused_by_name() -> None:
+    with pytest.raises(TrainshedError, match="not there, 'my-cluster'; leave it out") as error:
+        parsed(a_body(a_pool(), persistentResourceId="my-cluster"))
+    assert error.value.message.startswith("job_spec.persistent_resource_id names")
 
 
 def test_mounts_disk_and_isolation_become_core_values() -> None:

@@ -1,0 +1,161 @@
+"""How each kind of setting is read from text. Used by the table in `settings.py`.
+
+Each reader raises SettingsError with the value and what would be right; the caller says where it was written.
+Nothing is made or opened here.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+FITS = ("shrink", "strict")
+SUBNETS = "10.210.0.0/16"
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "K": 1 << 10,
+    "KI": 1 << 10,
+    "KIB": 1 << 10,
+    "KB": 10**3,
+    "M": 1 << 20,
+    "MI": 1 << 20,
+    "MIB": 1 << 20,
+    "MB": 10**6,
+    "G": 1 << 30,
+    "GI": 1 << 30,
+    "GIB": 1 << 30,
+    "GB": 10**9,
+    "T": 1 << 40,
+    "TI": 1 << 40,
+    "TIB": 1 << 40,
+    "TB": 10**12,
+}
+_YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+class SettingsError(ValueError):
+    """A setting is wrong; the message says which and what would be right."""
+
+
+def parse_size(text: str) -> int:
+    """Bytes from `8GiB`, `500MB`, `1.5G` or a plain number."""
+    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = _UNITS.get(text.strip()[len(number) :].upper())
+    try:
+        size = int(float(number) * unit) if unit else 0
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise SettingsError(f"{text!r} is not a size; write 8GiB, 500MB or a number of bytes")
+    return size
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address. Of names, only localhost is trusted to be so."""
+    if host == "localhost":
+        return True
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def switch(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in (*_YES, *_NO):
+        raise SettingsError(f"{text!r} is neither true nor false")
+    return word in _YES
+
+
+def place(text: str) -> Path:
+    """A path, whole: what reads it may stand elsewhere."""
+    return Path(text).expanduser().absolute()
+
+
+def folder(text: str) -> Path:
+    path = place(text)
+    if not path.is_dir():
+        raise SettingsError(f"{path} is no folder; put wheels or source distributions into one")
+    return path
+
+
+def warm(text: str) -> str:
+    """A runtime by name, or an interpreter with what it is to import."""
+    python, equals, modules = text.partition("=")
+    named = all(part.isidentifier() for part in modules.replace(",", ".").split("."))
+    if not python or (equals and not (named and python.startswith("/"))):
+        raise SettingsError(
+            f"{text!r} is neither a runtime, such as trainshed/pytorch, nor an interpreter and the modules "
+            "to import, such as /srv/venv/bin/python=torch,numpy"
+        )
+    return text
+
+
+def bucket(text: str) -> str:
+    name = text.removeprefix("s3://").rstrip("/")
+    letters = name.replace("-", "").replace(".", "")
+    if not (3 <= len(name) <= 63 and letters.isascii() and letters.isalnum() and letters == letters.lower()):
+        raise SettingsError(f"{text!r} is not a bucket's name: 3 to 63 small letters, digits, '-' or '.'")
+    return name
+
+
+def engine(text: str) -> str:
+    """auto, none, or the path of a socket."""
+    path = text.removeprefix("unix://")
+    if path not in ("auto", "none") and not path.startswith("/"):
+        raise SettingsError(
+            f"{text!r} is neither auto, none nor a socket of this machine, such as /run/podman/podman.sock"
+        )
+    return path
+
+
+def subnets(text: str) -> str:
+    import ipaddress
+
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError:
+        network = None
+    if network is None or not network.is_private or network.prefixlen > 24:
+        raise SettingsError(f"{text!r} is no range of private addresses, /24 or larger; write {SUBNETS}")
+    return text
+
+
+def days(text: str) -> timedelta:
+    try:
+        number = float(text.strip().removesuffix("d"))
+    except ValueError:
+        number = 0
+    if not 0 < number <= 36_500:
+        raise SettingsError(f"{text!r} is no number of days; write 30d")
+    return timedelta(days=number)
+
+
+def output(text: str) -> str:
+    scheme, mark, rest = text.partition("://")
+    if not (mark and scheme in ("gs", "s3") and rest.strip("/")):
+        raise SettingsError(f"{text!r} is no place in a bucket; write gs://BUCKET/PATH")
+    return text.rstrip("/")
+
+
+def port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 1 << 16):
+        raise SettingsError(f"{text!r} is not a port; it is a number from 1 to 65535, or 0 for any free one")
+    return int(text)
+
+
+def fit(text: str) -> str:
+    if text not in FITS:
+        raise SettingsError(f"{text!r} is neither {' nor '.join(FITS)}")
+    return text
+
+
+def cpus(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        raise SettingsError(f"{text!r} is not a number of CPUs; write 4 or 0.5")
+    return number
