@@ -1,9 +1,10 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--adopt PID LATCH | [--view VIEW] [--hold]] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper [--adopt PID LATCH | [--view VIEW] [--hold] [--memory OLD]] RUN WORK GROUP PROGRAM [ARG...]
  *     keeper --try VIEW
  *
- * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
+ * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-", OLD one of
+ * the memory hierarchy of cgroup v1.
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/kiln.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
@@ -350,7 +351,7 @@ static void leave_a_sitter(void) {
 }
 
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, int held, char **program, pid_t keeper) {
+static void become(const char *work, const char *view, const char *memory, int held, char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
     int number;
@@ -358,6 +359,8 @@ static void become(const char *work, const char *view, int held, char **program,
     /* Past the C library, which keeps two signals to itself and, in posix_spawn, leaves them ignored. */
     for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
     setsid();
+    /* The one thread there is moves itself: nobody has to wait for a grace period of RCU then. */
+    if (memory) put(memory, "tasks", "0");
     if (view && (failed = enter(view))) refuse("no /gcs:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
     if (getppid() != keeper) _exit(127);
@@ -400,7 +403,7 @@ int main(int count, char **words) {
     sigset_t every;
     int number, latch = 0, held = 0;
     pid_t program = 0, keeper = getpid();
-    const char *group, *view = NULL, *failed;
+    const char *group, *view = NULL, *memory = NULL, *failed;
     if (count == 3 && !strcmp(words[1], "--try")) {
         if (!(failed = enter(words[2]))) return 0;
         dprintf(2, "%s: %s", failed, strerror(errno));
@@ -415,6 +418,11 @@ int main(int count, char **words) {
         held = 1;
         words++;
         count--;
+    }
+    if (count > 2 && !strcmp(words[1], "--memory")) {
+        memory = words[2];
+        words += 2;
+        count -= 2;
     }
     if (count > 3 && !strcmp(words[1], "--adopt")) {
         program = atoi(words[2]);
@@ -439,7 +447,7 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, held, words + 4, keeper);
+    if (program == 0) become(words[2], view, memory, held, words + 4, keeper);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
     number = open("/dev/null", O_RDWR | O_CLOEXEC);

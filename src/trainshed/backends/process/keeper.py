@@ -30,6 +30,7 @@ class KeeperOrder:
     run: str
     work: str
     group: str | None
+    memory: str | None = None  # a cgroup of version 1 that holds it to its memory
     argv: Sequence[str]
     env: Mapping[str, str]
     stdout: str
@@ -41,7 +42,8 @@ class KeeperOrder:
     def words(self) -> list[str]:
         view = ["--view", self.view] if self.view else []
         hold = ["--hold"] if self.hold else []
-        return [*view, *hold, self.run, self.work, self.group or "-", *self.argv]
+        memory = ["--memory", self.memory] if self.memory else []
+        return [*view, *hold, *memory, self.run, self.work, self.group or "-", *self.argv]
 
 
 class Keeper(Protocol):

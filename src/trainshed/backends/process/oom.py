@@ -6,8 +6,8 @@ tells that some process was killed, not which. It never guesses: what cannot be 
 
 import time
 from collections import deque
-from pathlib import Path
 
+from trainshed.backends.machine.memory_group import oom_kills
 from trainshed.backends.machine.run import OUT_OF_MEMORY
 
 _VMSTAT = "/proc/vmstat"
@@ -57,13 +57,8 @@ class Kills:
 
 def told(before: int | None, group: str | None) -> str:
     """A sentence where a process was killed for memory since `before` was counted; empty where none was."""
-    if group is not None:
-        try:
-            inside = _count(Path(group, "memory.events").read_bytes())
-        except OSError:
-            inside = None
-        if inside is not None:
-            return OUT_OF_MEMORY if inside else ""
+    if group is not None and (inside := oom_kills(group)) is not None:
+        return OUT_OF_MEMORY if inside else ""
     now = kills()
     if before is None or now is None or now <= before:
         return ""

@@ -201,6 +201,7 @@ def _message(order: KeeperOrder) -> bytes:
         "run": order.run,
         "work": order.work,
         "group": order.group or "",
+        "memory": order.memory or "",
         "stdout": order.stdout,
         "stderr": order.stderr,
         "customize": _CUSTOMIZE if OFFERS in order.env else "",
