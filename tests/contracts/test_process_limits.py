@@ -46,7 +46,7 @@ class TestByTheKernel(ProcessLimits):
         assert tree is not None
         await bench.run(("true",))
         await bench.backend.remove(bench.job)
-        assert not [path for path in Path(tree.base).rglob(f"*{bench.job}*")]
+        assert not list(Path(tree.base).rglob(f"*{bench.job}*"))
 
 
 class TestByAWatch(ProcessLimits):

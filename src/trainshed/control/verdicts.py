@@ -98,6 +98,7 @@ class Reporter:
             stdout=await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES),
             out_of_memory=own.out_of_memory if own else "",
             disk_full=own.disk_full if own else "",
+            without_gpus=_without_gpus(job, replica),
         )
         return judge(evidence, self.rules())
 
@@ -117,6 +118,12 @@ class Reporter:
             log.warning("job %s: its verdict has no lines: %s", job.id, error.message)
             return ()
         return tuple(masked(line.text) for line in reversed(lines))
+
+
+def _without_gpus(job: Job, replica: Replica) -> bool:
+    admission, pool = job.status.admission, job.spec.pools[replica.pool]
+    place = admission.by_replica().get((replica.pool, replica.index)) if admission else None
+    return place is not None and pool.accelerators > 0 and not place.gpus
 
 
 def _first_failed(replicas: Iterable[Replica]) -> Replica | None:

@@ -103,6 +103,7 @@ class Rule:
     abrupt: bool = False  # the program had no chance to say why, so nothing it said is taken for the reason
     out_of_memory: bool = False  # only where the kernel itself says so
     disk_full: bool = False  # only where it was ended for that
+    without_gpus: bool = False  # only where it asked for GPUs and was given none
     traceback: bool = False  # only where there is one
     pattern: re.Pattern[str] | None = None
     anywhere: bool = False  # without a traceback: looked for further back as well
@@ -127,6 +128,7 @@ class Evidence:
     stderr: Sequence[str] = ()
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
     disk_full: str = ""  # a sentence, where it was ended because it had filled its disk
+    without_gpus: bool = False  # it asked for GPUs, and was given none because there are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,8 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
     if rule.out_of_memory and not evidence.out_of_memory:
         return False
     if rule.disk_full and not evidence.disk_full:
+        return False
+    if rule.without_gpus and not evidence.without_gpus:
         return False
     if rule.traceback and not heard.chain:
         return False

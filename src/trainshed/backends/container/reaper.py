@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 
 from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.job_group import JobGroups
 from trainshed.backends.container.network import Networks
 from trainshed.backends.container.volumes import EngineVolumes
 from trainshed.backends.machine.background_tasks import BackgroundTasks
@@ -28,6 +29,7 @@ class ContainerReaper:
     boxes: EngineContainers
     networks: Networks
     volumes: EngineVolumes
+    groups: JobGroups
     _burials: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
     _background: BackgroundTasks = field(default_factory=BackgroundTasks)
     _urgent: set[str] = field(default_factory=set[str])  # jobs somebody waits for after all
@@ -84,6 +86,7 @@ class ContainerReaper:
     async def _take_away(self, job: str, containers: Sequence[str]) -> None:
         for container in containers:
             await self.boxes.remove(container)
+        self.groups.remove(job)
         await self.networks.remove(job)
         await self.volumes.remove(job)
 
@@ -99,6 +102,7 @@ class ContainerReaper:
                     stuck = error
         if stuck is not None:
             raise stuck
+        self.groups.sweep(jobs)
         await self.networks.sweep(jobs)
         await self.volumes.sweep(jobs)
 

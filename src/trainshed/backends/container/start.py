@@ -15,6 +15,7 @@ from pathlib import Path
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages
 from trainshed.backends.container.engine import EngineFault
+from trainshed.backends.container.job_group import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import ContainerFrame, render
@@ -22,6 +23,7 @@ from trainshed.backends.container.run import ContainerRun
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
+from trainshed.core.limits import memory_limit
 from trainshed.core.runtime import RuntimeNeed
 
 # What the engine says of a container that can never be started, however often it is tried.
@@ -45,6 +47,7 @@ class Starter:
     images: Images
     mount_preparer: MountPreparer
     derived: DerivedImages
+    groups: JobGroups
 
     async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
         """`shared` where others of its job's attempt are alive. Returns with a record that tells all else."""
@@ -54,6 +57,8 @@ class Starter:
             image = await self.derived.resolve(need_of(launch), image, job)
         launch, furnishing = await self.mount_preparer.furnish(launch, image, run.folder, shared=shared)
         run.note = furnishing.note
+        run.memory = memory_limit(launch.placement, launch.room)
+        run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
         body = render(launch, image, self.frame(run, launch, net), furnishing)
         record = run.read()
@@ -83,6 +88,7 @@ class Starter:
             network=self.networks.name(run.key.name.job),
             address=hosts.get(launch.placement.host, ""),
             hosts=hosts,
+            parent=run.group,
         )
 
     async def _not_started(self, run: ContainerRun, launch: Launch, error: EngineFault, shared: bool) -> None:

@@ -62,7 +62,7 @@ def memory_of(text: bytes) -> tuple[int, int]:
 
 
 def proportional_of(text: bytes) -> int | None:
-    """Bytes in memory by /proc/PID/smaps_rollup, with its part of what is shared. The kernel walks all pages."""
+    """Bytes in memory by /proc/PID/smaps_rollup, of what is shared its part. The kernel walks all pages."""
     for line in text.splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
