@@ -24,6 +24,10 @@ def cancelled(status: Status, now: datetime) -> Closing:
 
 def program_failed(replica: Replica, now: datetime) -> Closing:
     task = task_name(replica.pool, replica.index)
+    if replica.unstarted:
+        times = f" {replica.run + 1} times" if replica.run else ""
+        message = f"{task} was never started{times}: {replica.unstarted}."
+        return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
     why = "it was over a limit of its own" if replica.over_limit else "the program itself failed"
     message = f"{task} {replica.exit}: {why}, so the job was not retried."
     return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)

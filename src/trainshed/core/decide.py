@@ -18,7 +18,7 @@ from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status,
 from trainshed.core.names import RunKey, task_name
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
-from trainshed.core.restart import Meaning, backoff, meaning
+from trainshed.core.restart import STARTS, Meaning, backoff, meaning
 
 MISSING_FOR = timedelta(seconds=2)  # a backend may be late to show a run; a gone one is rare
 SERVERS = 2  # the pool of parameter servers or reducers: they never end by themselves
@@ -144,13 +144,14 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
         replica, missing_since=None, not_before=None, started_at=sight.started_at or replica.started_at or now
     )
     if sight.sight is Sight.RUNNING:
-        return replace(replica, phase=Phase.RUNNING)
+        return replace(replica, phase=Phase.RUNNING, unstarted="")
     ended_at = sight.ended_at or now
     return replace(
         replica,
         phase=Phase.ENDED,
         exit=sight.exit or Exit(),
         over_limit=sight.over_limit,
+        unstarted=sight.unstarted,
         ended_at=ended_at,
         noticed_at=now,
     )
@@ -160,20 +161,31 @@ def _mark_running(
     status: Status, seen: Iterable[Observation], now: datetime
 ) -> tuple[Status, tuple[Event, ...]]:
     """PENDING until every replica of the attempt has been seen once; RUNNING from then on."""
-    unseen = sum(r.phase is Phase.PLANNED for r in status.replicas)
+    unseen = sum(r.phase is Phase.PLANNED or bool(r.unstarted) for r in status.replicas)
     total = len(status.replicas)
     if status.state is not JobState.PENDING:  # whatever was said while a restart was refused is over
         return (status if unseen or status.waiting is None else replace(status, waiting=None)), ()
     if unseen:
         message = f"{total - unseen} of {total} replicas have started."
         waiting = Waiting(reason=Reason.STARTING, message=message, remedy="The others start by themselves.")
-        if status.waiting is None or status.waiting.reason is not Reason.STARTING:
+        refused = next((r for r in status.replicas if r.unstarted), None)
+        if refused is not None:
+            waiting = _unstarted(refused)
+        if status.waiting is None or status.waiting.reason is not waiting.reason:
             return replace(status, waiting=waiting), ()
         return status, ()
     status = replace(status, state=JobState.RUNNING, waiting=None, started_at=_started_at(status, now))
     many = "The replica runs." if total == 1 else f"All {total} replicas run."
     notes = dict.fromkeys(one.note for one in seen if one.note and one.key.name.attempt == status.attempt)
     return status, (_event(status, Reason.RUNNING, " ".join((many, *notes)), now),)
+
+
+def _unstarted(replica: Replica) -> Waiting:
+    return Waiting(
+        reason=Reason.LAUNCH_FAILED,
+        message=f"{task_name(replica.pool, replica.index)} could not be started: {replica.unstarted}.",
+        remedy=f"It is tried {STARTS} times, then the job fails: correct what the message names.",
+    )
 
 
 def _started_at(status: Status, now: datetime) -> datetime:
@@ -238,7 +250,9 @@ def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Clos
     """A program that says it failed, or met a limit of its own, has failed its job, whichever it is."""
     rule = job.spec.scheduling.restart
     for replica in _failed(replicas, now):
-        if meaning(_exit(replica), rule, over_limit=replica.over_limit) is Meaning.OWN_FAILURE:
+        given_up = bool(replica.unstarted) and replica.run + 1 >= STARTS
+        end = meaning(_exit(replica), rule, over_limit=replica.over_limit, given_up=given_up)
+        if end is Meaning.OWN_FAILURE:
             return wind.program_failed(replica, now)
     return None
 
@@ -259,7 +273,11 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
     for replica in ended:
         delay = backoff(rule, replica.run)
         again[replica.pool, replica.index] = Replica(
-            pool=replica.pool, index=replica.index, run=replica.run + 1, not_before=now + delay
+            pool=replica.pool,
+            index=replica.index,
+            run=replica.run + 1,
+            unstarted=replica.unstarted,
+            not_before=now + delay,
         )
         text = (
             f"{task_name(replica.pool, replica.index)} {replica.exit}; restart {replica.run + 1} of "

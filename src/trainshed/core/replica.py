@@ -65,6 +65,7 @@ class Observation:
     out_of_memory: str = ""  # a sentence, where the system itself says that it killed for want of memory
     disk_full: str = ""  # a sentence, where it was ended because it had filled the disk it asked for
     over_limit: bool = False  # what ended it was a limit of its own, which the next run would meet too
+    unstarted: str = ""  # why its program never began, where it did not
     note: str = ""  # a sentence on how it was started, where there is something to tell
 
     @property
@@ -91,6 +92,7 @@ class Replica:
     run: int = 0
     exit: Exit | None = None
     over_limit: bool = False  # as its observation says
+    unstarted: str = ""  # as its observation says; kept while it is tried again
     not_before: datetime | None = None
     missing_since: datetime | None = None
     started_at: datetime | None = None  # these two by the backend's clock, for people to read

@@ -24,6 +24,7 @@ class JobGroups:
         """`home` is the id by which containers are known; `driver` what the engine calls its own."""
         self._name = f"trainshed-{home}"
         self._memory, self._cpu = _roots() if driver == DRIVER else (None, None)
+        self._all = cgroup.mounted() if self._memory is not None else ()  # an engine makes them everywhere
 
     def make(self, job: str, room: SharedRoom | None) -> str:
         """The parent for the job's containers, as the engine is told; empty where there is none to be had."""
@@ -55,15 +56,15 @@ class JobGroups:
         return bool(pid) and f"{run.group}/".encode() in slurp(f"/proc/{pid}/cgroup")
 
     def remove(self, job: str) -> None:
-        for root in {self._memory, self._cpu} - {None}:
-            for folder in (f"{root}/{self._name}/{job}", f"{root}/{self._name}"):
+        for root in self._all:
+            for folder in (root / self._name / job, root / self._name):
                 with contextlib.suppress(OSError):
-                    Path(folder).rmdir()  # the one above while no other job has one
+                    folder.rmdir()  # the one above while no other job has one
 
     def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
         """Remove what an earlier server left of jobs that are no more."""
-        for root in {self._memory, self._cpu} - {None}:
-            for folder in Path(f"{root}/{self._name}").glob("*/"):
+        for root in self._all:
+            for folder in (root / self._name).glob("*/"):
                 if folder.name not in jobs():
                     self.remove(folder.name)
 

@@ -5,6 +5,7 @@
     asked         exists once SIGTERM has been sent
     killed        exists once SIGKILL was about to be
     seen          exists once a server has seen the init
+    unstarted     why the engine can never start it, in words
     disk, full    the bytes it may fill, where it is looked at; that it did, in words (disk.py)
 
 The name of the container is the lock: the engine gives it once. It may assume that one server at a time
@@ -122,9 +123,11 @@ def reload(key: RunKey, path: Path) -> ContainerRun:
         network = str(launch["body"]["HostConfig"]["NetworkMode"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         container, network, holds = "", "", False  # killed while it was being prepared: to be prepared again
-    full = ""
+    full = unstarted = ""
     with contextlib.suppress(OSError):
         full = (path / "full").read_text()
+    with contextlib.suppress(OSError):
+        unstarted = (path / "unstarted").read_text()
     return ContainerRun(
         key,
         str(path),
@@ -135,6 +138,7 @@ def reload(key: RunKey, path: Path) -> ContainerRun:
         seen=(path / "seen").exists(),
         holds=holds,
         full=full,
+        unstarted=unstarted,
         memory=as_limit(launch.get("memory")),
         over_memory=over_memory(path),
         group=str(launch.get("group") or ""),

@@ -134,6 +134,7 @@ class ContainerRunSupervisor:
     def _end(self, run: ContainerRun, record: ContainerRecord, exit: Exit, oom: bool) -> None:
         if run.gone.is_set():
             return
+        run.unstarted = run.unstarted or record.unstarted
         run.show(
             Sight.ENDED,
             run.started_at or record.started_at or run.prepared_at(),

@@ -19,7 +19,7 @@ from trainshed.backends.container.job_group import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import ContainerFrame, render
-from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.container.run import ContainerRun, write
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
@@ -31,6 +31,10 @@ _HOPELESS = re.compile(
     r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
     r"|unknown filesystem type|access denied by server",
     re.I,
+)
+# What may be over later, however long it takes.
+_PASSING = re.compile(
+    r"no space left|cannot allocate memory|temporarily unavailable|too many|timeout|timed out|deadline", re.I
 )
 _TAKEN = "is already allocated to container"  # said of an address
 _STUBBORN = 12  # refusals: about a minute
@@ -100,7 +104,8 @@ class Starter:
         with contextlib.suppress(EngineFault):
             await self.boxes.remove(run.container)
         said = " ".join(_NUMBER.sub("", error.message).split())
-        if _HOPELESS.search(said):
+        stuck = run.refusals > _STUBBORN and not _PASSING.search(said)
+        if _HOPELESS.search(said) or (stuck and _TAKEN not in said):
             await asyncio.to_thread(_refuse, run, launch.stderr, said)
             return
         if _TAKEN in said and shared and run.refusals > _STUBBORN:
@@ -121,4 +126,6 @@ def need_of(launch: Launch) -> RuntimeNeed:
 def _refuse(run: ContainerRun, stderr: str, message: str) -> None:
     with contextlib.suppress(OSError), Path(stderr).open("a") as file:
         file.write(f"trainshed: the container cannot be started: {message}\n")
+    run.unstarted = f"its container cannot be started: {message}"
+    write(f"{run.folder}/unstarted", run.unstarted.encode())
     run.write_end(126, datetime.now(UTC))

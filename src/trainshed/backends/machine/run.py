@@ -6,6 +6,7 @@ waits for nothing but its end.
 
 import asyncio
 import contextlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, asdict, dataclass, field
@@ -33,6 +34,7 @@ class KnownRecord:
     held: Exit | None = None  # how the program ended; its place was to be kept, and may still be there
     exit: Exit | None = None  # ... and all of the run is gone
     ended_at: datetime | None = None
+    unstarted: str = ""  # why its program never began, where it did not
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +47,7 @@ class KnownRun(ABC):
     holds: bool = False  # its place is kept should its program end badly
     note: str = ""  # how it was started
     full: str = ""  # that it filled its disk, where that is looked at
+    unstarted: str = ""  # why its program never began, where it did not
     memory: MemoryLimit | None = None
     over_memory: str = ""  # that it was ended for want of memory, where that is looked at
     has_limits: bool = False  # of its own, held by the kernel: nobody else's doing brings it over them
@@ -88,6 +91,7 @@ class KnownRun(ABC):
             out_of_memory=over_memory or out_of_memory,
             note=self.note,
             disk_full=self.full,
+            unstarted=self.unstarted,
             over_limit=bool(self.full)
             or bool(over_memory)
             or (self.has_limits and bool(out_of_memory) and _was_killed(exit)),
@@ -135,6 +139,11 @@ class KnownRun(ABC):
 
 def _was_killed(end: Exit | None) -> bool:
     return end is not None and (end.signal == SIGKILL or end.code == _SHELL + SIGKILL)
+
+
+def not_run(number: str) -> str:
+    """A record's word that a program cannot be run, as a sentence."""
+    return f"its command cannot be run: {os.strerror(int(number))}"
 
 
 def over_memory(folder: Path) -> str:

@@ -18,6 +18,7 @@
  *
  *     keeper PID START BOOT NANOSECONDS      itself; START is field 22 of /proc/PID/stat
  *     program PID START
+ *     unstarted ERRNO                        it cannot be run; by its child
  *     held exit CODE NANOSECONDS             or: held signal NUMBER NANOSECONDS; by the sitter
  *     exit CODE NANOSECONDS                  or: signal NUMBER NANOSECONDS
  *
@@ -190,7 +191,10 @@ static pid_t split(const char *group) {
 }
 
 static void refuse(const char *what, const char *name, int code) {
+    char line[64];
+    snprintf(line, sizeof line, "unstarted %d\n", errno);
     dprintf(2, "trainshed: %s '%s': %s\n", what, name, strerror(errno));
+    note(line);
     _exit(code);
 }
 

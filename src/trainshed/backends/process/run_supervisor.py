@@ -129,6 +129,7 @@ class ProcessRunSupervisor:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
         ended_at = record.ended_at or run.changed_at("record")
         held = run.observation if run.sight is Sight.HELD else None
+        run.unstarted = record.unstarted
         memory = held.out_of_memory if held else "" if exit.ok else self._memory(run)
         run.show(Sight.ENDED, started_at, exit=exit, ended_at=ended_at, out_of_memory=memory)
         if memory and run.has_limits and run.observation is not None and run.observation.over_limit:
