@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from trainshed.core.access import masked
+from trainshed.core.crash import crash_signal, last_words
 from trainshed.core.decide import Plan
 from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Event, Reason
@@ -44,6 +45,17 @@ class Reporter:
             events = [await self._explain_event(job, event, runs) for event in plan.events]
             return replace(plan, events=tuple(events))
         return plan
+
+    async def with_last_words(self, job: Job, seen: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """What is seen, with what those said last that have just crashed."""
+        fresh = {job.key(replica): replica for replica in job.status.replicas if replica.exit is None}
+        crashed = {one.key: one for one in seen if one.key in fresh and crash_signal(one.exit) is not None}
+        for key, one in crashed.items():
+            replica = replace(fresh[key], started_at=one.started_at)
+            stderr = await self._newest(job, replica, OutputStream.STDERR, ERROR_LINES)
+            stdout = await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES)
+            crashed[key] = replace(one, last_words=last_words(stderr, stdout))
+        return tuple(crashed.get(one.key, one) for one in seen) if crashed else seen
 
     async def _explain_end(self, job: Job, plan: Plan, seen: tuple[Observation, ...]) -> Plan:
         failure = plan.status.failure

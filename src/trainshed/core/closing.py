@@ -33,6 +33,15 @@ def program_failed(replica: Replica, now: datetime) -> Closing:
     return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
 
 
+def crashed_again(replica: Replica, now: datetime) -> Closing:
+    task = task_name(replica.pool, replica.index)
+    message = (
+        f"{task} {replica.exit}, {replica.crashes} times in a row, soon after its start and with the same "
+        f"last words: it would do so again, so the job was not retried."
+    )
+    return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
+
+
 def interrupted(replica: Replica, now: datetime) -> Closing:
     task = task_name(replica.pool, replica.index)
     message = f"{task} {replica.exit}; retries are disabled for this job."

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from trainshed.core import closing as wind
 from trainshed.core import hold
+from trainshed.core.crash import place_of_crash, repeats
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
 from trainshed.core.names import RunKey, task_name
@@ -145,16 +146,18 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
     )
     if sight.sight is Sight.RUNNING:
         return replace(replica, phase=Phase.RUNNING, unstarted="")
-    ended_at = sight.ended_at or now
-    return replace(
+    ended = replace(
         replica,
         phase=Phase.ENDED,
         exit=sight.exit or Exit(),
         over_limit=sight.over_limit,
         unstarted=sight.unstarted,
-        ended_at=ended_at,
+        ended_at=sight.ended_at or now,
         noticed_at=now,
     )
+    place = place_of_crash(ended, sight.last_words)
+    again = place == replica.crash
+    return replace(ended, crash=place, crashes=(replica.crashes if again else 0) + 1 if place else 0)
 
 
 def _mark_running(
@@ -264,6 +267,8 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
     for replica in ended:
         if rule.disabled:
             return status, (), wind.interrupted(replica, now)
+        if repeats(replica, rule):
+            return status, (), wind.crashed_again(replica, now)
         if rule.whole_gang or replica.run >= rule.replica_restarts:
             if status.attempt >= rule.job_retries:
                 return status, (), wind.exhausted(job, replica, now)
@@ -277,6 +282,8 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
             index=replica.index,
             run=replica.run + 1,
             unstarted=replica.unstarted,
+            crash=replica.crash,
+            crashes=replica.crashes,
             not_before=now + delay,
         )
         text = (
