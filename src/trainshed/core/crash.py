@@ -20,7 +20,8 @@ _SHELL = 128  # and the signal: how a shell tells that its last program was kill
 _ERROR_LINES, _OUTPUT_LINES = 20, 1
 # What is another at each run of the same program: addresses, numbers of processes and threads, times.
 _VARIES = re.compile(
-    r"0x[0-9a-fA-F]+|\d{2}:\d{2}:\d{2}(?:[.,]\d+)?|\d{4}-\d{2}-\d{2}|\b(?:pid|PID|[Tt]hread|[Pp]rocess)\W{0,3}\d+"
+    r"\b(?:pid|PID|[Tt]hread|[Pp]rocess)\W{0,3}(?:0x[0-9a-fA-F]+|\d+)|0x[0-9a-fA-F]+"
+    r"|\d{4}-\d{2}-\d{2}|\d{2}:\d{2}:\d{2}(?:[.,]\d+)?"
 )
 
 
