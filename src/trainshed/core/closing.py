@@ -9,7 +9,7 @@ from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status,
 from trainshed.core.names import task_name
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Replica
-from trainshed.core.restart import backoff
+from trainshed.core.restart import STARTS, backoff
 
 
 def may_become_cancelled(status: Status) -> bool:
@@ -70,6 +70,14 @@ def unprepared(readiness: Readiness, now: datetime) -> Closing:
     return _failed(
         Failure(reason=Reason.PREPARATION_FAILED, message=readiness.message, verdict=readiness.verdict),
         now,
+    )
+
+
+def unstarted(replica: Replica) -> Waiting:
+    return Waiting(
+        reason=Reason.LAUNCH_FAILED,
+        message=f"{task_name(replica.pool, replica.index)} could not be started: {replica.unstarted}.",
+        remedy=f"It is tried {STARTS} times, then the job fails: correct what the message names.",
     )
 
 

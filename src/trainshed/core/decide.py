@@ -22,6 +22,7 @@ from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 from trainshed.core.restart import STARTS, Meaning, backoff, meaning
 
 MISSING_FOR = timedelta(seconds=2)  # a backend may be late to show a run; a gone one is rare
+BEGUN = timedelta(seconds=1)  # a program that ran so long after failed starts has begun
 SERVERS = 2  # the pool of parameter servers or reducers: they never end by themselves
 
 
@@ -145,7 +146,9 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
         replica, missing_since=None, not_before=None, started_at=sight.started_at or replica.started_at or now
     )
     if sight.sight is Sight.RUNNING:
-        return replace(replica, phase=Phase.RUNNING, unstarted="")
+        # A program that could not be run is seen for a moment before it says so.
+        fresh = sight.started_at is not None and now - sight.started_at < BEGUN
+        return replace(replica, phase=Phase.RUNNING, unstarted=replica.unstarted if fresh else "")
     ended = replace(
         replica,
         phase=Phase.ENDED,
@@ -173,7 +176,7 @@ def _mark_running(
         waiting = Waiting(reason=Reason.STARTING, message=message, remedy="The others start by themselves.")
         refused = next((r for r in status.replicas if r.unstarted), None)
         if refused is not None:
-            waiting = _unstarted(refused)
+            waiting = wind.unstarted(refused)
         if status.waiting is None or status.waiting.reason is not waiting.reason:
             return replace(status, waiting=waiting), ()
         return status, ()
@@ -181,14 +184,6 @@ def _mark_running(
     many = "The replica runs." if total == 1 else f"All {total} replicas run."
     notes = dict.fromkeys(one.note for one in seen if one.note and one.key.name.attempt == status.attempt)
     return status, (_event(status, Reason.RUNNING, " ".join((many, *notes)), now),)
-
-
-def _unstarted(replica: Replica) -> Waiting:
-    return Waiting(
-        reason=Reason.LAUNCH_FAILED,
-        message=f"{task_name(replica.pool, replica.index)} could not be started: {replica.unstarted}.",
-        remedy=f"It is tried {STARTS} times, then the job fails: correct what the message names.",
-    )
 
 
 def _started_at(status: Status, now: datetime) -> datetime:
@@ -293,6 +288,8 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
         task = task_name(replica.pool, replica.index)
         events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, task))
     replicas = tuple(again.get((r.pool, r.index), r) for r in status.replicas)
+    if again and all(r.unstarted for r in replicas):  # no program of it has ever begun
+        status = replace(status, state=JobState.PENDING, started_at=None)
     return replace(status, replicas=replicas), tuple(events), None
 
 
@@ -368,6 +365,7 @@ def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetim
     scheduling = job.spec.scheduling
     times = [r.not_before for r in status.replicas if r.not_before and r.not_before > now]
     times += [r.missing_since + MISSING_FOR for r in status.replicas if r.missing_since]
+    times += [now + BEGUN for r in status.replicas if r.unstarted and r.phase is Phase.RUNNING]
     if since := status.started_at or status.admitted_at:
         times.append(since + scheduling.timeout)
     if succeeded:

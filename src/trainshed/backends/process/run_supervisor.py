@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trainshed.backends.machine import processes
 from trainshed.backends.machine.background_tasks import BackgroundTasks
-from trainshed.backends.machine.memory_group import reached_limit
+from trainshed.backends.machine.memory_group import oom_kills, reached_limit
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process import net, oom
@@ -140,7 +140,7 @@ class ProcessRunSupervisor:
     def _memory(self, run: ProcessRun) -> str:
         """A sentence where it was killed for want of memory; with its limit where it had reached that."""
         text = oom.told(self.kills.before(run.oom_kills), run.memory_group)
-        if not text or run.memory_group is None or run.memory is None:
+        if run.memory_group is None or run.memory is None or not oom_kills(run.memory_group):
             return text
         holder = str(Path(run.memory_group).parent) if run.memory.shared else run.memory_group
         run.has_limits = reached_limit(holder)
