@@ -356,9 +356,7 @@ class ProcessBackend:
         self._offer_python()
         self._frame = replace(self._frame, asks=self._dumper.asks)
         found = list(find_runs(self._jobs_folder, reload))
-        self._groups.tidy(
-            group for _, runs in found for run in runs for group in (run.group, run.memory_group)
-        )
+        self._groups.tidy(group for _, runs in found for run in runs for group in run.groups)
         return found
 
     def _offer_python(self) -> None:
@@ -372,7 +370,7 @@ class ProcessBackend:
 
     def _put_away(self, job: str, runs: list[ProcessRun]) -> bool:
         """Take the job's folder out of sight; False where it has to be erased yet."""
-        self._groups.discard(group for run in runs for group in (run.group, run.memory_group))
+        self._groups.discard(group for run in runs for group in run.groups)
         # Moved away first: at once and whole, so that neither a crash nor a late keeper finds half a job.
         home, grave = f"{self._jobs_folder}/{job}", f"{self._trash}/{job}"
         try:

@@ -35,6 +35,10 @@ class ProcessRun(KnownRun):
         return {"run": self.folder}
 
     @property
+    def groups(self) -> tuple[str | None, str | None]:
+        return self.group, self.memory_group
+
+    @property
     def path(self) -> Path:
         return Path(self.folder)
 

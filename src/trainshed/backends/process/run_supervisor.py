@@ -147,7 +147,7 @@ class ProcessRunSupervisor:
         return run.killed_for_memory if run.has_limits else text
 
     def _discard(self, run: ProcessRun) -> None:
-        self._groups.discard([run.group, run.memory_group])
+        self._groups.discard(run.groups)
         run.group = run.memory_group = None
 
     def _lose(self, run: ProcessRun, record: ProcessRecord | None) -> None:

@@ -97,7 +97,7 @@ def _refuse(run: ProcessRun, order: KeeperOrder, error: OSError | ValueError) ->
 
 
 def _undo(run: ProcessRun, groups: RunCgroups) -> None:
-    groups.discard([run.group, run.memory_group])
+    groups.discard(run.groups)
     run.group = run.memory_group = None
     # Not if a keeper has it, which happens where an earlier server's keeper was late.
     if run.read() is None:
