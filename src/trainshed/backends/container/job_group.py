@@ -6,6 +6,7 @@ goes with its job's containers; what a killed server left is found by its name.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -57,9 +58,12 @@ class JobGroups:
 
     def remove(self, job: str) -> None:
         for root in self._all:
-            for folder in (root / self._name / job, root / self._name):
+            own = root / self._name / job
+            # Engines leave groups of what watched over a container. One that is not empty cannot be removed.
+            below = [Path(folder) for folder, _, _ in os.walk(own, topdown=False)]
+            for folder in (*below, own.parent):
                 with contextlib.suppress(OSError):
-                    folder.rmdir()  # the one above while no other job has one
+                    folder.rmdir()
 
     def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
         """Remove what an earlier server left of jobs that are no more."""
