@@ -56,7 +56,8 @@ class JobGroups:
         pid = run.holder() if run.group else None
         return bool(pid) and f"{run.group}/".encode() in slurp(f"/proc/{pid}/cgroup")
 
-    def remove(self, job: str) -> None:
+    def remove(self, job: str) -> bool:
+        """Whether nothing is left of it: what watched over a container may still be ending."""
         for root in self._all:
             own = root / self._name / job
             # Engines leave groups of what watched over a container. One that is not empty cannot be removed.
@@ -64,6 +65,7 @@ class JobGroups:
             for folder in (*below, own.parent):
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+        return not any((root / self._name / job).exists() for root in self._all)
 
     def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
         """Remove what an earlier server left of jobs that are no more."""

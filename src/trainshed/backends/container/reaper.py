@@ -86,9 +86,10 @@ class ContainerReaper:
     async def _take_away(self, job: str, containers: Sequence[str]) -> None:
         for container in containers:
             await self.boxes.remove(container)
-        self.groups.remove(job)
         await self.networks.remove(job)
         await self.volumes.remove(job)
+        if not self.groups.remove(job):
+            raise Unavailable(f"The cgroup of job {job} is still in use.")
 
     async def _sweep(
         self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]
