@@ -65,6 +65,7 @@ from trainshed.service.pipelines import ModelService, PipelineService
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.runtimes import RuntimeService
 from trainshed.service.shells import ShellService
+from trainshed.service.shortage import Shortage
 from trainshed.service.stacks import StackService
 from trainshed.service.storage import StorageService
 from trainshed.service.why import WhyService
@@ -198,6 +199,7 @@ def assemble(settings: Settings) -> Assembly:
         code=CodeService(code),
         default_output=settings.default_output,
         landing=ResultsCheck(storage.buckets),
+        shortage=Shortage(backend, scheduler.fit),
     )
     runtime_desk, models = (
         RuntimeService(store, runtimes, backend.processes.warmth),

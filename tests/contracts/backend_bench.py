@@ -99,7 +99,7 @@ class Bench:
             image=self.world.image,
             command=command,
             args=(),
-            placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=1 << 20),
+            placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=256 << 20),
             stdout=str(self.folder / f"{index}.out"),
             stderr=str(self.folder / f"{index}.err"),
         )

@@ -6,14 +6,45 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backend_bench import Bench
-from tests.contracts.boxes import BoxContract, a_bench, of_gang, run
+from tests.contracts.backend_bench import Bench, until
+from tests.contracts.boxes import MIB, BoxContract, a_bench, of_gang, run
+from tests.contracts.limits import LimitsContract, sharing
 from tests.engine import Podman, an_engine
 from trainshed.backends.container.network_isolation import NetworkIsolation
 from trainshed.core.replica import Exit
 
 
 class TestContainers(BoxContract): ...
+
+
+def groups_of(job: str) -> list[Path]:
+    top = Path("/sys/fs/cgroup")
+    return [group for place in ("", "*/") for group in top.glob(f"{place}trainshed-*/{job}")]
+
+
+class TestMemory(LimitsContract):
+    @pytest.fixture
+    async def bench(self, tmp_path: Path, podman: Podman, tools: Path):
+        async with a_bench(tmp_path, podman, tools) as bench:
+            yield bench
+
+    async def test_no_cgroup_stays_behind(self, bench: Bench):
+        await run(bench, sharing(bench.launch(("true",)), own=32 * MIB, room=64 * MIB, replicas=2))
+        assert groups_of(bench.job)
+        await bench.backend.remove(bench.job)
+        await until(lambda: not groups_of(bench.job))
+
+
+class TestMemoryByAWatch(TestMemory):
+    """As where the engine leaves cgroups to systemd."""
+
+    @pytest.fixture(autouse=True)
+    def no_groups(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("trainshed.backends.container.job_group.DRIVER", "other")
+
+    async def test_no_cgroup_stays_behind(self, bench: Bench):
+        await run(bench, sharing(bench.launch(("true",)), own=32 * MIB, room=64 * MIB, replicas=2))
+        assert not groups_of(bench.job)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from trainshed.api.output import read_since
 from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.job import Job
+from trainshed.core.limits import without_gpus
 from trainshed.core.logs import Line, LogQuery, place_of
 from trainshed.core.metrics import Progress
 from trainshed.core.ports import Clock
@@ -44,7 +45,10 @@ class CustomJobHandlers:
         key = call.idempotency_key()
         request = read_request(call, self.offer)
         job = await self.jobs.submit(call.path["project"], call.path["location"], request, key)
-        return self._render(call, job)
+        answer = self._render(call, job)
+        if call.query.get("view") == OWN_VIEW and (lacks := await self.jobs.lacks(job.spec)):
+            answer["warnings"] = [lacks]
+        return answer
 
     async def get(self, call: Call) -> Json:
         answer = self._render(call, await self._job(call))
@@ -73,7 +77,7 @@ class CustomJobHandlers:
         rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
         if call.query.get("view") == OWN_VIEW:
             rows = [
-                row | _waiting(job) | self._progress(job) | _kind(job)
+                row | _waiting(job) | _lacking(job) | self._progress(job) | _kind(job)
                 for row, job in zip(rows, found.jobs, strict=True)
             ]
         return page.render("customJobs", rows, found.next_cursor, fingerprint)
@@ -161,6 +165,13 @@ class CustomJobHandlers:
 def _waiting(job: Job) -> Json:
     """Why a job waits, for our own lists: Google's clients would stumble over a field they do not know."""
     return {} if job.status.waiting is None else {"waiting": render_job_status(job)["waiting"]}
+
+
+def _lacking(job: Job) -> Json:
+    """That a job runs without GPUs it asked for, for our own lists."""
+    admission = job.status.admission
+    lacks = "" if admission is None or job.is_final else without_gpus(job.spec, admission.placements)
+    return {"lacks": lacks} if lacks else {}
 
 
 def _kind(job: Job) -> Json:

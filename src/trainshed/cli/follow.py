@@ -93,6 +93,7 @@ def printer(job: "Json", *, as_json: bool, single: bool = False) -> Printer:
 def finish(client: "Client", job: "Json", *, follow: bool, as_json: bool) -> int:
     """What is said of a new job, and how it ends if it is followed: the code to exit with."""
     identity, name = words.identity(job), job.get("displayName", "")
+    say_warnings(job)
     if as_json and not follow:
         import json
 
@@ -106,6 +107,12 @@ def finish(client: "Client", job: "Json", *, follow: bool, as_json: bool) -> int
         return 0
     say(f"submitted {name} as {identity}")
     return follow_to_end(client, job, as_json=as_json)
+
+
+def say_warnings(job: "Json") -> None:
+    """What the server told of a new job that its owner should know at once."""
+    for warning in words.parts(job, "warnings"):
+        say(Paint.for_stderr()(f"warning: {warning}", "yellow"))
 
 
 def follow_to_end(client: "Client", job: "Json", *, as_json: bool) -> int:

@@ -44,6 +44,7 @@ def command(
       trainshed retry digits --with-folder
     """
     from trainshed.cli.find import find
+    from trainshed.cli.follow import say_warnings
 
     found = find(client, job)
     body: Json = {field: found[field] for field in SAID if field in found}
@@ -54,6 +55,7 @@ def command(
         made = client.create(body, parent=parent)
     else:
         made = _with_folder(client, body, parent, folder, yes=yes)
+    say_warnings(made)
     identity = words.identity(made)
     if as_json:
         click.echo(json.dumps(made) if follow else json.dumps(made, indent=2))

@@ -197,7 +197,7 @@ def _replica(replica: Json) -> list[str]:
         str(replica.get("restarts") or ""),
         words.span(ended - started) if started else "",
         str(replica.get("node") or ""),
-        words.number(replica.get("cpus")),
+        f"{float(str(replica['cpus'])):.2f}".rstrip("0").rstrip(".") if replica.get("cpus") else "",
         words.size(replica["memoryBytes"]) if replica.get("memoryBytes") else "",
         _gpus(replica.get("gpus")),
         str(replica.get("port") or ""),

@@ -124,10 +124,12 @@ class Client:
     def create(self, body: "Json", *, key: str | None = None, parent: str = "") -> "Json":
         """As `submit`, with the whole CustomJob as the caller wrote it.
 
-        `parent` (projects/P/locations/L) is where to, if not into this client's own.
+        `parent` (projects/P/locations/L) is where to, if not into this client's own. The answer is the job,
+        with `warnings` where the server has to tell of something it will lack.
         """
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         path = f"/v1/{_quoted(parent, '/')}/customJobs" if parent else self._parent()
+        path += "?view=trainshed"  # with warnings, where there are any
         return self._connection.request("POST", path, body, headers=headers, repeatable=True)
 
     def get(self, job: str) -> "Json":

@@ -63,7 +63,8 @@ class JobLoop:
                     await self.outputs.discard(job_id)
                 await self.logs.remove(job_id)  # last: by what is left of it a killed server finds the job
                 return None
-            seen = await self.backend.observe(job_id)
+            reporter = Reporter(self.logs, self.rules)
+            seen = await reporter.with_last_words(job, await self.backend.observe(job_id))
             now = self.clock.now()
             plan = decide(job, seen, now, self._readiness(job))
             if plan.held is not None:
@@ -95,7 +96,7 @@ class JobLoop:
                         await asyncio.sleep(0)
                     # Before the write: who hears of the end finds all output, even if this server dies then.
                     finished = await self._finish(job)
-                plan = await Reporter(self.logs, self.rules).explain(job, plan, seen)
+                plan = await reporter.explain(job, plan, seen)
                 try:
                     status = replace(plan.status, updated_at=now)
                     self.ring(await self.store.write(job, status, plan.events, flush=not plain))

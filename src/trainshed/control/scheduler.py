@@ -180,4 +180,6 @@ def _admission_events(admission: Admission, found: Readiness, now: datetime) -> 
     if not admission.cuts:
         return admitted
     text = f"The job is larger than the machines here and gets all there is. {'; '.join(admission.cuts)}."
+    if len(admission.placements) > 1:
+        text += " Its replicas share that: each may use what the others leave."
     return *admitted, Event(at=now, reason=Reason.SHRUNK, message=text, severity=Severity.WARNING)

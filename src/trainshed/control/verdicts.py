@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from trainshed.core.access import masked
+from trainshed.core.crash import crash_signal, last_words
 from trainshed.core.decide import Plan
 from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Event, Reason
@@ -44,6 +45,17 @@ class Reporter:
             events = [await self._explain_event(job, event, runs) for event in plan.events]
             return replace(plan, events=tuple(events))
         return plan
+
+    async def with_last_words(self, job: Job, seen: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """What is seen, with what those said last that have just crashed."""
+        fresh = {job.key(replica): replica for replica in job.status.replicas if replica.exit is None}
+        crashed = {one.key: one for one in seen if one.key in fresh and crash_signal(one.exit) is not None}
+        for key, one in crashed.items():
+            replica = replace(fresh[key], started_at=one.started_at)
+            stderr = await self._newest(job, replica, OutputStream.STDERR, ERROR_LINES)
+            stdout = await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES)
+            crashed[key] = replace(one, last_words=last_words(stderr, stdout))
+        return tuple(crashed.get(one.key, one) for one in seen) if crashed else seen
 
     async def _explain_end(self, job: Job, plan: Plan, seen: tuple[Observation, ...]) -> Plan:
         failure = plan.status.failure
@@ -99,6 +111,7 @@ class Reporter:
             out_of_memory=own.out_of_memory if own else "",
             disk_full=own.disk_full if own else "",
             no_gcs=own.no_gcs if own else "",
+            without_gpus=_without_gpus(job, replica),
         )
         return judge(evidence, self.rules())
 
@@ -118,6 +131,12 @@ class Reporter:
             log.warning("job %s: its verdict has no lines: %s", job.id, error.message)
             return ()
         return tuple(masked(line.text) for line in reversed(lines))
+
+
+def _without_gpus(job: Job, replica: Replica) -> bool:
+    admission, pool = job.status.admission, job.spec.pools[replica.pool]
+    place = admission.by_replica().get((replica.pool, replica.index)) if admission else None
+    return place is not None and pool.accelerators > 0 and not place.gpus
 
 
 def _first_failed(replicas: Iterable[Replica]) -> Replica | None:

@@ -9,7 +9,7 @@ from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status,
 from trainshed.core.names import task_name
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Replica
-from trainshed.core.restart import backoff
+from trainshed.core.restart import STARTS, backoff
 
 
 def may_become_cancelled(status: Status) -> bool:
@@ -24,8 +24,21 @@ def cancelled(status: Status, now: datetime) -> Closing:
 
 def program_failed(replica: Replica, now: datetime) -> Closing:
     task = task_name(replica.pool, replica.index)
+    if replica.unstarted:
+        times = f" {replica.run + 1} times" if replica.run else ""
+        message = f"{task} was never started{times}: {replica.unstarted}."
+        return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
     why = "it was over a limit of its own" if replica.over_limit else "the program itself failed"
     message = f"{task} {replica.exit}: {why}, so the job was not retried."
+    return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
+
+
+def crashed_again(replica: Replica, now: datetime) -> Closing:
+    task = task_name(replica.pool, replica.index)
+    message = (
+        f"{task} {replica.exit}, {replica.crashes} times in a row, soon after its start and with the same "
+        f"last words: it would do so again, so the job was not retried."
+    )
     return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
 
 
@@ -57,6 +70,14 @@ def unprepared(readiness: Readiness, now: datetime) -> Closing:
     return _failed(
         Failure(reason=Reason.PREPARATION_FAILED, message=readiness.message, verdict=readiness.verdict),
         now,
+    )
+
+
+def unstarted(replica: Replica) -> Waiting:
+    return Waiting(
+        reason=Reason.LAUNCH_FAILED,
+        message=f"{task_name(replica.pool, replica.index)} could not be started: {replica.unstarted}.",
+        remedy=f"It is tried {STARTS} times, then the job fails: correct what the message names.",
     )
 
 

@@ -13,14 +13,16 @@ from typing import TypeAlias
 
 from trainshed.core import closing as wind
 from trainshed.core import hold
+from trainshed.core.crash import place_of_crash, repeats
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
 from trainshed.core.names import RunKey, task_name
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
-from trainshed.core.restart import Meaning, backoff, meaning
+from trainshed.core.restart import STARTS, Meaning, backoff, meaning
 
 MISSING_FOR = timedelta(seconds=2)  # a backend may be late to show a run; a gone one is rare
+BEGUN = timedelta(seconds=1)  # a program that ran so long after failed starts has begun
 SERVERS = 2  # the pool of parameter servers or reducers: they never end by themselves
 
 
@@ -144,30 +146,38 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
         replica, missing_since=None, not_before=None, started_at=sight.started_at or replica.started_at or now
     )
     if sight.sight is Sight.RUNNING:
-        return replace(replica, phase=Phase.RUNNING)
-    ended_at = sight.ended_at or now
-    return replace(
+        # A program that could not be run is seen for a moment before it says so.
+        fresh = sight.started_at is not None and now - sight.started_at < BEGUN
+        return replace(replica, phase=Phase.RUNNING, unstarted=replica.unstarted if fresh else "")
+    ended = replace(
         replica,
         phase=Phase.ENDED,
         exit=sight.exit or Exit(),
         over_limit=sight.over_limit,
-        ended_at=ended_at,
+        unstarted=sight.unstarted,
+        ended_at=sight.ended_at or now,
         noticed_at=now,
     )
+    place = place_of_crash(ended, sight.last_words)
+    again = place == replica.crash
+    return replace(ended, crash=place, crashes=(replica.crashes if again else 0) + 1 if place else 0)
 
 
 def _mark_running(
     status: Status, seen: Iterable[Observation], now: datetime
 ) -> tuple[Status, tuple[Event, ...]]:
     """PENDING until every replica of the attempt has been seen once; RUNNING from then on."""
-    unseen = sum(r.phase is Phase.PLANNED for r in status.replicas)
+    unseen = sum(r.phase is Phase.PLANNED or bool(r.unstarted) for r in status.replicas)
     total = len(status.replicas)
     if status.state is not JobState.PENDING:  # whatever was said while a restart was refused is over
         return (status if unseen or status.waiting is None else replace(status, waiting=None)), ()
     if unseen:
         message = f"{total - unseen} of {total} replicas have started."
         waiting = Waiting(reason=Reason.STARTING, message=message, remedy="The others start by themselves.")
-        if status.waiting is None or status.waiting.reason is not Reason.STARTING:
+        refused = next((r for r in status.replicas if r.unstarted), None)
+        if refused is not None:
+            waiting = wind.unstarted(refused)
+        if status.waiting is None or status.waiting.reason is not waiting.reason:
             return replace(status, waiting=waiting), ()
         return status, ()
     status = replace(status, state=JobState.RUNNING, waiting=None, started_at=_started_at(status, now))
@@ -238,7 +248,9 @@ def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Clos
     """A program that says it failed, or met a limit of its own, has failed its job, whichever it is."""
     rule = job.spec.scheduling.restart
     for replica in _failed(replicas, now):
-        if meaning(_exit(replica), rule, over_limit=replica.over_limit) is Meaning.OWN_FAILURE:
+        given_up = bool(replica.unstarted) and replica.run + 1 >= STARTS
+        end = meaning(_exit(replica), rule, over_limit=replica.over_limit, given_up=given_up)
+        if end is Meaning.OWN_FAILURE:
             return wind.program_failed(replica, now)
     return None
 
@@ -250,6 +262,8 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
     for replica in ended:
         if rule.disabled:
             return status, (), wind.interrupted(replica, now)
+        if repeats(replica, rule):
+            return status, (), wind.crashed_again(replica, now)
         if rule.whole_gang or replica.run >= rule.replica_restarts:
             if status.attempt >= rule.job_retries:
                 return status, (), wind.exhausted(job, replica, now)
@@ -259,7 +273,13 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
     for replica in ended:
         delay = backoff(rule, replica.run)
         again[replica.pool, replica.index] = Replica(
-            pool=replica.pool, index=replica.index, run=replica.run + 1, not_before=now + delay
+            pool=replica.pool,
+            index=replica.index,
+            run=replica.run + 1,
+            unstarted=replica.unstarted,
+            crash=replica.crash,
+            crashes=replica.crashes,
+            not_before=now + delay,
         )
         text = (
             f"{task_name(replica.pool, replica.index)} {replica.exit}; restart {replica.run + 1} of "
@@ -268,6 +288,8 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
         task = task_name(replica.pool, replica.index)
         events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, task))
     replicas = tuple(again.get((r.pool, r.index), r) for r in status.replicas)
+    if again and all(r.unstarted for r in replicas):  # no program of it has ever begun
+        status = replace(status, state=JobState.PENDING, started_at=None)
     return replace(status, replicas=replicas), tuple(events), None
 
 
@@ -343,6 +365,7 @@ def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetim
     scheduling = job.spec.scheduling
     times = [r.not_before for r in status.replicas if r.not_before and r.not_before > now]
     times += [r.missing_since + MISSING_FOR for r in status.replicas if r.missing_since]
+    times += [now + BEGUN for r in status.replicas if r.unstarted and r.phase is Phase.RUNNING]
     if since := status.started_at or status.admitted_at:
         times.append(since + scheduling.timeout)
     if succeeded:

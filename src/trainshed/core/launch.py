@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from trainshed.core.fleet import Placement
+from trainshed.core.limits import SharedRoom
 from trainshed.core.names import RunKey
 from trainshed.core.nfs import NfsMount
 from trainshed.core.view import View
@@ -26,6 +27,7 @@ class Launch:
         default_factory=dict[str, str]
     )  # weaker; empty: Google's names mean Google
     placement: Placement
+    room: SharedRoom | None = None  # what it shares with others of its job, where that was cut to fit
     peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order
     stdout: str  # the files its output goes straight into, opened for appending
     stderr: str

@@ -3,6 +3,7 @@
 from trainshed.core.cluster_env import cluster_env
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch
+from trainshed.core.limits import shared_room
 from trainshed.core.replica import Replica
 from trainshed.core.suspicion import is_watched
 
@@ -12,6 +13,7 @@ def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch
     if admission is None:
         raise LookupError(f"job {job.id} is not admitted")
     pool = job.spec.pools[replica.pool]
+    place = admission.by_replica()[replica.pool, replica.index]
     return Launch(
         key=job.key(replica),
         image=pool.image,
@@ -23,7 +25,8 @@ def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch
         working_directory=job.spec.working_directory,
         requirements=job.spec.requirements,
         env=cluster_env(job, replica),
-        placement=admission.by_replica()[replica.pool, replica.index],
+        placement=place,
+        room=shared_room(job.spec, admission, place),
         peers=tuple(place.host for place in admission.placements),
         stdout=stdout,
         stderr=stderr,

@@ -9,6 +9,16 @@ _CUSTOM = re.compile(r"custom-([0-9]{1,4}(?:\.[0-9]{1,3})?)-([0-9]{1,9})")  # CP
 _SIZE = re.compile(r"[0-9]+GB")
 
 
+def in_gib(size: int) -> str:
+    """A size in words: in MiB where GiB would round it away."""
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{max(1, round(size / (1 << 20)))} MiB"
+
+
+def in_cpus(cpus: float) -> str:
+    """A number of CPUs in words: two digits behind the point at most, and never 0 of something."""
+    return f"{max(round(cpus, 2), 0.01):g}" if cpus > 0 else "0"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """A machine type: what one replica on it may use."""

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from trainshed.core.fleet import Fit, Node, Placement
 from trainshed.core.job import JobSpec
-from trainshed.core.machine import GIB
+from trainshed.core.machine import GIB, in_cpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,8 @@ class Amount:
     def __str__(self) -> str:
         named = self.gpus or self.names_gpus
         gpus = f", {self.gpus} GPU{'s' if self.gpus != 1 else ''}" if named else ""
-        return f"{self.cpus:g} CPU{'s' if self.cpus != 1 else ''}, {self.memory / GIB:.1f} GiB{gpus}"
+        cpus = in_cpus(self.cpus)
+        return f"{cpus} CPU{'s' if cpus != '1' else ''}, {self.memory / GIB:.1f} GiB{gpus}"
 
 
 def needs(spec: JobSpec) -> tuple[ReplicaNeed, ...]:
@@ -178,7 +179,7 @@ def _shrink(
 def _cuts(spec: JobSpec, asked: Amount, got: Amount) -> tuple[str, ...]:
     cuts: list[str] = []
     if got.cpus < asked.cpus - EPSILON:
-        cuts.append(f"CPUs: asked {asked.cpus:g}, given {got.cpus:g}")
+        cuts.append(f"CPUs: asked {in_cpus(asked.cpus)}, given {in_cpus(got.cpus)}")
     if got.memory < asked.memory:
         cuts.append(f"memory: asked {asked.memory / GIB:.1f} GiB, given {got.memory / GIB:.1f} GiB")
     if got.gpus < asked.gpus:

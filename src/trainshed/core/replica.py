@@ -66,6 +66,8 @@ class Observation:
     no_gcs: str = ""  # why it had no /gcs, where it had none
     disk_full: str = ""  # a sentence, where it was ended because it had filled the disk it asked for
     over_limit: bool = False  # what ended it was a limit of its own, which the next run would meet too
+    unstarted: str = ""  # why its program never began, where it did not
+    last_words: str | None = None  # of a crash (core/crash.py); None where nobody has looked
     note: str = ""  # a sentence on how it was started, where there is something to tell
 
     @property
@@ -92,6 +94,9 @@ class Replica:
     run: int = 0
     exit: Exit | None = None
     over_limit: bool = False  # as its observation says
+    unstarted: str = ""  # as its observation says; kept while it is tried again
+    crash: str = ""  # the place where its last run crashed (core/crash.py)
+    crashes: int = 0  # runs in a row that crashed there
     not_before: datetime | None = None
     missing_since: datetime | None = None
     started_at: datetime | None = None  # these two by the backend's clock, for people to read

@@ -6,6 +6,8 @@ from enum import StrEnum
 from trainshed.core.job import RestartRule
 from trainshed.core.replica import Exit
 
+STARTS = 5  # tries of a program that never began: what is not there then will hardly come
+
 
 class Meaning(StrEnum):
     DONE = "DONE"
@@ -13,10 +15,15 @@ class Meaning(StrEnum):
     INTERRUPTED = "INTERRUPTED"  # something outside ended it: worth another try
 
 
-def meaning(end: Exit, rule: RestartRule, *, over_limit: bool = False) -> Meaning:
-    """One that was over a limit of its own failed by itself, as if it had said so with the code 1."""
+def meaning(end: Exit, rule: RestartRule, *, over_limit: bool = False, given_up: bool = False) -> Meaning:
+    """One that was over a limit of its own failed by itself, as if it had said so with the code 1.
+
+    One whose program could not be started so often that it is `given_up` has failed whatever the rule says.
+    """
     if end.ok:
         return Meaning.DONE
+    if given_up:
+        return Meaning.OWN_FAILURE
     code = 1 if over_limit else end.code
     if code is None:  # died by a signal, or nobody saw how
         return Meaning.INTERRUPTED

@@ -104,6 +104,7 @@ class Rule:
     out_of_memory: bool = False  # only where the kernel itself says so
     disk_full: bool = False  # only where it was ended for that
     no_gcs: bool = False  # only where it had no /gcs
+    without_gpus: bool = False  # only where it asked for GPUs and was given none
     traceback: bool = False  # only where there is one
     pattern: re.Pattern[str] | None = None
     anywhere: bool = False  # without a traceback: looked for further back as well
@@ -129,6 +130,7 @@ class Evidence:
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
     no_gcs: str = ""  # why it had no /gcs, where it had none
     disk_full: str = ""  # a sentence, where it was ended because it had filled its disk
+    without_gpus: bool = False  # it asked for GPUs, and was given none because there are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,8 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
     if rule.disk_full and not evidence.disk_full:
         return False
     if rule.no_gcs and not evidence.no_gcs:
+        return False
+    if rule.without_gpus and not evidence.without_gpus:
         return False
     if rule.traceback and not heard.chain:
         return False

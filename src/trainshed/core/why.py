@@ -14,6 +14,7 @@ from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, 
 from trainshed.core.foresee import foresee
 from trainshed.core.history import MIDDLE, quantile
 from trainshed.core.job import Job, JobState
+from trainshed.core.limits import without_gpus
 from trainshed.core.place import Amount, ReplicaNeed, Room, capacity, fitted, needs, total
 from trainshed.core.standing import standing
 
@@ -101,6 +102,9 @@ def _needs(world: World, job: Job) -> Ground:
         if not pool.is_empty
     ]
     cut = f" It is larger than the machines here and gets all there is ({'; '.join(cuts)})." if cuts else ""
+    placements = Room(world.snapshot.nodes).place(wanted) if cuts else None
+    if placements and (lacks := without_gpus(job.spec, placements)):
+        pools.insert(0, Ground(reason=Reason.NO_GPUS, message=f"WARNING: {lacks}"))
     count = sum(p.replicas for p in job.spec.pools)
     message = f"Needs {total(wanted)} for {_replicas(count)}, all at once.{cut}"
     return Ground(reason=Fact.NEEDS, message=message, grounds=tuple(pools[:TOLD]) if len(pools) > 1 else ())

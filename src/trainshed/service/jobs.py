@@ -20,6 +20,7 @@ from trainshed.core.query import JobQuery
 from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.results_check import ResultsCheck
+from trainshed.service.shortage import Shortage
 
 TRIES = 20  # how often a guarded write is tried again: each loss means that somebody else made progress
 
@@ -61,6 +62,7 @@ class JobService:
     code: CodeService | None = None  # where folders are kept; None: jobs may not name one
     default_output: str = ""  # below it go the results of jobs that do not say where; none where empty
     landing: ResultsCheck | None = None  # says whether results have a place; None: it is not asked
+    shortage: Shortage | None = None  # says what a job will lack here; None: it is not asked
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Keep a new job. The same idempotency key again gives the same job."""
@@ -77,6 +79,8 @@ class JobService:
             ),
         )
         told = [Event(at=now, reason=Reason.SUBMITTED, message="The job was submitted.")]
+        if lacks := await self.lacks(request.spec):
+            told.append(Event(at=now, reason=Reason.NO_GPUS, message=lacks, severity=Severity.WARNING))
         for remark in request.remarks:
             told.append(Event(at=now, reason=Reason.LEFT_OUT, message=remark, severity=Severity.WARNING))
         for last in (False, False, True):
@@ -93,6 +97,10 @@ class JobService:
                 self.hint_job(kept.id)
             return kept
         raise AssertionError("unreachable")
+
+    async def lacks(self, spec: JobSpec) -> str:
+        """A sentence where such a job would run without GPUs it asks for."""
+        return await self.shortage.told(spec) if self.shortage is not None else ""
 
     async def get(self, project: str, location: str, job: str) -> Job:
         return self._with_reason(await self.store.get(project, location, job))

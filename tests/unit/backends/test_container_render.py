@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from trainshed.backends.container.record import BLANK, parse
-from trainshed.backends.container.render import MINIMUM, ContainerFrame, Mount, RunMounts, render, words
+from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, render, words
 from trainshed.backends.container.specgen import devices, spec
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
+from trainshed.core.limits import LEAST_MEMORY
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit
 
@@ -138,7 +139,7 @@ def test_podman_is_given_gpus_by_their_cdi_names_and_docker_by_request_and_only_
 
 def test_what_no_runtime_could_start_with_is_raised_to_what_it_can():
     body = render(replace(LAUNCH, placement=replace(PLACE, memory=1)), IMAGE, FRAME, RunMounts())
-    assert host(body)["Memory"] == host(body)["MemorySwap"] == MINIMUM
+    assert host(body)["Memory"] == host(body)["MemorySwap"] == LEAST_MEMORY
 
 
 def test_many_processors_come_with_room_for_their_threads():

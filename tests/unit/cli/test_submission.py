@@ -48,7 +48,7 @@ def test_a_folder_the_server_knows_takes_one_question(terminal: Terminal, here: 
     server(terminal, lacks=[])
     done = terminal("submit", "train.py", "--detach")
     assert (done.code, done.out) == (0, "999\n")
-    assert steps(terminal) == ["customJobs"]
+    assert steps(terminal) == ["customJobs?view=trainshed"]
 
 
 def test_what_is_missing_is_sent_and_the_job_asked_for_again_under_the_same_key(
@@ -58,7 +58,13 @@ def test_what_is_missing_is_sent_and_the_job_asked_for_again_under_the_same_key(
     server(terminal, lacks=[digest])
     done = terminal("submit", "train.py", "--detach")
     assert done.code == 0, done.err
-    assert steps(terminal) == ["customJobs", "code:missing", "code:upload", "code:missing", "customJobs"]
+    assert steps(terminal) == [
+        "customJobs?view=trainshed",
+        "code:missing",
+        "code:upload",
+        "code:missing",
+        "customJobs?view=trainshed",
+    ]
     first, _, upload, _, last = terminal.script.asked
     assert first.headers["idempotency-key"] == last.headers["idempotency-key"]
     assert first.body == last.body
@@ -77,7 +83,7 @@ def test_a_job_that_would_be_refused_anyway_has_nothing_sent_for_it(terminal: Te
         "error: the server does not accept this job",
         '  --machine: "x" is none.',
     ]
-    assert steps(terminal) == ["customJobs"]
+    assert steps(terminal) == ["customJobs?view=trainshed"]
 
 
 def test_a_dry_run_tells_what_is_refused_by_the_option_that_said_it(terminal: Terminal, here: Path) -> None:

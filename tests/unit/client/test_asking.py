@@ -204,7 +204,7 @@ def test_the_environment_is_asked_for_all_replicas_or_for_one(script: Script, cl
 
 def test_a_job_may_be_created_beside_another_wherever_that_is(script: Script, client: Client) -> None:
     client.create({"displayName": "x"}, parent="projects/p2/locations/l2")
-    assert script.paths() == ["POST /v1/projects/p2/locations/l2/customJobs"]
+    assert script.paths() == ["POST /v1/projects/p2/locations/l2/customJobs?view=trainshed"]
 
 
 def test_a_build_that_a_restart_of_the_server_ended_is_asked_for_anew(script: Script, client: Client) -> None:

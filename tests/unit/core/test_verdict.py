@@ -220,6 +220,21 @@ EXAMPLES = [
     (Cause.UNKNOWN, judge(Evidence(reason=Reason.REPLICA_KILLED, exit=Exit(signal=40)), load_rules())),
     (Cause.MISSING_FILE, without_gcs("PermissionError: [Errno 13] Permission denied: '/gcs'")),
     (
+        Cause.CUDA_ERROR,
+        judge(
+            Evidence(
+                reason=Reason.PROGRAM_FAILED,
+                exit=Exit(code=1),
+                stderr=traceback(
+                    "ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!"
+                ).splitlines(),
+                without_gpus=True,
+            ),
+            load_rules(),
+        ),
+    ),
+    (Cause.CUDA_ERROR, judged(traceback("ValueError: ProcessGroupNCCL is only supported with GPUs"))),
+    (
         Cause.DISK_FULL,
         judge(
             Evidence(

@@ -21,6 +21,7 @@ from trainshed.backends.container.derived_images import DerivedImages, ImageBuil
 from trainshed.backends.container.disk import DiskWatch
 from trainshed.backends.container.engine import Engine, EngineFault
 from trainshed.backends.container.init import make_init
+from trainshed.backends.container.job_group import JobGroups
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import Networks
@@ -32,6 +33,7 @@ from trainshed.backends.container.shell import ContainerShells, ContainerTermina
 from trainshed.backends.container.stacks import ContainerStacks
 from trainshed.backends.container.start import Starter
 from trainshed.backends.container.stats import MEASURES, ContainerStats
+from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.core.code_port import CodeStore
@@ -94,6 +96,8 @@ class ContainerBackend:
         self._boxes: EngineContainers
         self._networks: Networks
         self._disk: DiskWatch
+        self._groups: JobGroups
+        self._memory: MemoryWatch[ContainerRun]
         self._supervisor: ContainerRunSupervisor
         self._starter: Starter
         self._reaper: ContainerReaper
@@ -105,6 +109,9 @@ class ContainerBackend:
         found = await asyncio.to_thread(self._open)
         self._boxes = EngineContainers(self._engine, self._id, podman=podman)
         self._supervisor = ContainerRunSupervisor(self._boxes, self._hint)
+        about = await self._engine.ask("GET", "/info")
+        self._groups = groups = JobGroups(self._id, str(about.get("CgroupDriver", "")))
+        self._memory = MemoryWatch[ContainerRun](self.sample, self._supervisor.kill)
         self._disk = DiskWatch(self._engine, self._supervisor.kill)
         self._mount_preparer.use(self._engine, self._id)
         self._networks = networks = Networks(self._engine, self._id, self._subnets, self._home, podman=podman)
@@ -117,10 +124,11 @@ class ContainerBackend:
             images=self.images,
             mount_preparer=self._mount_preparer,
             derived=self.derived,
+            groups=groups,
         )
         memory = (await self.nodes())[0].memory
         self.derived.open(ImageBuildTools(self._engine, self._boxes, self._id, self._init, memory))
-        self._reaper = ContainerReaper(self._boxes, networks, self._mount_preparer.volumes)
+        self._reaper = ContainerReaper(self._boxes, networks, self._mount_preparer.volumes, groups)
         if found:
             await networks.keep_apart()
         for job, runs in found:
@@ -140,6 +148,7 @@ class ContainerBackend:
         await self._networks.close()
         await self._mount_preparer.forget()
         await self._disk.close()
+        await self._memory.close()
         await self._supervisor.close()
         await self._gauge.close()
         self._stacks.close()
@@ -196,7 +205,13 @@ class ContainerBackend:
         return tuple(run.observation for run in runs.values() if run.observation is not None)
 
     async def sample(self) -> Mapping[RunKey, Usage]:
-        return await self._gauge.sample(run for runs in self._runs.values() for run in runs.values())
+        runs = [run for runs in self._runs.values() for run in runs.values()]
+        usages = await self._gauge.sample(runs)
+        # Of one that has a limit of its own the engine sees to it.
+        shared = [run for run in runs if run.memory and run.memory.shared and not self._groups.holds(run)]
+        used = {key: usage.memory for key, usage in usages.items() if usage.memory is not None}
+        self._memory.take(shared, used)
+        return usages
 
     async def open_shell(
         self, key: RunKey, command: Sequence[str], screen: Screen | None

@@ -11,6 +11,7 @@
  *     /.trainshed/record    spaces, which it overwrites in place, a line each (that works on a full disk):
  *
  *         init BOOT NANOSECONDS              it has begun; a record with this line is never begun again
+ *         unstarted ERRNO                    its program cannot be run
  *         oom COUNT                          processes the kernel killed here for want of memory
  *         held exit CODE NANOSECONDS         or: held signal NUMBER NANOSECONDS
  *         exit CODE NANOSECONDS              or: signal NUMBER NANOSECONDS
@@ -96,6 +97,7 @@ static int put(const char *path, int how, int as) {
 
 static void become(char **words) {
     sigset_t none;
+    char line[64];
     int code;
     setsid();
     prctl(PR_SET_DUMPABLE, 1);
@@ -109,8 +111,10 @@ static void become(char **words) {
         execvp(strcmp(words[0], "python") ? "python" : "python3", words);
         errno = ENOENT;
     }
+    snprintf(line, sizeof line, "unstarted %d\n", errno);
     code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
     dprintf(2, "trainshed: cannot run '%s': %s\n", words[0], strerror(errno));
+    note(line);
     _exit(code);
 }
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 
 from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.job_group import JobGroups
 from trainshed.backends.container.network import Networks
 from trainshed.backends.container.volumes import EngineVolumes
 from trainshed.background_tasks import BackgroundTasks
@@ -28,6 +29,7 @@ class ContainerReaper:
     boxes: EngineContainers
     networks: Networks
     volumes: EngineVolumes
+    groups: JobGroups
     _burials: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
     _background: BackgroundTasks = field(default_factory=BackgroundTasks)
     _urgent: set[str] = field(default_factory=set[str])  # jobs somebody waits for after all
@@ -86,6 +88,8 @@ class ContainerReaper:
             await self.boxes.remove(container)
         await self.networks.remove(job)
         await self.volumes.remove(job)
+        if not self.groups.remove(job):
+            raise Unavailable(f"The cgroup of job {job} is still in use.")
 
     async def _sweep(
         self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]
@@ -99,6 +103,7 @@ class ContainerReaper:
                     stuck = error
         if stuck is not None:
             raise stuck
+        self.groups.sweep(jobs)
         await self.networks.sweep(jobs)
         await self.volumes.sweep(jobs)
 

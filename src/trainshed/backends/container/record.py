@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from trainshed.backends.machine.run import KnownRecord
+from trainshed.backends.machine.run import KnownRecord, not_run
 from trainshed.core.replica import Exit
 
 BLANK = b" " * 512
@@ -31,7 +31,7 @@ class ContainerRecord(KnownRecord):
 
 
 def parse(text: bytes) -> ContainerRecord:
-    boot, oom = "", 0
+    boot, oom, unstarted = "", 0, ""
     held = ended = started_at = ended_at = None
     for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, OverflowError, OSError):
@@ -40,6 +40,8 @@ def parse(text: bytes) -> ContainerRecord:
                     started_at, boot = _moment(at), boot_id
                 case ["oom", count]:
                     oom = int(count)
+                case ["unstarted", number]:
+                    unstarted = not_run(number)
                 case ["held", how, number, at] if held is None:
                     ended_at, held = _moment(at), _exit(how, number)
                 case ["exit" | "signal" as how, number, at]:
@@ -53,6 +55,7 @@ def parse(text: bytes) -> ContainerRecord:
         held=held,
         exit=ended,
         ended_at=ended_at,
+        unstarted=unstarted,
     )
 
 

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from trainshed.backends.container.specgen import CDI
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
+from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
 
 INSIDE = "/.trainshed"
 LABEL = "trainshed"
-MINIMUM = 32 << 20  # bytes: with less no runtime starts even the init
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
 PYTHON = "python3"  # the image's interpreter; the init finds one that has the other name too
 _PERIOD = 100_000  # microseconds
 PIDS = 4096  # and more for many CPUs: a program has threads for each
 PIDS_PER_CPU = 1024
+_WEIGHT = 1024  # of one CPU, as engines count
+_LEAST_WEIGHT, _MOST_WEIGHT = 2, 262_144
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class ContainerFrame:
     network: str
     address: str = ""  # the replica's own; the engine's choice where empty
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # address by name
+    parent: str = ""  # the cgroup that holds all of its job to what they share; none where empty
 
 
 def container_name(home: str, key: RunKey) -> str:
@@ -118,7 +121,7 @@ def _env(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> dict[str,
 
 def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[str, object]:
     place = launch.placement
-    memory = max(place.memory, MINIMUM)
+    memory = memory_limit(place, launch.room).most
     own = (
         Mount(source=frame.init, target=f"{INSIDE}/init", read_only=True),
         Mount(source=frame.record, target=f"{INSIDE}/record"),
@@ -132,10 +135,9 @@ def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[
         "ExtraHosts": [f"{name}:{address}" for name, address in {**frame.hosts, **furnishing.hosts}.items()],
         "Memory": memory,
         "MemorySwap": memory,  # of both together: no swap
-        # As a share of time: Docker gives no more processors than there are, whatever `up --cpus` says.
-        "CpuPeriod": _PERIOD,
-        "CpuQuota": round(max(place.cpus, 0.01) * _PERIOD),
-        "PidsLimit": max(PIDS, round(place.cpus * PIDS_PER_CPU)),
+        **_processors(launch),
+        **({"CgroupParent": frame.parent} if frame.parent else {}),
+        "PidsLimit": max(PIDS, round(max(place.cpus, launch.room.cpus if launch.room else 0) * PIDS_PER_CPU)),
         "ShmSize": memory // 2,
         **walls(),
         **_gpus(place.gpus, frame.podman),
@@ -143,6 +145,17 @@ def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[
         **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if furnishing.hosts else {}),
         **({"StorageOpt": {"size": str(furnishing.quota)}} if furnishing.quota else {}),
     }
+
+
+def _processors(launch: Launch) -> dict[str, object]:
+    """A quota of time; of what the job's replicas share all may be used by one, and the weights decide."""
+    # As a share of time: Docker gives no more processors than there are, whatever `up --cpus` says.
+    cpus, room = launch.placement.cpus, launch.room
+    if room is None or not room.cpus:
+        return {"CpuPeriod": _PERIOD, "CpuQuota": round(max(cpus, 0.01) * _PERIOD)}
+    weight = min(max(round(cpus * _WEIGHT), _LEAST_WEIGHT), _MOST_WEIGHT)
+    quota = round(max(room.cpus, 0.01) * _PERIOD)
+    return {"CpuPeriod": _PERIOD, "CpuQuota": quota, "CpuShares": weight}
 
 
 def walls() -> dict[str, object]:

@@ -5,6 +5,7 @@
     asked         exists once SIGTERM has been sent
     killed        exists once SIGKILL was about to be
     seen          exists once a server has seen the init
+    unstarted     why the engine can never start it, in words
     disk, full    the bytes it may fill, where it is looked at; that it did, in words (disk.py)
 
 The name of the container is the lock: the engine gives it once. It may assume that one server at a time
@@ -15,13 +16,13 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 from trainshed.backends.container.record import BLANK, ContainerRecord, holder, parse
-from trainshed.backends.machine.run import KnownRun
+from trainshed.backends.machine.run import KnownRun, as_limit, as_plain, over_memory
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Handle
 
@@ -30,9 +31,11 @@ _ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nob
 
 @dataclass(slots=True, eq=False)
 class ContainerRun(KnownRun):
-    has_limits: ClassVar[bool] = True
     container: str  # its name
+    _: KW_ONLY
+    has_limits: bool = True
     network: str = ""  # as it was begun in by an earlier server
+    group: str = ""  # the cgroup that holds its job to what its replicas share
     killed: bool = False
     seen: bool = False  # its init was seen from here: where it is not to be seen any more, it is dead
     refusals: int = 0  # of the engine, to start it
@@ -61,7 +64,13 @@ class ContainerRun(KnownRun):
 
     def describe(self, body: Mapping[str, object]) -> None:
         """What its container is made of, which may be other than when it was tried before."""
-        launch = {"container": self.container, "hold": self.holds, "body": body}
+        launch = {
+            "container": self.container,
+            "hold": self.holds,
+            "memory": as_plain(self.memory),
+            "group": self.group,
+            "body": body,
+        }
         write(f"{self.folder}/.launch.json", json.dumps(launch).encode())
         os.rename(f"{self.folder}/.launch.json", f"{self.folder}/launch.json")
 
@@ -107,15 +116,18 @@ def write(path: str, content: bytes) -> None:
 
 def reload(key: RunKey, path: Path) -> ContainerRun:
     """A run as an earlier server left it."""
+    launch: dict[str, Any] = {}
     try:
         launch = json.loads((path / "launch.json").read_bytes())
         container, holds = str(launch["container"]), bool(launch.get("hold"))
         network = str(launch["body"]["HostConfig"]["NetworkMode"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         container, network, holds = "", "", False  # killed while it was being prepared: to be prepared again
-    full = ""
+    full = unstarted = ""
     with contextlib.suppress(OSError):
         full = (path / "full").read_text()
+    with contextlib.suppress(OSError):
+        unstarted = (path / "unstarted").read_text()
     return ContainerRun(
         key,
         str(path),
@@ -126,4 +138,8 @@ def reload(key: RunKey, path: Path) -> ContainerRun:
         seen=(path / "seen").exists(),
         holds=holds,
         full=full,
+        unstarted=unstarted,
+        memory=as_limit(launch.get("memory")),
+        over_memory=over_memory(path),
+        group=str(launch.get("group") or ""),
     )

@@ -17,7 +17,6 @@ from trainshed.backends.container.record import ContainerRecord
 from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine import processes
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.machine.run import OUT_OF_MEMORY
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
@@ -62,7 +61,7 @@ class ContainerRunSupervisor:
     def _show(self, run: ContainerRun, started_at: datetime | None, record: ContainerRecord | None) -> None:
         """A run that is alive, in whatever way."""
         if record is not None and record.held is not None:
-            memory = OUT_OF_MEMORY if record.oom else ""
+            memory = run.killed_for_memory if record.oom else ""
             run.show(Sight.HELD, started_at, exit=record.held, ended_at=record.ended_at, out_of_memory=memory)
             return
         run.show(Sight.RUNNING, started_at)
@@ -135,12 +134,13 @@ class ContainerRunSupervisor:
     def _end(self, run: ContainerRun, record: ContainerRecord, exit: Exit, oom: bool) -> None:
         if run.gone.is_set():
             return
+        run.unstarted = run.unstarted or record.unstarted
         run.show(
             Sight.ENDED,
             run.started_at or record.started_at or run.prepared_at(),
             exit=exit,
             ended_at=record.ended_at or datetime.now(UTC),
-            out_of_memory=OUT_OF_MEMORY if oom and not exit.ok else "",
+            out_of_memory=run.killed_for_memory if oom and not exit.ok else "",
         )
         self._hint(run)
 
@@ -225,7 +225,7 @@ class ContainerRunSupervisor:
 
 def _memory(run: ContainerRun) -> str:
     record = run.read()
-    return OUT_OF_MEMORY if record is not None and record.oom else ""
+    return run.killed_for_memory if record is not None and record.oom else ""
 
 
 def identify(run: ContainerRun) -> Identity | None:

@@ -35,7 +35,11 @@ def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:
         "hostadd": host["ExtraHosts"],
         "resource_limits": {
             "memory": {"limit": host["Memory"], "swap": host["MemorySwap"]},
-            "cpu": {"quota": host["CpuQuota"], "period": host["CpuPeriod"]},
+            "cpu": {
+                "quota": host["CpuQuota"],
+                "period": host["CpuPeriod"],
+                **({"shares": host["CpuShares"]} if "CpuShares" in host else {}),
+            },
             "pids": {"limit": host["PidsLimit"]},
         },
         "shm_size": host["ShmSize"],
@@ -47,6 +51,8 @@ def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:
     }
     if "Hostname" in body:
         made["hostname"] = body["Hostname"]
+    if "CgroupParent" in host:
+        made["cgroup_parent"] = host["CgroupParent"]
     if "StorageOpt" in host:
         made["storage_opts"] = host["StorageOpt"]
     return made

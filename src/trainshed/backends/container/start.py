@@ -15,13 +15,15 @@ from pathlib import Path
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages
 from trainshed.backends.container.engine import EngineFault
+from trainshed.backends.container.job_group import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import ContainerFrame, render
-from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.container.run import ContainerRun, write
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
+from trainshed.core.limits import memory_limit
 from trainshed.core.runtime import RuntimeNeed
 
 # What the engine says of a container that can never be started, however often it is tried.
@@ -29,6 +31,10 @@ _HOPELESS = re.compile(
     r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
     r"|unknown filesystem type|access denied by server",
     re.I,
+)
+# What may be over later, however long it takes.
+_PASSING = re.compile(
+    r"no space left|cannot allocate memory|temporarily unavailable|too many|timeout|timed out|deadline", re.I
 )
 _TAKEN = "is already allocated to container"  # said of an address
 _STUBBORN = 12  # refusals: about a minute
@@ -45,6 +51,7 @@ class Starter:
     images: Images
     mount_preparer: MountPreparer
     derived: DerivedImages
+    groups: JobGroups
 
     async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
         """`shared` where others of its job's attempt are alive. Returns with a record that tells all else."""
@@ -54,6 +61,8 @@ class Starter:
             image = await self.derived.resolve(need_of(launch), image, job)
         launch, furnishing = await self.mount_preparer.furnish(launch, image, run.folder, shared=shared)
         run.note = furnishing.note
+        run.memory = memory_limit(launch.placement, launch.room)
+        run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
         body = render(launch, image, self.frame(run, launch, net), furnishing)
         record = run.read()
@@ -83,6 +92,7 @@ class Starter:
             network=self.networks.name(run.key.name.job),
             address=hosts.get(launch.placement.host, ""),
             hosts=hosts,
+            parent=run.group,
         )
 
     async def _not_started(self, run: ContainerRun, launch: Launch, error: EngineFault, shared: bool) -> None:
@@ -94,7 +104,8 @@ class Starter:
         with contextlib.suppress(EngineFault):
             await self.boxes.remove(run.container)
         said = " ".join(_NUMBER.sub("", error.message).split())
-        if _HOPELESS.search(said):
+        stuck = run.refusals > _STUBBORN and not _PASSING.search(said)
+        if _HOPELESS.search(said) or (stuck and _TAKEN not in said):
             await asyncio.to_thread(_refuse, run, launch.stderr, said)
             return
         if _TAKEN in said and shared and run.refusals > _STUBBORN:
@@ -115,4 +126,6 @@ def need_of(launch: Launch) -> RuntimeNeed:
 def _refuse(run: ContainerRun, stderr: str, message: str) -> None:
     with contextlib.suppress(OSError), Path(stderr).open("a") as file:
         file.write(f"trainshed: the container cannot be started: {message}\n")
+    run.unstarted = f"its container cannot be started: {message}"
+    write(f"{run.folder}/unstarted", run.unstarted.encode())
     run.write_end(126, datetime.now(UTC))

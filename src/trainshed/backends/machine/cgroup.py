@@ -40,6 +40,16 @@ def find(mounts: str, groups: str, controller: str = "") -> Path | None:
     return None
 
 
+def mounted() -> tuple[Path, ...]:
+    """Where hierarchies of cgroups are mounted, of either version."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return ()
+    kinds = ((line.partition(" - ")[2].split(None, 1)[0], line.split()[4]) for line in lines if " - " in line)
+    return tuple(Path(_unescape(point)) for kind, point in kinds if kind in ("cgroup", "cgroup2"))
+
+
 def _own(groups: str, controller: str) -> str | None:
     for line in groups.splitlines():
         number, controllers, path = line.split(":", 2)

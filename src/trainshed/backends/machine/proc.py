@@ -61,6 +61,14 @@ def memory_of(text: bytes) -> tuple[int, int]:
     return (int(fields[1]) * PAGE, int(fields[2]) * PAGE) if len(fields) > 3 else (0, 0)
 
 
+def proportional_of(text: bytes) -> int | None:
+    """Bytes in memory by /proc/PID/smaps_rollup, of what is shared its part. The kernel walks all pages."""
+    for line in text.splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
 def io_of(text: bytes) -> Io | None:
     """What really went to and from disks by /proc/PID/io; children waited for are in it."""
     read = written = None

@@ -5,17 +5,22 @@ waits for nothing but its end.
 """
 
 import asyncio
+import contextlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from datetime import datetime
+from pathlib import Path
 from signal import SIGKILL
-from typing import ClassVar
+from typing import Any, cast
 
+from trainshed.core.limits import MemoryLimit
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Handle, Observation, Sight
 
 OUT_OF_MEMORY = "the kernel killed a process of this replica for want of memory"
+OVER_MEMORY = "over-memory"  # the file of a run that was ended for want of memory: that it was, in words
 _SHELL = 128  # and the signal: how a shell tells that its last program was killed
 _EVERY = 0.2  # seconds between looks at the record of one that may come to be held
 
@@ -29,11 +34,11 @@ class KnownRecord:
     held: Exit | None = None  # how the program ended; its place was to be kept, and may still be there
     exit: Exit | None = None  # ... and all of the run is gone
     ended_at: datetime | None = None
+    unstarted: str = ""  # why its program never began, where it did not
 
 
 @dataclass(slots=True, eq=False)
 class KnownRun(ABC):
-    has_limits: ClassVar[bool] = False  # of its own: nobody else's doing brings it over them
     key: RunKey
     folder: str  # its directory; as text, because it is used at every step of every run
     _: KW_ONLY
@@ -43,6 +48,10 @@ class KnownRun(ABC):
     note: str = ""  # how it was started
     no_gcs: str = ""  # why it has no /gcs, where it has none
     full: str = ""  # that it filled its disk, where that is looked at
+    unstarted: str = ""  # why its program never began, where it did not
+    memory: MemoryLimit | None = None
+    over_memory: str = ""  # that it was ended for want of memory, where that is looked at
+    has_limits: bool = False  # of its own, held by the kernel: nobody else's doing brings it over them
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     observation: Observation | None = None
 
@@ -72,6 +81,7 @@ class KnownRun(ABC):
         out_of_memory: str = "",
     ) -> None:
         self.sight = sight
+        over_memory = "" if exit is None or exit.ok else self.over_memory
         self.observation = Observation(
             key=self.key,
             sight=sight,
@@ -79,14 +89,28 @@ class KnownRun(ABC):
             started_at=started_at,
             ended_at=ended_at,
             handle=self.handle,
-            out_of_memory=out_of_memory,
+            out_of_memory=over_memory or out_of_memory,
             note=self.note,
             disk_full=self.full,
             no_gcs=self.no_gcs,
-            over_limit=bool(self.full) or (self.has_limits and bool(out_of_memory) and _was_killed(exit)),
+            unstarted=self.unstarted,
+            over_limit=bool(self.full)
+            or bool(over_memory)
+            or (self.has_limits and bool(out_of_memory) and _was_killed(exit)),
         )
         if not self.observation.alive:
             self.gone.set()
+
+    @property
+    def killed_for_memory(self) -> str:
+        """A sentence, where the kernel killed one of its processes at its limit."""
+        return f"{OUT_OF_MEMORY}: {self.memory.words}" if self.memory is not None else OUT_OF_MEMORY
+
+    def note_over_memory(self, text: str) -> None:
+        """It is about to be ended for want of memory: a later server is to know why."""
+        self.over_memory = text
+        with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
+            Path(self.folder, OVER_MEMORY).write_text(text)
 
     async def pause(self, seconds: float) -> None:
         """So long, or until it is gone."""
@@ -117,3 +141,28 @@ class KnownRun(ABC):
 
 def _was_killed(end: Exit | None) -> bool:
     return end is not None and (end.signal == SIGKILL or end.code == _SHELL + SIGKILL)
+
+
+def not_run(number: str) -> str:
+    """A record's word that a program cannot be run, as a sentence."""
+    return f"its command cannot be run: {os.strerror(int(number))}"
+
+
+def over_memory(folder: Path) -> str:
+    """As an earlier server noted it."""
+    try:
+        return (folder / OVER_MEMORY).read_text()
+    except OSError:
+        return ""
+
+
+def as_plain(limit: MemoryLimit | None) -> dict[str, object] | None:
+    return asdict(limit) if limit is not None else None
+
+
+def as_limit(plain: object) -> MemoryLimit | None:
+    """What as_plain made, read back; None where it is something else."""
+    try:
+        return MemoryLimit(**cast(dict[str, Any], plain))
+    except TypeError:
+        return None

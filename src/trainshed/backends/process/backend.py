@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from trainshed.backends.machine.code_folders import CodeFolders
+from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.processes import Identity
@@ -43,7 +44,7 @@ from trainshed.backends.process.shell import ProcessShells, ProcessTerminal
 from trainshed.backends.process.spare_folders import SpareFolders, strip
 from trainshed.backends.process.stacks import Dumper
 from trainshed.backends.process.start import begin, place
-from trainshed.backends.process.stats import ProcessSampler
+from trainshed.backends.process.stats import ProcessSampler, measured
 from trainshed.backends.process.views import ProcessViews
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -115,6 +116,7 @@ class ProcessBackend:
         self.hosts = HostsNamespace(home / "hosts")
         self._supervisor = ProcessRunSupervisor(ProcessEndWatch(), self._groups, self._hint)
         self._sampling = asyncio.Lock()
+        self._memory = MemoryWatch[ProcessRun](self.sample, self._supervisor.kill)
         self._dumper = Dumper()
         self._dumping = asyncio.Lock()
         self._shells = ProcessShells(self._groups)
@@ -165,6 +167,7 @@ class ProcessBackend:
             await self._warm_pool.close()
         await self._folders.drop()
         await self.views.close()
+        await self._memory.close()
         await self._supervisor.close()
         await asyncio.to_thread(self._groups.close)
         self.hosts.close()
@@ -238,8 +241,12 @@ class ProcessBackend:
 
     async def sample(self) -> Mapping[RunKey, Usage]:
         runs = [run for some in self._runs.values() for run in some.values() if run.sight is Sight.RUNNING]
+        if not runs:
+            return {}
         async with self._sampling:
-            return await asyncio.to_thread(self._sampler.sample, runs) if runs else {}
+            usages, used = await asyncio.to_thread(measured, self._sampler, runs)
+        self._memory.take(runs, used)
+        return usages
 
     async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
         runs = [run for key in keys if (run := self._runs.get(key.name.job, {}).get(key)) is not None]
@@ -371,7 +378,7 @@ class ProcessBackend:
         self._offer_python()
         self._frame = replace(self._frame, asks=self._dumper.asks)
         found = list(find_runs(self._jobs_folder, reload))
-        self._groups.tidy(run.group for _, runs in found for run in runs)
+        self._groups.tidy(group for _, runs in found for run in runs for group in run.groups)
         return found
 
     def _offer_python(self) -> None:
@@ -385,7 +392,7 @@ class ProcessBackend:
 
     def _put_away(self, job: str, runs: list[ProcessRun]) -> bool:
         """Take the job's folder out of sight; False where it has to be erased yet."""
-        self._groups.discard(run.group for run in runs)
+        self._groups.discard(group for run in runs for group in run.groups)
         # Moved away first: at once and whole, so that neither a crash nor a late keeper finds half a job.
         home, grave = f"{self._jobs_folder}/{job}", f"{self._trash}/{job}"
         try:

@@ -1,11 +1,13 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--hosts FD] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | --hold] RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper [--hosts FD] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | [--hold] [--memory OLD]]
+ *            RUN WORK GROUP PROGRAM [ARG...]
  *     keeper --try VIEW | --try-lazy VIEW
  *     keeper --make-hosts FILE
  *     keeper --in-hosts FD PROGRAM [ARG...]
  *
- * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-".
+ * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-", OLD one of
+ * the memory hierarchy of cgroup v1.
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/interpreter.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
@@ -25,6 +27,7 @@
  *
  *     keeper PID START BOOT NANOSECONDS      itself; START is field 22 of /proc/PID/stat
  *     program PID START
+ *     unstarted ERRNO                        it cannot be run; by its child
  *     held exit CODE NANOSECONDS             or: held signal NUMBER NANOSECONDS; by the sitter
  *     exit CODE NANOSECONDS                  or: signal NUMBER NANOSECONDS
  *
@@ -207,7 +210,10 @@ static pid_t split(const char *group) {
 }
 
 static void refuse(const char *what, const char *name, int code) {
+    char line[64];
+    snprintf(line, sizeof line, "unstarted %d\n", errno);
     dprintf(2, "trainshed: %s '%s': %s\n", what, name, strerror(errno));
+    note(line);
     _exit(code);
 }
 
@@ -460,7 +466,8 @@ static const char *make_hosts(const char *file) {
 }
 
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, int hosts, int end, int held, char **program, pid_t keeper) {
+static void become(const char *work, const char *view, const char *memory, int hosts, int end, int held,
+                   char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
     int number;
@@ -469,6 +476,8 @@ static void become(const char *work, const char *view, int hosts, int end, int h
     for (number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, fallback, NULL, 8);
     setsid();
     trigger = -1; /* the keeper's */
+    /* The one thread there is moves itself: nobody has to wait for a grace period of RCU then. */
+    if (memory) put(memory, "tasks", "0");
     if (hosts && setns(hosts, CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
     if (view && (failed = end ? set_trigger(end, keeper) : enter(view, getpid()))) refuse("no /gcs:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
@@ -512,7 +521,7 @@ int main(int count, char **words) {
     sigset_t every;
     int number, latch = 0, held = 0, hosts = 0, ends[2] = {0, 0};
     pid_t program = 0, keeper = getpid();
-    const char *group, *view = NULL, *failed;
+    const char *group, *view = NULL, *memory = NULL, *failed;
     if (count == 3 && !strncmp(words[1], "--try", 5)) {
         if (words[1][5] && pipe(ends) < 0) return 1;
         failed = words[1][5] ? set_trigger(ends[1], getpgrp()) : enter(words[2], getpid());
@@ -556,6 +565,11 @@ int main(int count, char **words) {
         words++;
         count--;
     }
+    if (count > 2 && !strcmp(words[1], "--memory")) {
+        memory = words[2];
+        words += 2;
+        count -= 2;
+    }
     if (count > 3 && !strcmp(words[1], "--adopt")) {
         program = atoi(words[2]);
         latch = atoi(words[3]);
@@ -581,7 +595,7 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, hosts, ends[1], held, words + 4, keeper);
+    if (program == 0) become(words[2], view, memory, hosts, ends[1], held, words + 4, keeper);
     if (hosts) close(hosts);
     if (ends[1]) close(ends[1]);
     sigemptyset(&every);

@@ -31,6 +31,7 @@ class KeeperOrder:
     run: str
     work: str
     group: str | None
+    memory: str | None = None  # a cgroup of version 1 that holds it to its memory
     argv: Sequence[str]
     env: Mapping[str, str]
     stdout: str
@@ -45,7 +46,8 @@ class KeeperOrder:
         hosts = ["--hosts", str(_HOSTS)] if self.hosts >= 0 else []
         view = ["--lazy", self.view, "0"] if self.lazy else ["--view", self.view] if self.view else []
         hold = ["--hold"] if self.hold else []
-        return [*hosts, *view, *hold, self.run, self.work, self.group or "-", *self.argv]
+        memory = ["--memory", self.memory] if self.memory else []
+        return [*hosts, *view, *hold, *memory, self.run, self.work, self.group or "-", *self.argv]
 
 
 class Keeper(Protocol):

@@ -15,9 +15,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainshed.backends.machine import cgroup
+from trainshed.backends.machine import cgroup, memory_group
+from trainshed.backends.machine.memory_group import MemoryTree
+from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.processes import Identity, Process, look, send
 from trainshed.backends.process.render import MARK
+from trainshed.core.limits import MemoryLimit
+from trainshed.core.names import RunKey
 
 _STOP_ROUNDS = 32
 
@@ -136,57 +140,89 @@ def label(home: Path) -> str:
 
 
 class RunCgroups:
-    """The cgroups of runs, below this server's own group; none where the system does not let us."""
+    """The cgroups of runs, below this server's own group; none where the system does not let us.
+
+    Memory is limited in the same groups where version 2 can, else in groups of version 1 beside them. Runs
+    that share one limit are below a group of their job's.
+    """
 
     def __init__(self, home: Path) -> None:
         self._label = label(home)
         self._base: str | None = None
+        self._memory: MemoryTree | None = None
 
     def open(self) -> None:
         own = cgroup.locate()
+        self._memory = memory_group.found_below(own, self._label)
         if own is None:
             return
-        base = own / self._label
+        if self._memory is not None and self._memory.is_v2:
+            if self._try(Path(self._memory.base)):
+                return
+            self._memory = None
+        self._try(own / self._label)
+
+    def _try(self, base: Path) -> bool:
         try:
             base.mkdir(exist_ok=True)
         except OSError:
-            return
+            return False
+        if b"memory" in slurp(f"{base}/cgroup.subtree_control").split():
+            self._base = str(base)  # of an earlier server: what passes memory on takes no process itself
+            return True
         # Permissions do not tell the whole story (delegation, threaded groups): let a process try.
         tried = subprocess.run(
             ["/bin/sh", "-c", 'echo 0 >"$1/cgroup.procs"', "sh", str(base)], check=False, capture_output=True
         )
         if tried.returncode == 0:
             self._base = str(base)
-        else:
-            self._discard(str(base))
+            return True
+        memory_group.discard(str(base))
+        return False
 
     def close(self) -> None:
-        if self._base is not None:
-            self._discard(self._base)  # stays while a run lives in it
+        for base in self._bases():
+            memory_group.discard(base)  # stays while a run lives in it
 
-    def make(self, name: str) -> str | None:
+    def make(self, key: RunKey, limit: MemoryLimit | None) -> tuple[str | None, str | None]:
+        """The run's group, and the one that holds it to its memory; None for what cannot be had."""
+        tree = self._memory
+        held = self._limited(tree, key, limit) if tree is not None and limit is not None else None
+        if tree is not None and tree.is_v2 and held is not None:
+            return held, held
         if self._base is None:
-            return None
-        group = f"{self._base}/{name}"
+            return None, held
+        group = f"{self._base}/{key}"
         try:
             os.makedirs(group, exist_ok=True)  # an empty base may have been tidied away by somebody
         except OSError:
+            return None, held
+        return group, held
+
+    def _limited(self, tree: MemoryTree, key: RunKey, limit: MemoryLimit) -> str | None:
+        names = (key.name.job, str(key)) if limit.shared else (str(key),)
+        group = tree.make(*names)
+        if group is None:
             return None
-        return group
+        holder = os.path.dirname(group) if limit.shared else group
+        if memory_group.limit_memory(holder, limit.most):
+            return group
+        memory_group.discard(group, tree.base)
+        return None
 
     def tidy(self, known: Iterable[str | None]) -> None:
         """Remove what no run knows of: a server was killed before it had written down that it made it."""
-        if self._base is None:
-            return
-        with os.scandir(self._base) as entries:
-            made = {entry.path for entry in entries if entry.is_dir()}
-        self.discard(made.difference(known))
+        used = set(known)
+        for base in self._bases():
+            for folder, _, _ in os.walk(base, topdown=False):
+                if folder not in used and folder != base:
+                    memory_group.discard(folder)
 
     def discard(self, groups: Iterable[str | None]) -> None:
         for group in groups:
             if group is not None:
-                self._discard(group)
+                memory_group.discard(group, next((b for b in self._bases() if group.startswith(b)), ""))
 
-    def _discard(self, group: str) -> None:
-        with contextlib.suppress(OSError):
-            os.rmdir(group)
+    def _bases(self) -> tuple[str, ...]:
+        tree = self._memory.base if self._memory is not None else None
+        return tuple(dict.fromkeys(base for base in (self._base, tree) if base is not None))

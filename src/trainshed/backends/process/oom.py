@@ -4,10 +4,11 @@ The run's cgroup knows exactly where it has a memory controller; else there is t
 tells that some process was killed, not which. It never guesses: what cannot be read is None.
 """
 
+import os
 import time
 from collections import deque
-from pathlib import Path
 
+from trainshed.backends.machine.memory_group import oom_kills
 from trainshed.backends.machine.run import OUT_OF_MEMORY
 
 _VMSTAT = "/proc/vmstat"
@@ -57,13 +58,11 @@ class Kills:
 
 def told(before: int | None, group: str | None) -> str:
     """A sentence where a process was killed for memory since `before` was counted; empty where none was."""
-    if group is not None:
-        try:
-            inside = _count(Path(group, "memory.events").read_bytes())
-        except OSError:
-            inside = None
-        if inside is not None:
-            return OUT_OF_MEMORY if inside else ""
+    inside = oom_kills(group) if group is not None else None
+    if inside:
+        return OUT_OF_MEMORY
+    if inside == 0 and os.path.exists(f"{group}/memory.events"):  # of version 1 a program may have left it
+        return ""
     now = kills()
     if before is None or now is None or now <= before:
         return ""

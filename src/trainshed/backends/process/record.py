@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.machine.run import KnownRecord
+from trainshed.backends.machine.run import KnownRecord, not_run
 from trainshed.core.replica import Exit
 
 BLANK = b" " * 2048  # room for every line, bash's account of a killed child included
@@ -36,6 +36,7 @@ def parse(text: bytes) -> ProcessRecord:
     started_at = ended_at = None
     noise = False
     held: Exit | None = None
+    unstarted = ""
     for line in text.decode("utf-8", "replace").split("\n")[:-1]:
         match line.split():
             case ["keeper", pid, start, boot, *rest] if keeper is None:
@@ -47,6 +48,8 @@ def parse(text: bytes) -> ProcessRecord:
                 held, ended_at = _exit(how, number), moment(int(at))
             case [how, number, at] if how in _ENDS:
                 ended, ended_at = held or _exit(how, number), ended_at if held else moment(int(at))
+            case ["unstarted", number] if number.isdigit():
+                unstarted = not_run(number)
             case ["status", status]:
                 ended = _from_shell(int(status), noise)
             case _:
@@ -59,6 +62,7 @@ def parse(text: bytes) -> ProcessRecord:
         held=held,
         exit=ended,
         ended_at=ended_at,
+        unstarted=unstarted,
     )
 
 

@@ -1,9 +1,10 @@
 """One run as its directory tells it: prepared, claimed by a keeper, ended; and what is remembered of it.
 
-    launch.json   what was asked for, with the cgroup it got
+    launch.json   what was asked for, with the cgroups it got
     ready         spaces, until a keeper claims the run by renaming it ...
     record        ... to this, and writes itself, the program and the end into it
     term          exists once SIGTERM has been sent
+    over-memory   that it was ended for want of memory, in words (memory_watch.py)
 
 Everything rests on rename and link, which need no room on a full disk and happen once. It may assume that
 one server at a time works on a home. It never signals anything and never waits.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from trainshed.backends.machine.run import KnownRun
+from trainshed.backends.machine.run import KnownRun, as_limit, as_plain, over_memory
 from trainshed.backends.process.net import RunTrace
 from trainshed.backends.process.record import BLANK, ProcessRecord, moment, parse
 from trainshed.core.names import RunKey
@@ -26,11 +27,16 @@ from trainshed.core.replica import Handle
 @dataclass(slots=True, eq=False)
 class ProcessRun(KnownRun):
     group: str | None = None
+    memory_group: str | None = None  # that holds it to its memory; None where it is looked at instead
     oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
 
     @property
     def handle(self) -> Handle:
         return {"run": self.folder}
+
+    @property
+    def groups(self) -> tuple[str | None, str | None]:
+        return self.group, self.memory_group
 
     @property
     def path(self) -> Path:
@@ -42,7 +48,15 @@ class ProcessRun(KnownRun):
         """Write everything a keeper needs; `ready` last and whole, so that a half-made run is no run."""
         _write(
             f"{self.folder}/launch.json",
-            json.dumps({**request, "group": self.group, "hold": self.holds}).encode(),
+            json.dumps(
+                {
+                    **request,
+                    "group": self.group,
+                    "memory_group": self.memory_group,
+                    "memory": as_plain(self.memory),
+                    "hold": self.holds,
+                }
+            ).encode(),
         )
         _write(f"{self.folder}/.ready", BLANK)
         os.rename(f"{self.folder}/.ready", f"{self.folder}/ready")
@@ -109,5 +123,8 @@ def reload(key: RunKey, path: Path) -> ProcessRun:
         return run  # killed while it was being prepared: to be prepared again
     group = launch.get("group")
     run.group = group if isinstance(group, str) else None
+    held = launch.get("memory_group")
+    run.memory_group = held if isinstance(held, str) else None
+    run.memory, run.over_memory = as_limit(launch.get("memory")), over_memory(path)
     run.holds = bool(launch.get("hold"))
     return run

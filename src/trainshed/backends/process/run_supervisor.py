@@ -8,8 +8,10 @@ import asyncio
 import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from trainshed.backends.machine import processes
+from trainshed.backends.machine.memory_group import oom_kills, reached_limit
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process import net, oom
@@ -127,14 +129,26 @@ class ProcessRunSupervisor:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
         ended_at = record.ended_at or run.changed_at("record")
         held = run.observation if run.sight is Sight.HELD else None
+        run.unstarted = record.unstarted
         memory = held.out_of_memory if held else "" if exit.ok else self._memory(run)
         run.show(Sight.ENDED, started_at, exit=exit, ended_at=ended_at, out_of_memory=memory)
-        self._groups.discard([run.group])
-        run.group = None
+        if memory and run.has_limits and run.observation is not None and run.observation.over_limit:
+            run.note_over_memory(memory)  # its cgroup, which knows, is about to go
+        self._discard(run)
         self._hint(run)
 
     def _memory(self, run: ProcessRun) -> str:
-        return oom.told(self.kills.before(run.oom_kills), run.group)
+        """A sentence where it was killed for want of memory; with its limit where it had reached that."""
+        text = oom.told(self.kills.before(run.oom_kills), run.memory_group)
+        if run.memory_group is None or run.memory is None or not oom_kills(run.memory_group):
+            return text
+        holder = str(Path(run.memory_group).parent) if run.memory.shared else run.memory_group
+        run.has_limits = reached_limit(holder)
+        return run.killed_for_memory if run.has_limits else text
+
+    def _discard(self, run: ProcessRun) -> None:
+        self._groups.discard(run.groups)
+        run.group = run.memory_group = None
 
     def _lose(self, run: ProcessRun, record: ProcessRecord | None) -> None:
         known = record.started_at if record else None
@@ -144,7 +158,7 @@ class ProcessRunSupervisor:
             exit=Exit(),
             ended_at=datetime.now(UTC),
         )
-        self._groups.discard([run.group])
+        self._discard(run)
         self._hint(run)
 
     def _give_up_start(self, run: ProcessRun) -> None:

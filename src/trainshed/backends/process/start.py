@@ -18,6 +18,7 @@ from trainshed.backends.process.render import Rendered
 from trainshed.backends.process.run import ProcessRun
 from trainshed.core.errors import Unavailable
 from trainshed.core.launch import Launch
+from trainshed.core.limits import memory_limit
 
 
 def place(
@@ -29,11 +30,13 @@ def place(
         if not fresh and run.read() is not None:
             return None
         if fresh or not run.prepared():
-            run.group = groups.make(str(run.key)) if keeper.joins_groups else None
+            run.memory = memory_limit(launch.placement, launch.room)
+            if keeper.joins_groups:
+                run.group, run.memory_group = groups.make(run.key, run.memory)
             run.holds = launch.held and keeper.holds
             run.prepare(rendered.plain(launch))
-        elif run.group is not None:
-            groups.make(str(run.key))
+        elif run.group is not None or run.memory_group is not None:
+            groups.make(run.key, run.memory)
     except OSError as error:
         _undo(run, groups)
         raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
@@ -41,6 +44,7 @@ def place(
         run=rendered.run,
         work=rendered.start,
         group=run.group,
+        memory=run.memory_group if run.memory_group != run.group else None,
         argv=rendered.argv,
         env=rendered.env,
         stdout=launch.stdout,
@@ -93,8 +97,8 @@ def _refuse(run: ProcessRun, order: KeeperOrder, error: OSError | ValueError) ->
 
 
 def _undo(run: ProcessRun, groups: RunCgroups) -> None:
-    groups.discard([run.group])
-    run.group = None
+    groups.discard(run.groups)
+    run.group = run.memory_group = None
     # Not if a keeper has it, which happens where an earlier server's keeper was late.
     if run.read() is None:
         shutil.rmtree(run.path, ignore_errors=True)

@@ -10,13 +10,23 @@ cost does not grow with what else runs on the machine.
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from trainshed.backends.machine.gpu import Gpus
-from trainshed.backends.machine.proc import TICKS, RisingSum, cpu_of_group, io_of, memory_of, slurp, stat_of
+from trainshed.backends.machine.memory_watch import excess
+from trainshed.backends.machine.proc import (
+    TICKS,
+    RisingSum,
+    cpu_of_group,
+    io_of,
+    memory_of,
+    proportional_of,
+    slurp,
+    stat_of,
+)
 from trainshed.backends.machine.processes import Identity, ProcessFamilies
 from trainshed.backends.process.run import ProcessRun
 from trainshed.backends.process.traffic import Carried, Counts, Traffic, sockets_of
@@ -43,6 +53,7 @@ class ProcessSampler:
         self._proc = proc
         self._tracked: dict[RunKey, _TrackedRun] = {}
         self._families = ProcessFamilies(proc)
+        self._pids: dict[RunKey, list[int]] = {}  # as of the last look
 
     @property
     def sees_network(self) -> bool:
@@ -68,6 +79,7 @@ class ProcessSampler:
         families = self._families.look(heads) if heads else {}
         counts = self._counts() if chosen else None
         found: dict[RunKey, Usage] = {}
+        self._pids = {}
         for run in chosen:
             tracked, group = known[run.key], run.group if run.key in grouped else None
             pids = grouped.get(run.key)
@@ -76,7 +88,19 @@ class ProcessSampler:
             if counts is not None:
                 tracked.carried.add(counts, sockets_of(pids, self._proc))
             found[run.key] = self._use(tracked, pids, group)
+            self._pids[run.key] = pids
         return found
+
+    def proportional(self, key: RunKey) -> int:
+        """What a run of the last look has in memory, pages that its processes share counted once. Dear."""
+        total = 0
+        for pid in self._pids.get(key, ()):
+            exact = proportional_of(slurp(f"{self._proc}/{pid}/smaps_rollup"))
+            if exact is None:  # somebody else's now, or gone
+                everything, some = memory_of(slurp(f"{self._proc}/{pid}/statm"))
+                exact = everything - some
+            total += exact
+        return total
 
     def _counts(self) -> Counts | None:
         """None where the kernel does not tell, now or ever: what was carried before stays."""
@@ -118,6 +142,22 @@ class ProcessSampler:
             processes=len(pids),
             gpus=self._gpus.use(tracked.gpus or ()),
         )
+
+
+def measured(
+    sampler: ProcessSampler, runs: Sequence[ProcessRun]
+) -> tuple[Mapping[RunKey, Usage], Mapping[RunKey, int]]:
+    """What all runs use, and the memory of those that no cgroup holds to theirs. For threads.
+
+    Pages that a program shares with its children by fork are in the memory of each: where that seems too much
+    the kernel is asked for the truth, which takes it a while, so nobody is ended for what was counted twice.
+    """
+    usages = sampler.sample(runs)
+    watched = {run.key: run.memory for run in runs if run.memory is not None and run.memory_group is None}
+    used = {key: usage.memory for key, usage in usages.items() if key in watched and usage.memory is not None}
+    limits = {key: limit for key, limit in watched.items() if key in used}
+    jobs = {key.name.job for key in excess(limits, used)}
+    return usages, used | {key: sampler.proportional(key) for key in used if key.name.job in jobs}
 
 
 def devices(run: Path) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ def command(client: Client, config: str | None, form: str | None, **given: Any) 
       trainshed ai custom-jobs create --region=us-central1 --config=job.yaml
     """
     from trainshed.cli.ai.output import Output
+    from trainshed.cli.follow import say_warnings
 
     if config is None and not given["pool_specs"]:
         raise click.UsageError("at least one of --config | --worker-pool-spec must be specified.")
@@ -76,7 +77,8 @@ def command(client: Client, config: str | None, form: str | None, **given: Any) 
     path = click.get_current_context().command_path.rpartition(" ")[0]
     click.echo(f"Using endpoint [{client.url}/]", err=True)
     click.echo(DONE.format(name=job["name"], path=path), err=True)
-    output.one(job)
+    say_warnings(job)
+    output.one({key: value for key, value in job.items() if key != "warnings"})
 
 
 def _created(client: Client, config: str | None, given: Json) -> Json:

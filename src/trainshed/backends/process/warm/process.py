@@ -207,6 +207,7 @@ def _message(order: KeeperOrder) -> bytes:
         "run": order.run,
         "work": order.work,
         "group": order.group or "",
+        "memory": order.memory or "",
         "stdout": order.stdout,
         "stderr": order.stderr,
         "view": order.view,

@@ -56,6 +56,7 @@ class WarmOrder(TypedDict):
     run: str
     work: str
     group: str
+    memory: str  # a cgroup of version 1
     stdout: str
     stderr: str
     view: str  # the folder its keeper mounts at /gcs once it looks there, where it is to
@@ -127,12 +128,13 @@ def enter(order: WarmOrder) -> None:
         os.chdir(order["work"])
     except OSError as error:
         _refuse("cannot enter", order["work"], error, 126)
-    if order["group"]:
-        try:
-            with open(order["group"] + "/cgroup.procs", "w") as file:
-                file.write("0")
-        except OSError:
-            pass  # as the keeper does: the other nets remain
+    for group, name in ((order["group"], "/cgroup.procs"), (order["memory"], "/tasks")):
+        if group:
+            try:
+                with open(group + name, "w") as file:
+                    file.write("0")
+            except OSError:
+                pass  # as the keeper does: the other nets remain
     env = order["env"]
     os.environ.clear()
     os.environ.update(env)

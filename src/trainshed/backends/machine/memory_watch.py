@@ -1,0 +1,89 @@
+"""Ends runs that use more memory than they may, where no cgroup holds them to it.
+
+A backend shows what its runs use whenever that is looked at, which the collector does every two seconds. Near
+a limit the watch asks for another look sooner. Of runs that share a limit the one that is furthest over its
+own part is ended. It may assume a running event loop. What was not seen ends nobody.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from trainshed.backends.machine.run import KnownRun
+from trainshed.background_tasks import BackgroundTasks
+from trainshed.core.limits import MemoryLimit
+from trainshed.core.machine import in_gib
+from trainshed.core.names import RunKey
+
+_SOON = 0.25  # seconds to the next look at what is near its limit
+_NEAR = 0.8  # of a limit
+_AHEAD = 4  # steps of growth, as the last one was, in which a limit may be reached
+
+AnyRun = TypeVar("AnyRun", bound=KnownRun)
+
+
+class MemoryWatch(Generic[AnyRun]):
+    def __init__(
+        self, look: Callable[[], Awaitable[object]], end: Callable[[AnyRun], Coroutine[Any, Any, None]]
+    ) -> None:
+        self._look, self._end = look, end
+        self._background = BackgroundTasks()
+        self._before: Mapping[RunKey, int] = {}
+        self._looks_again = False
+
+    async def close(self) -> None:
+        await self._background.close()
+
+    def take(self, runs: Iterable[AnyRun], used: Mapping[RunKey, int]) -> None:
+        """What the runs use that no cgroup holds to their limits."""
+        watched = {run.key: run for run in runs if run.memory is not None and run.key in used}
+        limits = {key: run.memory for key, run in watched.items() if run.memory is not None}
+        for key, together in excess(limits, used).items():
+            run = watched[key]
+            if not run.over_memory and not run.gone.is_set():
+                run.note_over_memory(in_words(limits[key], used[key], together))
+                self._background.run(self._end(run))
+        if limits and not self._looks_again and is_near(limits, used, self._before):
+            self._looks_again = True
+            self._background.run(self._look_soon())
+        self._before = {key: used[key] for key in limits}
+
+    async def _look_soon(self) -> None:
+        await asyncio.sleep(_SOON)
+        self._looks_again = False
+        await self._look()
+
+
+def excess(limits: Mapping[RunKey, MemoryLimit], used: Mapping[RunKey, int]) -> dict[RunKey, int]:
+    """Those to be ended, each with what counts against its limit. Pure."""
+    over: dict[RunKey, int] = {}
+    for keys in _rooms(limits):
+        together = sum(used[key] for key in keys)
+        if together > limits[keys[0]].most:
+            over[max(keys, key=lambda key: used[key] - limits[key].weight)] = together
+    return over
+
+
+def is_near(
+    limits: Mapping[RunKey, MemoryLimit], used: Mapping[RunKey, int], before: Mapping[RunKey, int]
+) -> bool:
+    """Whether a limit may be reached before the next look that comes by itself. Pure."""
+    for keys in _rooms(limits):
+        now, most = sum(used[key] for key in keys), limits[keys[0]].most
+        grown = max(0, now - sum(before.get(key, 0) for key in keys))
+        if now > most * _NEAR or now + grown * _AHEAD > most:
+            return True
+    return False
+
+
+def in_words(limit: MemoryLimit, used: int, together: int) -> str:
+    all_of_them = f", all replicas of its job here {in_gib(together)}" if limit.shared else ""
+    return f"it was ended for want of memory: it used {in_gib(used)}{all_of_them}, and {limit.words}"
+
+
+def _rooms(limits: Mapping[RunKey, MemoryLimit]) -> list[list[RunKey]]:
+    """The runs by what limits them: each alone, or with the others of its job."""
+    rooms: dict[object, list[RunKey]] = {}
+    for key, limit in limits.items():
+        rooms.setdefault(key.name.job if limit.shared else key, []).append(key)
+    return list(rooms.values())

@@ -1,0 +1,27 @@
+"""What a job will lack on the machines here, said when it is submitted: GPUs it asks for and cannot have.
+
+It looks at the machines as they are, empty, and writes nothing.
+"""
+
+from dataclasses import dataclass
+
+from trainshed.core.fleet import Fit
+from trainshed.core.job import JobSpec
+from trainshed.core.limits import without_gpus
+from trainshed.core.place import Room, fitted
+from trainshed.core.ports import Backend
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    backend: Backend
+    fit: Fit
+
+    async def told(self, spec: JobSpec) -> str:
+        """A sentence where replicas that ask for GPUs would run without; empty where none would."""
+        if not any(pool.accelerators for pool in spec.pools):
+            return ""
+        nodes = await self.backend.nodes()
+        cut = fitted(spec, nodes, self.fit)
+        placements = Room(nodes).place(cut[0]) if cut is not None else None
+        return without_gpus(spec, placements) if placements is not None else ""

@@ -1,0 +1,40 @@
+"""Who is over its memory: alone, or of those that share a limit."""
+
+from trainshed.backends.machine.memory_watch import excess, in_words, is_near
+from trainshed.core.limits import MemoryLimit
+from trainshed.core.names import ReplicaName, RunKey
+
+GIB = 1 << 30
+
+
+def key(job: str, index: int = 0) -> RunKey:
+    return RunKey(ReplicaName(job, 0, 0, index), 0)
+
+
+def test_each_has_its_own_limit():
+    limits = {key("a", n): MemoryLimit(most=GIB, weight=GIB) for n in range(2)}
+    assert excess(limits, {key("a", 0): GIB, key("a", 1): GIB + 1}) == {key("a", 1): GIB + 1}
+
+
+def test_of_those_that_share_the_one_furthest_over_its_part_is_ended():
+    limits = {
+        key("a", n): MemoryLimit(most=4 * GIB, weight=part, shared=True)
+        for n, part in enumerate((GIB, 3 * GIB))
+    }
+    used = {key("a", 0): 2 * GIB, key("a", 1): 3 * GIB}
+    assert excess(limits, used) == {key("a", 0): 5 * GIB}
+    assert excess(limits, {key("a", 0): 3 * GIB, key("a", 1): GIB}) == {}
+
+
+def test_another_look_comes_sooner_near_a_limit_or_on_the_way_to_it():
+    limits = {key("a"): MemoryLimit(most=10 * GIB, weight=10 * GIB)}
+    assert not is_near(limits, {key("a"): 2 * GIB}, {key("a"): 2 * GIB})
+    assert is_near(limits, {key("a"): 9 * GIB}, {key("a"): 9 * GIB})
+    assert is_near(limits, {key("a"): 4 * GIB}, {key("a"): 2 * GIB})
+
+
+def test_the_verdict_has_the_numbers():
+    limit = MemoryLimit(most=4 * GIB, weight=GIB, shared=True, words="w")
+    assert in_words(limit, 3 * GIB, 5 * GIB) == (
+        "it was ended for want of memory: it used 3.0 GiB, all replicas of its job here 5.0 GiB, and w"
+    )
