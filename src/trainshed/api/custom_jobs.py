@@ -20,6 +20,7 @@ from trainshed.service.logs import LogService
 from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.custom_job import parse_custom_job, render_custom_job
 from trainshed.wire.job_status import render_events, render_job_status
+from trainshed.wire.ledger import render_intervals
 from trainshed.wire.metrics import render_progress
 from trainshed.wire.operation import render_operation
 from trainshed.wire.pool import Offer
@@ -108,6 +109,11 @@ class CustomJobHandlers:
         return {
             "events": render_events(await self.jobs.events(path["project"], path["location"], path["job"]))
         }
+
+    async def intervals(self, call: Call) -> Json:
+        path = call.path
+        closed = await self.jobs.intervals(path["project"], path["location"], path["job"])
+        return {"intervals": render_intervals(closed)}
 
     async def environment(self, call: Call) -> Json:
         job = await self._job(call)

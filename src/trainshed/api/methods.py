@@ -63,6 +63,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             Method(verb="POST", path=f"{parent}/customJobs:explain", handler=handlers.why.explain),
             Method(verb="GET", path=f"{job}:status", handler=jobs.status),
             Method(verb="GET", path=f"{job}:events", handler=jobs.events),
+            Method(verb="GET", path=f"{job}:intervals", handler=jobs.intervals),
             Method(verb="GET", path=f"{job}:tail", handler=jobs.tail),
             Method(verb="GET", path=f"{job}:metrics", handler=handlers.metrics.window),
             Method(verb="GET", path=f"{parent}/customJobs:usage", handler=handlers.metrics.usage),

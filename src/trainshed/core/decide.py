@@ -259,7 +259,11 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
     for replica in ended:
         delay = backoff(rule, replica.run)
         again[replica.pool, replica.index] = Replica(
-            pool=replica.pool, index=replica.index, run=replica.run + 1, not_before=now + delay
+            pool=replica.pool,
+            index=replica.index,
+            run=replica.run + 1,
+            not_before=now + delay,
+            previous=replica.as_ended(status.attempt),
         )
         text = (
             f"{task_name(replica.pool, replica.index)} {replica.exit}; restart {replica.run + 1} of "

@@ -13,6 +13,7 @@ from trainshed.core.event import Event
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.launch import Launch
+from trainshed.core.ledger import Interval
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
@@ -164,6 +165,8 @@ class Store(Protocol):
     5. find pages in a stable order, newest first, however many jobs come and go between pages.
     6. active gives every job that is not final, and costs nothing for those that are.
     7. relabel is guarded as write is, and touches nothing but labels and version.
+    8. write keeps the intervals that end with it (core.ledger) together with the status, each once; they are
+       never changed, and stay when the job is deleted.
     """
 
     async def start(self) -> None: ...
@@ -216,6 +219,10 @@ class Store(Protocol):
         ...
 
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]: ...
+
+    async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
+        """Where the time of the job's runs went, run by run in order of time; also of a deleted job."""
+        ...
 
     async def counts(self) -> Mapping[JobState, int]: ...
 

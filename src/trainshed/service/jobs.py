@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.ledger import Interval
 from trainshed.core.ports import Clock, JobPage, Operation, Store
 from trainshed.core.query import JobQuery
 from trainshed.service.code import CodeService
@@ -158,6 +159,13 @@ class JobService:
     async def events(self, project: str, location: str, job: str) -> tuple[Event, ...]:
         found = await self.store.get(project, location, job)
         return await self.store.events(found.id)
+
+    async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
+        """Where the time of its runs went, as far as it is told. The ledger keeps it of deleted jobs too."""
+        closed = await self.store.intervals(project, location, job)
+        if not closed:
+            await self.store.get(project, location, job)  # raises NotFound where there never was one
+        return closed
 
     async def _check_code(self, code: str) -> None:
         if self.code is None:

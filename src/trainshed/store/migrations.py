@@ -113,7 +113,33 @@ _CACHES = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES)
+# No reference to the jobs: intervals outlive them.
+_LEDGER = Migration(
+    "0005_ledger",
+    (
+        """CREATE TABLE intervals (
+            job_id {text} NOT NULL,
+            attempt INTEGER NOT NULL,
+            pool INTEGER NOT NULL,
+            replica INTEGER NOT NULL,
+            run INTEGER NOT NULL,
+            spent_on {text} NOT NULL,
+            from_at {text} NOT NULL,
+            to_at {text} NOT NULL,
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            node {text} NOT NULL,
+            cpus FLOAT NOT NULL,
+            memory BIGINT NOT NULL,
+            gpus INTEGER NOT NULL,
+            devices {text} NOT NULL,
+            exit {text},
+            PRIMARY KEY (job_id, attempt, pool, replica, run, spent_on, from_at)
+        ){without_rowid}""",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER)
 
 _WORDS = {
     "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},

@@ -15,10 +15,13 @@ from sqlalchemy import Row
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.job import Job, JobSpec, Status
+from trainshed.core.ledger import Interval, TimeClass
+from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Operation
+from trainshed.core.replica import Exit
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dump_plain, dumps, loads, read_time, write_time
-from trainshed.store.tables import events, jobs, operations
+from trainshed.store.tables import events, intervals, jobs, operations
 
 JOB_COLUMNS = (
     jobs.c.id,
@@ -34,6 +37,7 @@ JOB_COLUMNS = (
 )
 SHARED = 4096  # characters; larger specs are not kept for sharing
 EVENT_COLUMNS = tuple(column for column in events.c if column is not events.c.job_id)
+INTERVAL_COLUMNS = tuple(column for column in intervals.c if column.name not in ("project", "location"))
 OPERATION_COLUMNS = tuple(operations.c)
 
 
@@ -80,6 +84,30 @@ def event_values(job: str, given: Sequence[Event]) -> list[dict[str, Any]]:
             "task": event.task,
         }
         for event in given
+    ]
+
+
+def interval_values(job: Job, closed: Sequence[Interval]) -> list[dict[str, Any]]:
+    return [
+        {
+            "job_id": job.id,
+            "attempt": interval.key.name.attempt,
+            "pool": interval.key.name.pool,
+            "replica": interval.key.name.index,
+            "run": interval.key.run,
+            "spent_on": interval.spent_on.value,
+            "from_at": write_time(interval.from_at),
+            "to_at": write_time(interval.to_at),
+            "project": job.project,
+            "location": job.location,
+            "node": interval.node,
+            "cpus": interval.cpus,
+            "memory": interval.memory,
+            "gpus": interval.gpus,
+            "devices": json.dumps(interval.devices) if interval.devices else "[]",
+            "exit": None if interval.exit is None else dumps(interval.exit),
+        }
+        for interval in closed
     ]
 
 
@@ -136,6 +164,23 @@ def to_event(row: Row[*tuple[Any, ...]]) -> Event:
         attempt=attempt,
         task=task,
         sequence=sequence,
+    )
+
+
+def to_interval(row: Row[*tuple[Any, ...]]) -> Interval:
+    """A row of INTERVAL_COLUMNS as an interval."""
+    job, attempt, pool, replica, run, spent_on, from_at, to_at, node, cpus, memory, gpus, devices, exit = row
+    return Interval(
+        key=RunKey(ReplicaName(job, attempt, pool, replica), run),
+        spent_on=TimeClass(spent_on),
+        from_at=read_time(from_at),
+        to_at=read_time(to_at),
+        node=node,
+        cpus=cpus,
+        memory=memory,
+        gpus=gpus,
+        devices=tuple(json.loads(devices)),
+        exit=None if exit is None else loads(Exit, exit),
     )
 
 

@@ -97,7 +97,7 @@ def _replica(replica: Replica, place: Placement | None) -> dict[str, Any]:
         "restarts": replica.run,
     }
     if replica.exit is not None:
-        answer["exit"] = _exit(replica.exit)
+        answer["exit"] = render_exit(replica.exit)
     if replica.started_at is not None:
         answer["startTime"] = time_text(replica.started_at)
     if replica.ended_at is not None:
@@ -115,7 +115,7 @@ def _replica(replica: Replica, place: Placement | None) -> dict[str, Any]:
     return answer
 
 
-def _exit(exit: Exit) -> dict[str, Any]:
+def render_exit(exit: Exit) -> dict[str, Any]:
     answer: dict[str, Any] = {"text": str(exit)}
     if exit.code is not None:
         answer["code"] = exit.code
