@@ -10,7 +10,7 @@ from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.api.environment import environment
 from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.job import Job
+from trainshed.core.job import Job, Owner
 from trainshed.core.logs import Line, LogQuery, place_of
 from trainshed.core.metrics import Progress
 from trainshed.core.ports import Clock
@@ -58,7 +58,9 @@ class CustomJobHandlers:
         mask = read_mask.parse_mask(call.query.get("readMask", ""))
         size = page.parse_size(call.query.get("pageSize"))
         project, location = call.path["project"], call.path["location"]
-        fingerprint = page.fingerprint(project, location, text, order)
+        owner = _owner(call)
+        asked = (str(owner),) if owner else ()
+        fingerprint = page.fingerprint(project, location, text, order, *asked)
         found = await self.jobs.find(
             JobQuery(
                 project=project,
@@ -67,6 +69,7 @@ class CustomJobHandlers:
                 limit=size,
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
                 oldest_first=oldest_first,
+                owner=owner,
             )
         )
         rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
@@ -173,6 +176,14 @@ class CustomJobHandlers:
 def _waiting(job: Job) -> Json:
     """Why a job waits, for our own lists: Google's clients would stumble over a field they do not know."""
     return {} if job.status.waiting is None else {"waiting": render_job_status(job)["waiting"]}
+
+
+def _owner(call: Call) -> Owner | None:
+    """Whose jobs are asked for, by our own parameter `owner`."""
+    try:
+        return Owner.parse(text) if (text := call.query.get("owner", "")) else None
+    except ValueError as error:
+        raise Invalid((Violation("owner", f"owner {error}."),)) from error
 
 
 def _kind(job: Job) -> Json:

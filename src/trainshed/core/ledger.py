@@ -196,12 +196,12 @@ def _in_order(turnings: Iterable[Turning], now: datetime) -> tuple[Turning, ...]
     Left out are those that change nothing, and those that last no time and end no run.
     """
     ordered: list[Turning] = []
-    for at, to, exit in turnings:
+    for moment, to, exit in turnings:
         if not ordered:
-            ordered.append(Turning(at, to, exit))
+            ordered.append(Turning(moment, to, exit))
             continue
         last = ordered[-1]
-        at = max(last.at, min(at, now))
+        at = max(last.at, min(moment, now))
         if exit is not None:
             ordered.append(Turning(at, to, exit))
         elif to is last.to:

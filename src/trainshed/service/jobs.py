@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.job import Job, JobSpec, JobState, Owner, OwnerKind, Status
 from trainshed.core.ledger import Interval
 from trainshed.core.ports import Clock, JobPage, Operation, Store
 from trainshed.core.query import JobQuery
@@ -33,6 +33,7 @@ class JobRequest:
     spec: JobSpec
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    owned_as: OwnerKind | None = None  # it belongs to something of this kind, which has the job's own id
     remarks: tuple[str, ...] = ()  # what is asked for and will not be done: warnings in the job's history
 
     def job(
@@ -46,6 +47,7 @@ class JobRequest:
             labels=self.labels,
             spec=self.spec,
             extras=self.extras,
+            owner=None if self.owned_as is None else Owner(self.owned_as, identity),
             created_at=now,
             status=status or Status(),
         )

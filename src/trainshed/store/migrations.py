@@ -139,7 +139,16 @@ _LEDGER = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER)
+_OWNERS = Migration(
+    "0006_owners_of_jobs",
+    (
+        "ALTER TABLE jobs ADD COLUMN owner {text}",
+        "UPDATE jobs SET owner = 'pipeline/' || id WHERE kind = 'pipeline'",
+        "CREATE INDEX jobs_by_owner ON jobs (project, owner, created_at, id) WHERE owner IS NOT NULL",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS)
 
 _WORDS = {
     "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},

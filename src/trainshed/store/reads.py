@@ -99,6 +99,8 @@ def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:
         statement = statement.where(jobs.c.location == query.location)
     if query.kind:
         statement = statement.where(jobs.c.kind == query.kind)
+    if query.owner is not None:
+        statement = statement.where(jobs.c.owner == str(query.owner))
     if query.where is not None:
         statement = statement.where(to_sql(query.where, dialect))
     place = tuple_(jobs.c.created_at, jobs.c.id)

@@ -14,7 +14,7 @@ from sqlalchemy import Row
 
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.job import Job, JobSpec, Status
+from trainshed.core.job import Job, JobSpec, Owner, Status
 from trainshed.core.ledger import Interval, TimeClass
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Operation
@@ -34,6 +34,7 @@ JOB_COLUMNS = (
     jobs.c.spec,
     jobs.c.status,
     jobs.c.extras,
+    jobs.c.owner,
 )
 SHARED = 4096  # characters; larger specs are not kept for sharing
 EVENT_COLUMNS = tuple(column for column in events.c if column is not events.c.job_id)
@@ -56,6 +57,7 @@ def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
         "idempotency_key": idempotency_key or None,
         "code": job.spec.code or None,
         "kind": job.kind or None,
+        "owner": None if job.owner is None else str(job.owner),
         **status_values(job, job.status),
     }
 
@@ -131,7 +133,7 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
     known = decoded.get(row[0], row[1])
     if known is not None:
         return known
-    identity, version, project, location, display_name, created_at, labels, spec, status, extras = row
+    identity, version, project, location, display_name, created_at, labels, spec, status, extras, owner = row
     try:
         job = Job(
             id=identity,
@@ -144,6 +146,7 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
             status=loads(Status, status),
             version=version,
             extras=_plain(extras),
+            owner=None if owner is None else Owner.parse(owner),
         )
     except ValueError as error:
         raise Unavailable(

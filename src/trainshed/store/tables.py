@@ -31,6 +31,7 @@ jobs = Table(
     Column("idempotency_key", _text),
     Column("code", _text),
     Column("kind", _text),
+    Column("owner", _text),
 )
 # The last two ride along so that a page of another location, or a wildcard, skips rows without touching them.
 Index("jobs_by_age", jobs.c.project, jobs.c.created_at, jobs.c.id, jobs.c.location, jobs.c.display_name)
@@ -42,6 +43,7 @@ Index("jobs_by_key", jobs.c.project, jobs.c.idempotency_key, unique=True)
 # words it would have every server import what speaks to PostgreSQL.
 Index("jobs_by_code", jobs.c.code)
 Index("jobs_by_kind", jobs.c.project, jobs.c.kind, jobs.c.created_at, jobs.c.id)
+Index("jobs_by_owner", jobs.c.project, jobs.c.owner, jobs.c.created_at, jobs.c.id)
 
 models = Table(
     "models",

@@ -276,6 +276,8 @@ def _as_job(model: Model, created_at: datetime) -> Job:
 def _asked(job: Job, query: JobQuery) -> bool:
     if query.kind and job.kind != query.kind:
         return False
+    if query.owner and job.owner != query.owner:
+        return False
     if job.project != query.project or query.location not in ("-", job.location):
         return False
     return query.where is None or matches(job, query.where)
