@@ -17,6 +17,7 @@ from trainshed.core.ledger import Interval
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.permission import Principal
 from trainshed.core.query import JobQuery
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Handle, Observation
@@ -316,6 +317,6 @@ class MetricStore(Protocol):
 
 
 class Authenticator(Protocol):
-    def check(self, authorization: str | None) -> None:
-        """Raise Unauthenticated (wrong) or Forbidden (none given) unless the header lets the caller in."""
+    def authenticate(self, authorization: str | None) -> Principal:
+        """Who asks, by the header. Raises Unauthenticated (it is wrong) or Forbidden (there is none)."""
         ...
