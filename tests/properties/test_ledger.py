@@ -72,9 +72,12 @@ def test_the_runs_of_a_place_follow_each_other_from_the_submit_to_the_end(
 @given(jobs(), lives(), skews)
 def test_every_run_that_was_seen_to_end_has_its_exit_once(job: Job, life: list[Step], skew: timedelta):
     world = live(job, life, skew)
-    for key, intervals in by_run(world).items():
+    runs = by_run(world)
+    for key, intervals in runs.items():
         exits = [interval.exit for interval in intervals if interval.exit is not None]
         assert len(exits) <= 1
+        is_restarted = any(later.name == key.name and later.run > key.run for later in runs)
+        assert exits or not is_restarted, f"{key} was restarted, and how it ended is forgotten"
         process = world.processes.get(key)
         if exits and not exits[0].lost:
             assert process is not None and process.exit == exits[0]
