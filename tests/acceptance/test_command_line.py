@@ -110,6 +110,22 @@ def test_a_followed_job_that_fails_gives_its_exit_code(trainshed: Shell) -> None
     assert "FAILED" in done.stderr
 
 
+def test_a_restarted_replica_shows_how_its_earlier_runs_ended(trainshed: Shell) -> None:
+    mark = str(trainshed.home.parent)
+    program = (
+        f"import os, pathlib; runs = pathlib.Path({mark!r}, 'runs'); "
+        "before = len(runs.read_text()) if runs.exists() else 0; "
+        "runs.write_text('x' * (before + 1)); before == 2 or os.kill(os.getpid(), 9)"
+    )
+    done = trainshed("submit", trainshed.job(program), "--name", "again", "--follow")
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(trainshed("show", "again", "--json").stdout)["earlierRuns"]
+    assert [(run["run"], run["exit"]["signal"]) for run in runs] == [(0, 9), (1, 9)]
+    shown = trainshed("show", "again").stdout
+    assert "Earlier runs\n" in shown
+    assert shown.count("was killed by signal 9 (SIGKILL)") >= 2
+
+
 def test_a_job_from_stdin_runs_and_two_replicas_are_told_apart(trainshed: Shell) -> None:
     program = json.dumps("import os; print(os.environ['RANK'])")
     text = (HELLO % program).replace("replicaCount: 1", "replicaCount: 2")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -92,6 +93,25 @@ def test_what_ends_while_no_server_runs_is_told_truly_afterwards(
     assert done["state"] == state
     assert told in done.get("error", {}).get("message", "")
     assert texts(server, job) == [f"begun {pid}", "done"]
+
+
+def test_the_ledger_has_no_gap_though_the_server_is_killed_while_replicas_restart(server: LiveServer) -> None:
+    program = python("import os, time; time.sleep(0.3); os.kill(os.getpid(), 9)")
+    rules = {"scheduling": {"restartRule": {"backoff": "0.2s", "maxReplicaRestarts": 2, "maxJobRetries": 1}}}
+    job = server.submit(pools=[pool(program), pool(program, replicas=2)], spec=rules)
+    for pause in (0.1, 0.35, 0.6):
+        time.sleep(pause)
+        server.kill()
+        server.start()
+    server.wait(job)
+    times = server.get(f"/v1/{job}:status")["times"]
+    for task in ("workerpool0-0", "workerpool1-0", "workerpool1-1"):
+        told = [one for one in server.get(f"/v1/{job}:intervals")["intervals"] if one["task"] == task]
+        assert (told[0]["startTime"], told[-1]["endTime"]) == (times["created"], times["ended"])
+        for earlier, later in pairwise(told):
+            assert earlier["endTime"] == later["startTime"]
+        runs = [(one["attempt"], one["run"]) for one in told if "exit" in one]
+        assert len(runs) == len(set(runs)) >= 2
 
 
 def test_a_server_asked_to_end_leaves_its_replicas_running_and_finds_them_again(server: LiveServer) -> None:

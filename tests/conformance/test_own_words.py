@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,27 @@ def test_a_job_as_it_is_told_can_be_sent_again_and_is_told_the_same(server: Live
     assert again["jobSpec"] == told["jobSpec"]
     assert told["jobSpec"]["scheduling"]["restartRule"]["retryExitCodes"] == ["42", "129-255"]
     server.wait(again["name"])
+
+
+def test_where_the_time_of_a_restarted_job_went_is_told_without_a_gap(server: LiveServer) -> None:
+    program = "import os\nif not os.path.exists('{0}'): open('{0}', 'w').close(); os.kill(os.getpid(), 9)"
+    mark = server.home / "was-here"
+    job = server.submit(
+        python(program.format(mark)), spec={"scheduling": {"restartRule": {"backoff": "0.1s"}}}
+    )
+    assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
+    times = server.get(f"/v1/{job}:status")["times"]
+    intervals = server.get(f"/v1/{job}:intervals")["intervals"]
+    assert intervals[0]["startTime"] == times["created"]
+    assert intervals[-1]["endTime"] == times["ended"]
+    for earlier, later in pairwise(intervals):
+        assert earlier["endTime"] == later["startTime"]
+    assert {interval["class"] for interval in intervals} == {"QUEUED", "SET_UP", "COMPUTED", "IDLE"}
+    assert [(one["run"], one["exit"].get("signal")) for one in intervals if "exit" in one] == [
+        (0, 9),
+        (1, None),
+    ]
+    server.request("DELETE", f"/v1/{job}")
+    assert server.request("GET", f"/v1/{job}").status == 404
+    assert server.get(f"/v1/{job}:intervals")["intervals"] == intervals
+    assert server.request("GET", f"/v1/{job[:-3]}000:intervals").status == 404

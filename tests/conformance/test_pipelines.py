@@ -217,3 +217,15 @@ def _all(server: LiveServer, place: str, key: str) -> list[Any]:
         if not page.get("nextPageToken"):
             return found
         query["pageToken"] = page["nextPageToken"]
+
+
+def test_all_jobs_of_a_pipeline_are_listed_by_their_owner(server: LiveServer, unique: Unique) -> None:
+    pipeline = server.post(PIPELINES, asked(unique("owner")))["name"]
+    identity = pipeline.rpartition("/")[2]
+    server.submit(python("pass"))
+    (job,) = server.get(JOBS, owner=f"pipeline/{identity}")["customJobs"]
+    assert job["name"].endswith(f"/customJobs/{identity}")
+    told = server.get(f"/v1/{job['name']}:status")
+    assert (told["owner"], told["pipeline"]) == (f"pipeline/{identity}", pipeline)
+    refused = server.request("GET", f"{JOBS}?owner=nobody")
+    assert (refused.status, "owner" in refused.violations) == (400, True)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.contracts.store_values import RUNNING, a_deletion, a_job, an_event, ended
 from trainshed.core.errors import Conflict, NotFound
+from trainshed.core.job import Owner, OwnerKind
 from trainshed.core.ports import Store
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 
@@ -38,6 +39,17 @@ class NamesContract:
             assert await store.count(JobQuery(project="p", location=location, limit=1)) == count
         where = Compare(QueryField.ID, Operator.EQ, a_job(4).id)
         assert await store.count(JobQuery(project="p", where=where)) == 1
+
+    async def test_all_jobs_of_an_owner_are_found(self, store: Store) -> None:
+        mine, theirs = Owner(OwnerKind.PIPELINE, "1"), Owner(OwnerKind.PIPELINE, "11")
+        first = await store.insert(a_job(1, owner=mine), ())
+        second = await store.write(await store.insert(a_job(2, owner=mine), ()), ended())
+        await store.insert(a_job(3, owner=theirs), ())
+        await store.insert(a_job(4), ())
+        await store.insert(a_job(5, owner=mine, project="q"), ())
+        assert (await store.find(JobQuery(project="p", owner=mine))).jobs == (second, first)
+        assert await store.load(first.id) == first
+        assert (await store.find(JobQuery(project="p", owner=Owner(OwnerKind.PIPELINE, "2")))).jobs == ()
 
     async def test_labels_are_replaced_as_a_whole_and_nothing_else_is(self, store: Store) -> None:
         job = await store.insert(a_job(1, labels={"a": "b"}), [an_event()])

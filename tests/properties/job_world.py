@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from tests.builders import T0, an_admission
 from trainshed.core.decide import MISSING_FOR, Plan, Start, Stop, decide
 from trainshed.core.job import Job, JobState, planned_replicas
+from trainshed.core.ledger import Interval, account
 from trainshed.core.names import RunKey
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Sight
@@ -69,6 +70,8 @@ class World:
     )
     launches: int = 0
     readiness: Readiness = READY  # of what the job needs before it can start
+    ledger: list[Interval] = field(default_factory=list[Interval])
+    skew: timedelta = timedelta()  # how much the backend's clock is ahead
 
     # What happens by itself
 
@@ -125,8 +128,8 @@ class World:
                 key=key,
                 sight=p.sight,
                 exit=p.exit,
-                started_at=p.started_at,
-                ended_at=p.ended_at,
+                started_at=p.started_at + self.skew,
+                ended_at=p.ended_at + self.skew if p.ended_at else None,
             )
             for key, p in self.processes.items()
             if not p.forgotten
@@ -185,7 +188,13 @@ class World:
             process.kill(self.now)
 
     def _write(self, job: Job) -> None:
-        self.job = job
+        """As a store does it: with what the ledger is told."""
+        status, closed = account(self.job, job.status, self.now)
+        self.job = replace(job, status=status)
+        for interval in closed:
+            assert interval.from_at < interval.to_at or interval.exit is not None, f"{interval} is empty"
+            assert interval.to_at <= self.now, f"{interval} ends in the future"
+        self.ledger.extend(closed)
 
     def _remember(self) -> None:
         self.history.append((self.now, self.observe()))

@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import cast
 
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -30,7 +31,7 @@ from trainshed.api.request_gate import AdmittedRequest, RequestGate, way
 from trainshed.api.route import Route
 from trainshed.api.talk import held
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
-from trainshed.service.access import Right
+from trainshed.core.permission import Principal
 from trainshed.wire import status
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class _App:
     """The door, the way through the table, and the answer."""
 
     def __init__(self, routes: list[Route], door: RequestGate, foreign: ForeignCheck) -> None:
+        self.routes = tuple(routes)
         self._by_verb: dict[str, list[Route]] = {}
         for route in routes:
             self._by_verb.setdefault(route.method.verb, []).append(route)
@@ -82,7 +84,7 @@ class _App:
                     base_url="",
                     protocols=tuple(scope.get("subprotocols", ())),
                 )
-                reply = await _tried(route.method, found, _given(call))
+                reply = await _tried(route, found, _given(call))
                 if isinstance(reply, SocketAnswer):
                     await held(reply, receive, send)
                 else:
@@ -99,25 +101,21 @@ class _App:
         for route in self._by_verb.get(request.method, ()):
             if (path := route.match(found)) is not None:
                 method, given = route.method, request.headers.get("authorization")
-                right: Right | None = None
-                if not method.is_open:
-                    try:
-                        right = await self._door.enter(found, given, storage=method.storage)
-                    except TrainshedError as error:
-                        return _error(error)
-                return await _handled(method, request, path, found, right)
+                try:
+                    principal = await self._door.enter(found, given, method)
+                except TrainshedError as error:
+                    return _error(error)
+                call = _call(request, path, method, found)
+                return _answered(await _tried(route, found, self._asked(call, principal)))
         return _error(NotFound(f"There is no method {request.method} {found.told}."))
 
-
-async def _handled(
-    method: Method, request: Request, path: dict[str, str], found: AdmittedRequest, right: Right | None
-) -> Response:
-    return _answered(await _tried(method, found, _call(request, path, method, found, right)))
+    async def _asked(self, call: Awaitable[Call], principal: Principal) -> Call:
+        return replace(await call, principal=principal, look=self._door.look)
 
 
-async def _tried(method: Method, found: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:
+async def _tried(route: Route, found: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:
     try:
-        return await method.handler(await call)
+        return await route.answer(await call)
     except TrainshedError as error:
         return _error(error)
     except ClientDisconnect:
@@ -125,7 +123,7 @@ async def _tried(method: Method, found: AdmittedRequest, call: Awaitable[Call]) 
     except asyncio.CancelledError:
         return _error(Unavailable("The server is ending; ask again when it is back."))
     except Exception:
-        log.exception("%s %s failed", method.verb, found.told)
+        log.exception("%s %s failed", route.method.verb, found.told)
         return _json(status.INTERNAL, 500)
 
 
@@ -149,9 +147,7 @@ async def _given(call: Call) -> Call:
     return call
 
 
-async def _call(
-    request: Request, path: dict[str, str], method: Method, found: AdmittedRequest, right: Right | None
-) -> Call:
+async def _call(request: Request, path: dict[str, str], method: Method, found: AdmittedRequest) -> Call:
     if method.streams:
         return Call(
             path=path,
@@ -160,7 +156,6 @@ async def _call(
             headers=request.headers,
             base_url=found.base_url(request.headers) if method.storage else "",
             chunks=request.stream(),
-            right=right,
         )
     return Call(
         path=path,
@@ -168,7 +163,6 @@ async def _call(
         body=await _body(request) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
         base_url=found.base_url(request.headers),
-        right=right,
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from trainshed.core.errors import Invalid, Violation
-from trainshed.service.access import Right
+from trainshed.core.bucket import BucketInfo
+from trainshed.core.errors import Invalid, NotFound, Violation
+from trainshed.core.permission import ANONYMOUS, Permission, Principal
 
 SOCKET = "SOCKET"  # stands for a verb in the table: who comes wants a conversation
 MOST_KEY = 255  # characters of an idempotency key
@@ -21,6 +22,10 @@ async def _nothing() -> AsyncIterator[bytes]:
     yield b""
 
 
+async def _no_bucket(bucket: str) -> BucketInfo:
+    raise NotFound(f"There is no bucket '{bucket}'.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     path: Mapping[str, str]
@@ -30,7 +35,8 @@ class Call:
     base_url: str
     chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
     protocols: tuple[str, ...] = ()  # that a WebSocket's client offers
-    right: Right | None = None  # of a job that calls; None: of somebody who may do everything
+    principal: Principal = ANONYMOUS  # who calls
+    look: Callable[[str], Awaitable[BucketInfo]] = _no_bucket  # at a bucket; NotFound where there is none
 
     @property
     def enum_ints(self) -> bool:
@@ -110,14 +116,19 @@ Reply: TypeAlias = Json | StreamAnswer | TextAnswer | RawAnswer | SocketAnswer
 Handler: TypeAlias = Callable[[Call], Awaitable[Reply]]
 
 
+def _as_it_is(handler: Handler) -> Handler:
+    return handler
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One row of the table: which verb and path reach which handler."""
+    """One row of the table: which verb and path reach which handler, and what who comes must be allowed."""
 
     verb: str
     path: str
-    handler: Handler
-    is_open: bool = False  # reachable without a token
+    handler: Handler  # called by a `Route`, which checks the permission first
+    permission: Permission
+    worded: Callable[[Handler], Handler] = _as_it_is  # the handler, with its refusals in words of another API
     streams: bool = False  # takes its body in chunks as they come, of any kind and length, instead of as JSON
     storage: bool = False  # matched as it was sent, since names in it may hold anything; may carry a token
     keyed: bool = False  # reachable only by an address that carries a token: its paths could be anything

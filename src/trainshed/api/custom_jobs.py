@@ -12,7 +12,7 @@ from trainshed.api.environment import environment
 from trainshed.api.output import read_since
 from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.job import Job
+from trainshed.core.job import Job, Owner
 from trainshed.core.limits import without_gpus
 from trainshed.core.logs import Line, LogQuery, place_of
 from trainshed.core.metrics import Progress
@@ -23,6 +23,7 @@ from trainshed.service.logs import LogService
 from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.custom_job import parse_custom_job, render_custom_job
 from trainshed.wire.job_status import render_events, render_job_status
+from trainshed.wire.ledger import render_intervals
 from trainshed.wire.metrics import render_progress
 from trainshed.wire.operation import render_operation
 from trainshed.wire.pool import Offer
@@ -63,7 +64,9 @@ class CustomJobHandlers:
         mask = read_mask.parse_mask(call.query.get("readMask", ""))
         size = page.parse_size(call.query.get("pageSize"))
         project, location = call.path["project"], call.path["location"]
-        fingerprint = page.fingerprint(project, location, text, order)
+        owner = _owner(call)
+        asked = (str(owner),) if owner else ()
+        fingerprint = page.fingerprint(project, location, text, order, *asked)
         found = await self.jobs.find(
             JobQuery(
                 project=project,
@@ -72,6 +75,7 @@ class CustomJobHandlers:
                 limit=size,
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
                 oldest_first=oldest_first,
+                owner=owner,
             )
         )
         rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
@@ -120,6 +124,11 @@ class CustomJobHandlers:
         return {
             "events": render_events(await self.jobs.events(path["project"], path["location"], path["job"]))
         }
+
+    async def intervals(self, call: Call) -> Json:
+        path = call.path
+        closed = await self.jobs.intervals(path["project"], path["location"], path["job"])
+        return {"intervals": render_intervals(closed)}
 
     async def environment(self, call: Call) -> Json:
         job = await self._job(call)
@@ -172,6 +181,14 @@ def _lacking(job: Job) -> Json:
     admission = job.status.admission
     lacks = "" if admission is None or job.is_final else without_gpus(job.spec, admission.placements)
     return {"lacks": lacks} if lacks else {}
+
+
+def _owner(call: Call) -> Owner | None:
+    """Whose jobs are asked for, by our own parameter `owner`."""
+    try:
+        return Owner.parse(text) if (text := call.query.get("owner", "")) else None
+    except ValueError as error:
+        raise Invalid((Violation("owner", f"owner {error}."),)) from error
 
 
 def _kind(job: Job) -> Json:

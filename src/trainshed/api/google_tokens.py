@@ -13,7 +13,8 @@ from trainshed.api.call import Call, Method, RawAnswer, Reply
 from trainshed.api.request_gate import bearer
 from trainshed.api.storage_uploads import whole
 from trainshed.core.errors import Forbidden, NotFound, TrainshedError
-from trainshed.service.access import AccessService, Right
+from trainshed.core.permission import Permission, Principal, PrincipalKind
+from trainshed.service.access import AccessService
 
 _FLAVOR = {"metadata-flavor": "Google"}
 _LASTS = 3600  # seconds a program keeps a token before it asks again; it then gets the same
@@ -31,8 +32,8 @@ class GoogleTokens:
         return RawAnswer(headers=_FLAVOR)
 
     async def account(self, call: Call) -> Reply:
-        right = _job(call)
-        about = {"aliases": ["default"], "email": _email(right), "scopes": list(_SCOPES)}
+        job = _job(call)
+        about = {"aliases": ["default"], "email": _email(job), "scopes": list(_SCOPES)}
         return _told(json.dumps(about), "application/json")
 
     async def email(self, call: Call) -> Reply:
@@ -46,7 +47,7 @@ class GoogleTokens:
         return _told(_job(call).project)
 
     async def token(self, call: Call) -> Reply:
-        return self._granted(self.access.token_of(_job(call).job))
+        return self._granted(self.access.token_of(_job(call).id))
 
     async def nothing(self, call: Call) -> Reply:
         return RawAnswer(b"Not Found", 404, _FLAVOR)
@@ -62,11 +63,11 @@ class GoogleTokens:
                     "Inside a job Google's hosts are this server, which knows no accounts of Google's. Leave "
                     "out the credentials: the job's own are found by google.auth.default() and TensorFlow."
                 )
-            right = await self.access.right(token)
+            job = await self.access.principal(token)
         except TrainshedError as error:
             told = {"error": "invalid_grant", "error_description": str(error)}
             return RawAnswer(json.dumps(told).encode(), 400, {"content-type": "application/json"})
-        return self._granted(self.access.token_of(right.job))
+        return self._granted(self.access.token_of(job.id))
 
     def _granted(self, token: str) -> RawAnswer:
         about = {"access_token": token, "expires_in": _LASTS, "token_type": "Bearer"}
@@ -86,27 +87,36 @@ def metadata_methods(tokens: GoogleTokens) -> tuple[Method, ...]:
         ("/computeMetadata/{rest...}", tokens.nothing),
     )
     return tuple(
-        Method(verb="GET", path=path, handler=handler, storage=True, keyed=True) for path, handler in rows
+        Method(
+            verb="GET",
+            path=path,
+            handler=handler,
+            permission=Permission.TOKENS_READ,
+            storage=True,
+            keyed=True,
+        )
+        for path, handler in rows
     )
 
 
 def exchange_methods(tokens: GoogleTokens, *paths: str) -> tuple[Method, ...]:
     return tuple(
-        Method(verb="POST", path=path, handler=tokens.exchange, is_open=True, streams=True) for path in paths
+        Method(verb="POST", path=path, handler=tokens.exchange, permission=Permission.PUBLIC, streams=True)
+        for path in paths
     )
 
 
-def _job(call: Call) -> Right:
+def _job(call: Call) -> Principal:
     if call.headers.get("metadata-flavor") != "Google":
         raise Forbidden("A request for metadata has the header `Metadata-Flavor: Google`.")
-    if call.right is None:
+    if call.principal.kind is not PrincipalKind.JOB:
         raise NotFound("There is metadata for programs of jobs only.")
-    return call.right
+    return call.principal
 
 
-def _email(right: Right) -> str:
+def _email(job: Principal) -> str:
     """As service accounts are called; there is none."""
-    return f"job-{right.job}@{right.project}.iam.gserviceaccount.com"
+    return f"job-{job.id}@{job.project}.iam.gserviceaccount.com"
 
 
 def _told(text: str, kind: str = "application/text") -> RawAnswer:

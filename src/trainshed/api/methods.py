@@ -1,8 +1,8 @@
-"""THE table: every method of the API, its verb, its path and its handler. Nothing is routed elsewhere."""
+"""THE table: every method of the API, its verb, path, handler and permission. Nothing is routed elsewhere."""
 
 from dataclasses import dataclass
 
-from trainshed.api.call import SOCKET, Method
+from trainshed.api.call import SOCKET, Handler, Method
 from trainshed.api.code import CodeHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_tokens import GoogleTokens, metadata_methods
@@ -22,6 +22,7 @@ from trainshed.api.storage_table import StorageHandlers, storage_methods
 from trainshed.api.training_pipelines import PipelineHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
+from trainshed.core.permission import Permission
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same
 
@@ -52,36 +53,37 @@ class Handlers:
 def methods(handlers: Handlers) -> tuple[Method, ...]:
     jobs, entries = handlers.custom_jobs, handlers.log_entries
     rows = [
-        Method(verb="GET", path="/healthz", handler=handlers.health.check, is_open=True),
-        Method(verb="POST", path="/v2/entries:list", handler=entries.search),
-        Method(verb="GET", path="/metrics", handler=handlers.metrics.prometheus),
+        _row("GET", "/healthz", handlers.health.check, Permission.PUBLIC),
+        _row("POST", "/v2/entries:list", entries.search, Permission.LOGS_READ),
+        _row("GET", "/metrics", handlers.metrics.prometheus, Permission.SERVER_READ),
         *_legacy("/v1/projects/{project}", handlers.legacy),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
         job = f"{parent}/customJobs/{{job}}"
         rows += [
-            Method(verb="POST", path=f"{parent}/customJobs", handler=jobs.create),
-            Method(verb="GET", path=f"{parent}/customJobs", handler=jobs.find),
-            Method(verb="GET", path=f"{parent}/customJobs:count", handler=jobs.count),
-            Method(verb="POST", path=f"{job}:cancel", handler=jobs.cancel),
-            Method(verb="GET", path=f"{job}:wait", handler=jobs.wait),
-            Method(verb="GET", path=f"{job}:why", handler=handlers.why.why_job),
-            Method(verb="POST", path=f"{parent}/customJobs:explain", handler=handlers.why.explain),
-            Method(verb="GET", path=f"{parent}/customJobs:accelerator", handler=handlers.why.accelerator),
-            Method(verb="GET", path=f"{job}:status", handler=jobs.status),
-            Method(verb="GET", path=f"{job}:events", handler=jobs.events),
-            Method(verb="GET", path=f"{job}:tail", handler=jobs.tail),
-            Method(verb="GET", path=f"{job}:output", handler=handlers.output.read),
-            Method(verb="GET", path=f"{parent}/customJobs:watch", handler=handlers.watch.watch),
-            Method(verb="GET", path=f"{job}:metrics", handler=handlers.metrics.window),
-            Method(verb="GET", path=f"{parent}/customJobs:usage", handler=handlers.metrics.usage),
-            Method(verb="GET", path=f"{job}:environment", handler=jobs.environment),
-            Method(verb="GET", path=f"{job}:stacks", handler=handlers.stacks.look),
-            Method(verb="POST", path=f"{job}:shell", handler=handlers.shells.ticket),
-            Method(verb="GET", path=job, handler=jobs.get),
-            Method(verb="DELETE", path=job, handler=jobs.delete),
-            Method(verb="GET", path=f"{parent}/operations/{{operation}}", handler=jobs.operation),
+            _row("POST", f"{parent}/customJobs", jobs.create, Permission.JOBS_CREATE),
+            _row("GET", f"{parent}/customJobs", jobs.find, Permission.JOBS_LIST),
+            _row("GET", f"{parent}/customJobs:count", jobs.count, Permission.JOBS_LIST),
+            _row("GET", f"{parent}/customJobs:watch", handlers.watch.watch, Permission.JOBS_LIST),
+            _row("GET", f"{parent}/customJobs:accelerator", handlers.why.accelerator, Permission.JOBS_CREATE),
+            _row("POST", f"{job}:cancel", jobs.cancel, Permission.JOBS_CANCEL),
+            _row("GET", f"{job}:wait", jobs.wait, Permission.JOBS_GET),
+            _row("GET", f"{job}:why", handlers.why.why_job, Permission.JOBS_GET),
+            _row("POST", f"{parent}/customJobs:explain", handlers.why.explain, Permission.JOBS_CREATE),
+            _row("GET", f"{job}:status", jobs.status, Permission.JOBS_GET),
+            _row("GET", f"{job}:events", jobs.events, Permission.JOBS_GET),
+            _row("GET", f"{job}:intervals", jobs.intervals, Permission.JOBS_GET),
+            _row("GET", f"{job}:tail", jobs.tail, Permission.LOGS_READ),
+            _row("GET", f"{job}:output", handlers.output.read, Permission.LOGS_READ),
+            _row("GET", f"{job}:metrics", handlers.metrics.window, Permission.JOBS_GET),
+            _row("GET", f"{parent}/customJobs:usage", handlers.metrics.usage, Permission.JOBS_LIST),
+            _row("GET", f"{job}:environment", jobs.environment, Permission.JOBS_GET),
+            _row("GET", f"{job}:stacks", handlers.stacks.look, Permission.JOBS_GET),
+            _row("POST", f"{job}:shell", handlers.shells.ticket, Permission.JOBS_SHELL),
+            _row("GET", job, jobs.get, Permission.JOBS_GET),
+            _row("DELETE", job, jobs.delete, Permission.JOBS_DELETE),
+            _row("GET", f"{parent}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
             *_code(parent, handlers.code),
             *_runtimes(parent, handlers.runtimes),
             *_pipelines(parent, handlers.pipelines),
@@ -92,24 +94,28 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
     # The Python SDK asks for operations under /ui.
     ui = "/ui/projects/{project}/locations/{location}"
     rows += [
-        Method(verb="GET", path=f"{ui}/operations/{{operation}}", handler=jobs.operation),
+        _row("GET", f"{ui}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
         *_shells(handlers.shells),
     ]
     # The storage API last: its paths could be any.
     return (*rows, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
 
 
+def _row(verb: str, path: str, handler: Handler, permission: Permission, *, streams: bool = False) -> Method:
+    return Method(verb=verb, path=path, handler=handler, permission=permission, streams=streams)
+
+
 def _legacy(parent: str, older: LegacyJobHandlers) -> tuple[Method, ...]:
     job, operation = f"{parent}/jobs/{{job}}", f"{parent}/operations/{{operation}}"
     return (
-        Method(verb="POST", path=f"{parent}/jobs", handler=older.create),
-        Method(verb="GET", path=f"{parent}/jobs", handler=older.find),
-        Method(verb="POST", path=f"{job}:cancel", handler=older.cancel),
-        Method(verb="GET", path=job, handler=older.get),
-        Method(verb="PATCH", path=job, handler=older.update),
-        Method(verb="GET", path=f"{parent}/operations", handler=older.operations),
-        Method(verb="POST", path=f"{operation}:cancel", handler=older.cancel_operation),
-        Method(verb="GET", path=operation, handler=older.operation),
+        _row("POST", f"{parent}/jobs", older.create, Permission.JOBS_CREATE),
+        _row("GET", f"{parent}/jobs", older.find, Permission.JOBS_LIST),
+        _row("POST", f"{job}:cancel", older.cancel, Permission.JOBS_CANCEL),
+        _row("GET", job, older.get, Permission.JOBS_GET),
+        _row("PATCH", job, older.update, Permission.JOBS_UPDATE),
+        _row("GET", f"{parent}/operations", older.operations, Permission.OPERATIONS_GET),
+        _row("POST", f"{operation}:cancel", older.cancel_operation, Permission.JOBS_CANCEL),
+        _row("GET", operation, older.operation, Permission.OPERATIONS_GET),
     )
 
 
@@ -117,73 +123,73 @@ def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
     """Open to anybody: the page holds no secrets, and the conversation wants a ticket."""
     one = "/shell/{project}/{location}/{job}/{task}"
     return (
-        Method(verb="GET", path=one, handler=shells.page, is_open=True),
-        Method(verb=SOCKET, path=one, handler=shells.talk, is_open=True),
-        Method(verb="GET", path="/console/{file}", handler=shells.asset, is_open=True),
+        _row("GET", one, shells.page, Permission.PUBLIC),
+        _row(SOCKET, one, shells.talk, Permission.PUBLIC),
+        _row("GET", "/console/{file}", shells.asset, Permission.PUBLIC),
     )
 
 
 def _code(parent: str, folders: CodeHandlers) -> tuple[Method, ...]:
     code = f"{parent}/code/{{code}}"
     return (
-        Method(verb="POST", path=f"{parent}/code:missing", handler=folders.missing, streams=True),
-        Method(verb="POST", path=f"{parent}/code:upload", handler=folders.upload, streams=True),
-        Method(verb="GET", path=code, handler=folders.get),
-        Method(verb="GET", path=f"{code}/blobs/{{sha256}}", handler=folders.blob),
+        _row("POST", f"{parent}/code:missing", folders.missing, Permission.CODE_WRITE, streams=True),
+        _row("POST", f"{parent}/code:upload", folders.upload, Permission.CODE_WRITE, streams=True),
+        _row("GET", code, folders.get, Permission.CODE_READ),
+        _row("GET", f"{code}/blobs/{{sha256}}", folders.blob, Permission.CODE_READ),
     )
 
 
 def _runtimes(parent: str, runtimes: RuntimeHandlers) -> tuple[Method, ...]:
     one = f"{parent}/runtimes/{{runtime}}"
     return (
-        Method(verb="GET", path=f"{parent}/runtimes", handler=runtimes.find),
-        Method(verb="POST", path=f"{parent}/runtimes:build", handler=runtimes.build),
-        Method(verb="POST", path=f"{parent}/runtimes:prune", handler=runtimes.prune),
-        Method(verb="GET", path=f"{one}:follow", handler=runtimes.follow),
-        Method(verb="DELETE", path=one, handler=runtimes.remove),
+        _row("GET", f"{parent}/runtimes", runtimes.find, Permission.RUNTIMES_READ),
+        _row("POST", f"{parent}/runtimes:build", runtimes.build, Permission.RUNTIMES_WRITE),
+        _row("POST", f"{parent}/runtimes:prune", runtimes.prune, Permission.RUNTIMES_WRITE),
+        _row("GET", f"{one}:follow", runtimes.follow, Permission.RUNTIMES_READ),
+        _row("DELETE", one, runtimes.remove, Permission.RUNTIMES_WRITE),
     )
 
 
 def _images(parent: str, images: ImageHandlers) -> tuple[Method, ...]:
     return (
-        Method(verb="GET", path=f"{parent}/images", handler=images.find),
-        Method(verb="GET", path=f"{parent}/images:save", handler=images.save),
-        Method(verb="POST", path=f"{parent}/images:build", handler=images.build, streams=True),
-        Method(verb="POST", path=f"{parent}/images:load", handler=images.load, streams=True),
-        Method(verb="POST", path=f"{parent}/images:pull", handler=images.pull),
-        Method(verb="POST", path=f"{parent}/images:push", handler=images.push),
-        Method(verb="POST", path=f"{parent}/images:tag", handler=images.tag),
-        Method(verb="POST", path=f"{parent}/images:remove", handler=images.remove),
+        _row("GET", f"{parent}/images", images.find, Permission.IMAGES_READ),
+        _row("GET", f"{parent}/images:save", images.save, Permission.IMAGES_READ),
+        _row("POST", f"{parent}/images:build", images.build, Permission.IMAGES_WRITE, streams=True),
+        _row("POST", f"{parent}/images:load", images.load, Permission.IMAGES_WRITE, streams=True),
+        _row("POST", f"{parent}/images:pull", images.pull, Permission.IMAGES_WRITE),
+        _row("POST", f"{parent}/images:push", images.push, Permission.IMAGES_WRITE),
+        _row("POST", f"{parent}/images:tag", images.tag, Permission.IMAGES_WRITE),
+        _row("POST", f"{parent}/images:remove", images.remove, Permission.IMAGES_WRITE),
     )
 
 
 def _manifests(parent: str, manifests: ManifestHandlers, caches: ImageCacheHandlers) -> tuple[Method, ...]:
     cache = f"{parent}/imageCaches/{{cache}}"
     return (
-        Method(verb="POST", path=f"{parent}/manifests:apply", handler=manifests.apply),
-        Method(verb="GET", path=f"{parent}/manifests", handler=manifests.find),
-        Method(verb="POST", path=f"{parent}/imageCaches", handler=caches.create),
-        Method(verb="GET", path=f"{parent}/imageCaches", handler=caches.find),
-        Method(verb="GET", path=cache, handler=caches.get),
-        Method(verb="DELETE", path=cache, handler=caches.delete),
+        _row("POST", f"{parent}/manifests:apply", manifests.apply, Permission.JOBS_CREATE),
+        _row("GET", f"{parent}/manifests", manifests.find, Permission.JOBS_LIST),
+        _row("POST", f"{parent}/imageCaches", caches.create, Permission.IMAGES_WRITE),
+        _row("GET", f"{parent}/imageCaches", caches.find, Permission.IMAGES_READ),
+        _row("GET", cache, caches.get, Permission.IMAGES_READ),
+        _row("DELETE", cache, caches.delete, Permission.IMAGES_WRITE),
     )
 
 
 def _pipelines(parent: str, pipelines: PipelineHandlers) -> tuple[Method, ...]:
     one = f"{parent}/trainingPipelines/{{pipeline}}"
     return (
-        Method(verb="POST", path=f"{parent}/trainingPipelines", handler=pipelines.create),
-        Method(verb="GET", path=f"{parent}/trainingPipelines", handler=pipelines.find),
-        Method(verb="POST", path=f"{one}:cancel", handler=pipelines.cancel),
-        Method(verb="GET", path=one, handler=pipelines.get),
-        Method(verb="DELETE", path=one, handler=pipelines.delete),
+        _row("POST", f"{parent}/trainingPipelines", pipelines.create, Permission.JOBS_CREATE),
+        _row("GET", f"{parent}/trainingPipelines", pipelines.find, Permission.JOBS_LIST),
+        _row("POST", f"{one}:cancel", pipelines.cancel, Permission.JOBS_CANCEL),
+        _row("GET", one, pipelines.get, Permission.JOBS_GET),
+        _row("DELETE", one, pipelines.delete, Permission.JOBS_DELETE),
     )
 
 
 def _models(parent: str, models: ModelHandlers) -> tuple[Method, ...]:
     one = f"{parent}/models/{{model}}"
     return (
-        Method(verb="GET", path=f"{parent}/models", handler=models.find),
-        Method(verb="GET", path=one, handler=models.get),
-        Method(verb="DELETE", path=one, handler=models.delete),
+        _row("GET", f"{parent}/models", models.find, Permission.MODELS_READ),
+        _row("GET", one, models.get, Permission.MODELS_READ),
+        _row("DELETE", one, models.delete, Permission.MODELS_DELETE),
     )

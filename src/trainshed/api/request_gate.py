@@ -1,18 +1,21 @@
-"""How a request comes in: its path, and the right to be here where the path carries one.
+"""How a request comes in: its path, and who asks.
 
 Clients of the storage API that are pointed at another address (STORAGE_EMULATOR_HOST) send no Authorization,
 but keep whatever path that address has. So `/t/TOKEN` in front of a path of the storage API counts as the
-token; of any other method it does not. A job has a token of its own, which opens nothing but the storage API,
-in the address or, as gcloud sends it, in the header: what it may do there is its Right.
+token; of any other method it does not. A job has a token of its own, in the address or, as gcloud sends it,
+in the header. Nothing but the storage API knows it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainshed.core.errors import Forbidden, Unauthenticated
+from trainshed.api.call import Method
+from trainshed.core.bucket import BucketInfo
+from trainshed.core.errors import Forbidden, NotFound, Unauthenticated
+from trainshed.core.permission import ANONYMOUS, Permission, Principal
 from trainshed.core.ports import Authenticator
-from trainshed.service.access import AccessService, Right
+from trainshed.service.access import AccessService
 
 _MARK = "/t/"
 
@@ -40,23 +43,29 @@ class RequestGate:
     authenticator: Authenticator
     access: AccessService | None = None  # None: jobs have no tokens here
 
-    async def enter(self, way: AdmittedRequest, authorization: str | None, *, storage: bool) -> Right | None:
-        """A job's right where a job comes to the storage API; None for who may do everything."""
+    async def enter(self, way: AdmittedRequest, authorization: str | None, method: Method) -> Principal:
+        """Who asks; Unauthenticated or Forbidden where nobody is known by what was sent."""
+        if method.permission is Permission.PUBLIC:
+            return ANONYMOUS
         token = way.token or bearer(authorization)
-        if storage and self.access is not None and self.access.is_of_a_job(token):
-            return await self.access.right(token)
+        if method.storage and self.access is not None and self.access.is_of_a_job(token):
+            return await self.access.principal(token)
         if not way.token:
-            self.authenticator.check(authorization)
-            return None
+            return self.authenticator.authenticate(authorization)
         try:
-            self.authenticator.check(f"Bearer {way.token}")
+            return self.authenticator.authenticate(f"Bearer {way.token}")
         except Unauthenticated as error:
             # Not 401: to that a client without credentials has an error of its own, which explains nothing.
             raise Forbidden(
                 "The token in the address is not the one of this server. "
                 'Run `eval "$(trainshed env)"` again: it may have changed.'
             ) from error
-        return None
+
+    async def look(self, bucket: str) -> BucketInfo:
+        """At a bucket that a job asks for; NotFound where there is none."""
+        if self.access is None:
+            raise NotFound(f"There is no bucket '{bucket}'.")
+        return await self.access.look(bucket)
 
 
 def bearer(authorization: str | None) -> str:

@@ -9,12 +9,14 @@ import re
 from urllib.parse import unquote
 
 from trainshed.api.call import Method
+from trainshed.api.permitted import permitted
 from trainshed.api.request_gate import AdmittedRequest
 
 
 class Route:
     def __init__(self, method: Method) -> None:
         self.method = method
+        self.answer = method.worded(permitted(method.handler, method.permission))
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method.path))
         self._pattern = re.compile(re.sub(r"\\{(\w+)\\\.\\\.\\\.\\}", r"(?P<\1>.+)", pattern), re.DOTALL)
 

@@ -8,11 +8,17 @@ from dataclasses import replace
 from trainshed.api.call import Call, Handler, Json, RawAnswer, Reply
 from trainshed.core.bucket import OutOfRange, check_bucket_name, check_object_name
 from trainshed.core.errors import Forbidden, NotFound, TrainshedError
+from trainshed.core.permission import Permission, PrincipalKind
 from trainshed.wire.partial import partial
 from trainshed.wire.storage import render_error
 
 PATIENCE = 256 << 20  # bytes
+READING = ("GET", "HEAD")
 JSON = {"content-type": "application/json; charset=UTF-8"}
+
+
+def object_permission(verb: str) -> Permission:
+    return Permission.OBJECTS_READ if verb in READING else Permission.OBJECTS_WRITE
 
 
 def told(call: Call, answer: Json, **headers: str) -> RawAnswer:
@@ -50,7 +56,7 @@ async def not_offered(call: Call) -> Reply:
     hint = " A slash in an object's name is written as %2F." if "/o/" in path else ""
     sentence = f"This part of the storage API is not offered here: {path}.{hint}"
     # A job has a right to objects by their own paths and to nothing else, be it there or not.
-    raise NotFound(sentence) if call.right is None else Forbidden(sentence)
+    raise Forbidden(sentence) if call.principal.kind is PrincipalKind.JOB else NotFound(sentence)
 
 
 async def drained(call: Call) -> None:

@@ -60,9 +60,10 @@ class StorageBatchHandlers:
                     body=inner.body,
                     headers={},
                     base_url=call.base_url,
-                    right=call.right,
+                    principal=call.principal,
+                    look=call.look,
                 )
-                reply = await route.method.handler(asked)
+                reply = await route.answer(asked)
                 break
         return _told(inner.identity, reply)
 

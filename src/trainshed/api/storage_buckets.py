@@ -6,6 +6,7 @@ from typing import Protocol, cast, runtime_checkable
 from trainshed.api.call import Call, Json, Reply
 from trainshed.api.storage_answer import bucket_of, nothing, told
 from trainshed.core.bucket import PAGE, BucketInfo
+from trainshed.core.permission import PrincipalKind
 from trainshed.service.storage import StorageService
 from trainshed.wire.storage import fault, number, render_bucket, text
 from trainshed.wire.storage_bucket import check_bucket, parse_lifecycle, parse_versioning
@@ -47,7 +48,8 @@ class StorageBucketHandlers:
         return told(call, render_bucket(made, call.base_url))
 
     async def find(self, call: Call) -> Reply:
-        found = await self.storage.of_project(call.query.get("project", ""), call.query.get("prefix", ""))
+        project = call.principal.project or call.query.get("project", "")
+        found = await self.storage.of_project(project, call.query.get("prefix", ""))
         size = min(number(call.query, "maxResults") or PAGE, PAGE)
         rest = [one for one in found if one.name > call.query.get("pageToken", "")]
         answer: Json = {"kind": "storage#buckets"}
@@ -92,7 +94,7 @@ class StorageBucketHandlers:
         await self.storage.buckets.get(bucket_of(call))
         query = call.query
         asked = query.getlist("permissions") if isinstance(query, _Many) else [query.get("permissions", "")]
-        if call.right is not None:
+        if call.principal.kind is PrincipalKind.JOB:
             asked = [one for one in asked if one in _OF_A_JOB]
         return told(call, {"kind": "storage#testIamPermissionsResponse", "permissions": asked})
 

@@ -7,11 +7,19 @@ anything.
 
 import base64
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import unquote
 
 from trainshed.api.call import Call, Handler, Method, RawAnswer, Reply
-from trainshed.api.storage_answer import bucket_of, in_storage_words, nothing, object_of, request_of
-from trainshed.api.storage_guard import guarded
+from trainshed.api.storage_answer import (
+    READING,
+    bucket_of,
+    in_storage_words,
+    nothing,
+    object_of,
+    object_permission,
+    request_of,
+)
 from trainshed.api.storage_objects import cursor, sent, span
 from trainshed.api.storage_uploads import hashes, whole
 from trainshed.core.bucket import (
@@ -155,7 +163,9 @@ def xml_methods(storage: StorageService) -> tuple[Method, ...]:
         Method(
             verb=verb,
             path=path,
-            handler=in_storage_words(guarded(handler), reads=verb in ("GET", "HEAD"), render=_refused),
+            handler=handler,
+            permission=object_permission(verb),
+            worded=partial(in_storage_words, reads=verb in READING, render=_refused),
             streams=True,
             storage=True,
             keyed=True,

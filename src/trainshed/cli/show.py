@@ -31,6 +31,7 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
       trainshed show digits
       trainshed show digits --env --replica workerpool0-0
     """
+    from trainshed.cli.earlier_runs import earlier_runs
     from trainshed.cli.find import find
 
     if replica and not env:
@@ -43,8 +44,10 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
         return
     status = client.status(found["name"])
     events = client.events(found["name"])
+    runs = earlier_runs(client, found["name"], status)
     if as_json:
-        click.echo(json.dumps({"job": found, "status": status, "events": events}, indent=2))
+        whole = {"job": found, "status": status, "events": events}
+        click.echo(json.dumps(whole | ({"earlierRuns": runs} if runs else {}), indent=2))
         return
     results = ""
     if words.part(words.part(found, "jobSpec"), "baseOutputDirectory"):
@@ -52,7 +55,7 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
 
         results = of_job(client, found)
     summary = _summary(found, status, results)
-    click.echo("\n\n".join(filter(None, (summary, *_parts(found, status, events)))))
+    click.echo("\n\n".join(filter(None, (summary, *_parts(found, status, events, runs)))))
 
 
 def _summary(job: Json, status: Json, results: str = "") -> str:
@@ -144,7 +147,8 @@ def _moments(times: Json) -> Iterator[tuple[str, str]]:
         before = at
 
 
-def _parts(job: Json, status: Json, events: list[Json]) -> Iterator[str]:
+def _parts(job: Json, status: Json, events: list[Json], runs: list[Json]) -> Iterator[str]:
+    from trainshed.cli.earlier_runs import drawn as drawn_runs
     from trainshed.cli.events import drawn
     from trainshed.cli.table import table
 
@@ -156,6 +160,8 @@ def _parts(job: Json, status: Json, events: list[Json]) -> Iterator[str]:
     if replicas:
         headers = ["REPLICA", "PHASE", "RESTARTS", "RAN", "NODE", "CPUS", "MEMORY", "GPUS", "PORT", "EXIT"]
         yield "Replicas\n" + table(headers, [_replica(one) for one in replicas], indent="  ")
+    if runs:
+        yield "Earlier runs\n" + drawn_runs(runs)
     if events:
         title = (
             "Events" if len(events) <= LAST_EVENTS else f"Events (the last {LAST_EVENTS} of {len(events)})"

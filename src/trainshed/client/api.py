@@ -264,6 +264,11 @@ class Client:
         answer = self._connection.request("GET", self._path(job) + ":events")
         return answer.get("events", [])
 
+    def intervals(self, job: str) -> "list[Json]":
+        """Where the time of its runs went, run by run in order of time: [{task, attempt, run, class}]."""
+        answer = self._connection.request("GET", self._path(job) + ":intervals")
+        return answer.get("intervals", [])
+
     def wait(self, job: str, timeout: float | None = None) -> "Json":
         """The job once it has ended, or as it is after `timeout` seconds. Outlasts a server's restart."""
         until = None if timeout is None else time.monotonic() + timeout

@@ -106,6 +106,7 @@ def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> t
     text = (
         f"{why} Retry {number} of {job.spec.scheduling.restart.job_retries} in {delay.total_seconds():g} s."
     )
+    ended = {(r.pool, r.index): r.as_ended(status.attempt) for r in status.replicas}
     fresh = replace(
         status,
         state=JobState.PENDING,
@@ -113,7 +114,10 @@ def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> t
         closing=None,
         hang=None,
         waiting=Waiting(reason=Reason.JOB_RETRIED, message=text, remedy="It starts again by itself."),
-        replicas=tuple(replace(r, not_before=now + delay) for r in planned_replicas(job.spec)),
+        replicas=tuple(
+            replace(r, not_before=now + delay, previous=ended.get((r.pool, r.index)))
+            for r in planned_replicas(job.spec)
+        ),
     )
     event = Event(at=now, reason=Reason.JOB_RETRIED, message=text, severity=Severity.WARNING, attempt=number)
     return fresh, event

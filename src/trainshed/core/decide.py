@@ -280,6 +280,7 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
             crash=replica.crash,
             crashes=replica.crashes,
             not_before=now + delay,
+            previous=replica.as_ended(status.attempt),
         )
         text = (
             f"{task_name(replica.pool, replica.index)} {replica.exit}; restart {replica.run + 1} of "

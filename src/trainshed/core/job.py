@@ -158,6 +158,30 @@ class Status:
     updated_at: datetime | None = None
 
 
+class OwnerKind(StrEnum):
+    PIPELINE = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What a job belongs to, from its submit on."""
+
+    kind: OwnerKind
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}/{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Owner":
+        """What `str` gave. Raises ValueError where the text is none."""
+        kind, slash, identity = text.partition("/")
+        if not slash or not identity or kind not in tuple(OwnerKind):
+            kinds = " or ".join(f"{known.value}/ID" for known in OwnerKind)
+            raise ValueError(f"must be {kinds}, not '{text[:60]}'")
+        return cls(OwnerKind(kind), identity)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     id: str
@@ -170,6 +194,7 @@ class Job:
     status: Status = Status()
     version: int = 0
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    owner: Owner | None = None
 
     @property
     def is_final(self) -> bool:

@@ -13,9 +13,11 @@ from trainshed.core.event import Event
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.launch import Launch
+from trainshed.core.ledger import Interval
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
 from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series, Usage
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.permission import Principal
 from trainshed.core.query import JobQuery
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Handle, Observation
@@ -164,6 +166,8 @@ class Store(Protocol):
     5. find pages in a stable order, newest first, however many jobs come and go between pages.
     6. active gives every job that is not final, and costs nothing for those that are.
     7. relabel is guarded as write is, and touches nothing but labels and version.
+    8. write keeps the intervals that end with it (core.ledger) together with the status, each once; they are
+       never changed, and stay when the job is deleted.
     """
 
     async def start(self) -> None: ...
@@ -222,6 +226,10 @@ class Store(Protocol):
         ...
 
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]: ...
+
+    async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
+        """Where the time of the job's runs went, run by run in order of time; also of a deleted job."""
+        ...
 
     async def counts(self) -> Mapping[JobState, int]: ...
 
@@ -322,6 +330,6 @@ class MetricStore(Protocol):
 
 
 class Authenticator(Protocol):
-    def check(self, authorization: str | None) -> None:
-        """Raise Unauthenticated (wrong) or Forbidden (none given) unless the header lets the caller in."""
+    def authenticate(self, authorization: str | None) -> Principal:
+        """Who asks, by the header. Raises Unauthenticated (it is wrong) or Forbidden (there is none)."""
         ...

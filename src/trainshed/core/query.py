@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
+from trainshed.core.job import Owner
+
 
 class QueryField(StrEnum):
     DISPLAY_NAME = "display_name"
@@ -64,3 +66,4 @@ class JobQuery:
     cursor: tuple[str, str] | None = None  # from the page before
     oldest_first: bool = False
     kind: str = ""  # only jobs of this kind (`Job.kind`)
+    owner: Owner | None = None  # only jobs that belong to it

@@ -85,6 +85,17 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndedRun:
+    """The run of a replica before the current one. The status keeps one; the ledger has them all."""
+
+    attempt: int
+    run: int
+    exit: Exit | None = None  # None: it was never started
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     """One replica of the job's current attempt, as durably recorded. `run` counts its restarts."""
 
@@ -102,3 +113,14 @@ class Replica:
     started_at: datetime | None = None  # these two by the backend's clock, for people to read
     ended_at: datetime | None = None
     noticed_at: datetime | None = None  # when its end was taken in, by our own clock: what waits count from
+    previous: EndedRun | None = None  # the run that this one follows, of this attempt or of the one before
+    counted_until: datetime | None = None  # the ledger has the run's time up to here (core.ledger)
+
+    def as_ended(self, attempt: int) -> EndedRun:
+        return EndedRun(
+            attempt=attempt,
+            run=self.run,
+            exit=self.exit,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+        )

@@ -12,6 +12,7 @@ import secrets
 from pathlib import Path
 
 from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
+from trainshed.core.permission import OWNER, Principal
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class TokenFile:
         except OSError as error:
             raise Unavailable(f"The token file {path} cannot be used: {error.strerror or error}.") from error
 
-    def check(self, authorization: str | None) -> None:
+    def authenticate(self, authorization: str | None) -> Principal:
         if not authorization or not authorization.strip():
             raise Forbidden(
                 'This server wants a token. Run `eval "$(trainshed env)"` in your shell, or send the header '
@@ -44,6 +45,7 @@ class TokenFile:
                 "The token is not the one of the token file in the server's home. "
                 'Run `eval "$(trainshed env)"` again: it may have changed.'
             )
+        return OWNER
 
 
 def _make(path: Path) -> None:

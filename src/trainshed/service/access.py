@@ -1,22 +1,24 @@
-"""What a job's own programs may do here: read and write objects in the buckets of their project, while the
-job lasts and a minute longer. Nothing else.
+"""Whether a job's own token still holds: while the job lasts, and a minute longer.
+
+What its programs may do with it is decided in `core/permission.py`.
 
 A look at the store or at a bucket is remembered for a moment, so that a program which sends thousands of
 objects costs no look for each. It never tells who else has a bucket, and never writes.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from trainshed.core.access import MARK, JobTokens, bucket_env, lasts_until, told_env
-from trainshed.core.bucket import NOBODY, BucketInfo
+from trainshed.core.bucket import BucketInfo
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Forbidden
 from trainshed.core.google import google_env, wants_google
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch
+from trainshed.core.permission import Principal, principal_of_job
 from trainshed.core.ports import Clock, Store
 
 REMEMBERED = timedelta(seconds=5)
@@ -51,31 +53,6 @@ class JobStanding:
 
     project: str
     until: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """One job's: to the objects in the buckets of its project, and in those of nobody."""
-
-    job: str
-    project: str
-    look: Callable[[str], Awaitable[BucketInfo]]  # at a bucket; NotFound where there is none
-
-    async def check(self, buckets: Iterable[str]) -> None:
-        for bucket in buckets:
-            if not (await self.look(bucket)).is_open_to(self.project):
-                raise Forbidden(
-                    f"Bucket '{bucket}' belongs to another project: job {self.job} may use those of its own, "
-                    f"'{self.project}'."
-                )
-
-    def project_of(self, asked: str) -> str:
-        """The project whose buckets may be listed."""
-        if asked not in (self.project, *NOBODY):
-            raise Forbidden(
-                f"Job {self.job} may see the buckets of its own project, '{self.project}', and no others."
-            )
-        return self.project
 
 
 class AccessService:
@@ -114,8 +91,8 @@ class AccessService:
     def is_of_a_job(self, token: str) -> bool:
         return token.startswith(MARK)
 
-    async def right(self, token: str) -> Right:
-        """What the bearer may do; Forbidden where that is nothing."""
+    async def principal(self, token: str) -> Principal:
+        """The job whose token it is; Forbidden where its right is over, or never was."""
         job_id = self._tokens.read(token)  # before anything is looked up: forging costs us nothing
         if job_id is None:
             raise Forbidden("The token in the address was not issued by this server; it may be cut off.")
@@ -124,7 +101,11 @@ class AccessService:
             raise Forbidden(f"Job {job_id} was deleted, and its right to buckets with it.")
         if standing.until is not None and self._clock.now() > standing.until:
             raise Forbidden(f"Job {job_id} is over, and so is its right to buckets.")
-        return Right(job_id, standing.project, self._buckets.get)
+        return principal_of_job(job_id, standing.project)
+
+    async def look(self, bucket: str) -> BucketInfo:
+        """At a bucket; NotFound where there is none."""
+        return await self._buckets.get(bucket)
 
     async def _standing(self, job: str) -> JobStanding | None:
         found = await self._store.load(job)

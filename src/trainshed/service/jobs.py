@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.job import Job, JobSpec, JobState, Owner, OwnerKind, Status
+from trainshed.core.ledger import Interval
 from trainshed.core.ports import Clock, JobPage, Operation, Store
 from trainshed.core.query import JobQuery
 from trainshed.service.code import CodeService
@@ -33,6 +34,7 @@ class JobRequest:
     spec: JobSpec
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    owned_as: OwnerKind | None = None  # it belongs to something of this kind, which has the job's own id
     remarks: tuple[str, ...] = ()  # what is asked for and will not be done: warnings in the job's history
 
     def job(
@@ -46,6 +48,7 @@ class JobRequest:
             labels=self.labels,
             spec=self.spec,
             extras=self.extras,
+            owner=None if self.owned_as is None else Owner(self.owned_as, identity),
             created_at=now,
             status=status or Status(),
         )
@@ -173,6 +176,13 @@ class JobService:
     async def events(self, project: str, location: str, job: str) -> tuple[Event, ...]:
         found = await self.store.get(project, location, job)
         return await self.store.events(found.id)
+
+    async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
+        """Where the time of its runs went, as far as it is told. The ledger keeps it of deleted jobs too."""
+        closed = await self.store.intervals(project, location, job)
+        if not closed:
+            await self.store.get(project, location, job)  # raises NotFound where there never was one
+        return closed
 
     async def _check_code(self, code: str) -> None:
         if self.code is None:

@@ -5,10 +5,10 @@ what is not a pipeline is not found here. Models come from jobs alone (`core/mod
 them and delete them. Nothing here touches the files of a model.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.job import PIPELINE, Job
+from trainshed.core.job import PIPELINE, Job, Owner, OwnerKind
 from trainshed.core.model import Model, ModelPage, ModelQuery, ModelStore
 from trainshed.core.ports import Clock, Operation
 from trainshed.service.jobs import JobRequest, JobService, new_id
@@ -20,7 +20,7 @@ class PipelineService:
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Keep a new pipeline. The same idempotency key again gives the same pipeline."""
-        kept = await self.jobs.submit(project, location, request, key)
+        kept = await self.jobs.submit(project, location, replace(request, owned_as=OwnerKind.PIPELINE), key)
         if kept.extras.get(PIPELINE) != request.extras[PIPELINE]:
             raise AlreadyExists(
                 f"The idempotency key {key!r} was used before, for another request "
@@ -37,7 +37,7 @@ class PipelineService:
             found = await self.jobs.get(project, location, pipeline)
         except NotFound as error:
             raise NotFound(missing) from error
-        if found.kind != PIPELINE:
+        if found.owner != Owner(OwnerKind.PIPELINE, pipeline):
             raise NotFound(missing)
         return found
 

@@ -113,7 +113,42 @@ _CACHES = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES)
+# No reference to the jobs: intervals outlive them.
+_LEDGER = Migration(
+    "0005_ledger",
+    (
+        """CREATE TABLE intervals (
+            job_id {text} NOT NULL,
+            attempt INTEGER NOT NULL,
+            pool INTEGER NOT NULL,
+            replica INTEGER NOT NULL,
+            run INTEGER NOT NULL,
+            spent_on {text} NOT NULL,
+            from_at {text} NOT NULL,
+            to_at {text} NOT NULL,
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            node {text} NOT NULL,
+            cpus FLOAT NOT NULL,
+            memory BIGINT NOT NULL,
+            gpus INTEGER NOT NULL,
+            devices {text} NOT NULL,
+            exit {text},
+            PRIMARY KEY (job_id, attempt, pool, replica, run, spent_on, from_at)
+        ){without_rowid}""",
+    ),
+)
+
+_OWNERS = Migration(
+    "0006_owners_of_jobs",
+    (
+        "ALTER TABLE jobs ADD COLUMN owner {text}",
+        "UPDATE jobs SET owner = 'pipeline/' || id WHERE kind = 'pipeline'",
+        "CREATE INDEX jobs_by_owner ON jobs (project, owner, created_at, id) WHERE owner IS NOT NULL",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS)
 
 _WORDS = {
     "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},

@@ -28,6 +28,14 @@ class Prepared:
         given = values if order is None else [values[name] for name in order]
         return drive(connection, text, given)
 
+    def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute it for many rows in one call of the driver."""
+        if rows:
+            text, order = self._text(connection)
+            given = rows if order is None else [[values[name] for name in order] for values in rows]
+            with _told(connection, text):
+                _raw(connection).cursor().executemany(text, given)
+
     def _text(self, connection: Connection) -> tuple[str, Sequence[str] | None]:
         known = self._texts.get(connection.dialect.name)
         if known is None:

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, selec
 
 from trainshed.core.event import Event
 from trainshed.core.job import FINAL, Job, JobState
+from trainshed.core.ledger import Interval
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.store.cache import Decoded
@@ -18,13 +19,15 @@ from trainshed.store.conditions import to_sql
 from trainshed.store.prepared import Prepared
 from trainshed.store.rows import (
     EVENT_COLUMNS,
+    INTERVAL_COLUMNS,
     JOB_COLUMNS,
     OPERATION_COLUMNS,
     to_event,
+    to_interval,
     to_job,
     to_operation,
 )
-from trainshed.store.tables import events, jobs, operations
+from trainshed.store.tables import events, intervals, jobs, operations
 
 _ACTIVE = [state.value for state in JobState if state not in FINAL]
 
@@ -40,6 +43,15 @@ _events = (
     .where(events.c.job_id == bindparam("job"), events.c.sequence > bindparam("after"))
     .order_by(events.c.sequence)
     .limit(bindparam("most"))
+)
+_intervals = (
+    select(*INTERVAL_COLUMNS)
+    .where(
+        intervals.c.job_id == bindparam("job"),
+        intervals.c.project == bindparam("project"),
+        intervals.c.location == bindparam("location"),
+    )
+    .order_by(*(intervals.c[name] for name in ("attempt", "pool", "replica", "run", "from_at", "to_at")))
 )
 _operation = select(*OPERATION_COLUMNS).where(operations.c.name == bindparam("name"))
 _operations = (
@@ -93,6 +105,8 @@ def _meant(query: JobQuery, dialect: str) -> Iterator[ColumnElement[bool]]:
         yield jobs.c.location == query.location
     if query.kind:
         yield jobs.c.kind == query.kind
+    if query.owner is not None:
+        yield jobs.c.owner == str(query.owner)
     if query.where is not None:
         yield to_sql(query.where, dialect)
 
@@ -114,6 +128,11 @@ def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:
 def events_of(connection: Connection, job: str, after: int, limit: int) -> tuple[Event, ...]:
     rows = connection.execute(_events, {"job": job, "after": after, "most": limit}).all()
     return tuple(map(to_event, rows))
+
+
+def intervals_of(connection: Connection, project: str, location: str, job: str) -> tuple[Interval, ...]:
+    values = {"project": project, "location": location, "job": job}
+    return tuple(map(to_interval, connection.execute(_intervals, values).all()))
 
 
 def operation_by_name(connection: Connection, name: str) -> Operation | None:

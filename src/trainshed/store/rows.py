@@ -14,11 +14,14 @@ from sqlalchemy import Row
 
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.job import Job, JobSpec, Status
+from trainshed.core.job import Job, JobSpec, Owner, Status
+from trainshed.core.ledger import Interval, TimeClass
+from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Operation
+from trainshed.core.replica import Exit
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dump_plain, dumps, loads, read_time, write_time
-from trainshed.store.tables import events, jobs, operations
+from trainshed.store.tables import events, intervals, jobs, operations
 
 JOB_COLUMNS = (
     jobs.c.id,
@@ -31,9 +34,11 @@ JOB_COLUMNS = (
     jobs.c.spec,
     jobs.c.status,
     jobs.c.extras,
+    jobs.c.owner,
 )
 SHARED = 4096  # characters; larger specs are not kept for sharing
 EVENT_COLUMNS = tuple(column for column in events.c if column is not events.c.job_id)
+INTERVAL_COLUMNS = tuple(column for column in intervals.c if column.name not in ("project", "location"))
 OPERATION_COLUMNS = tuple(operations.c)
 
 
@@ -52,6 +57,7 @@ def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
         "idempotency_key": idempotency_key or None,
         "code": job.spec.code or None,
         "kind": job.kind or None,
+        "owner": None if job.owner is None else str(job.owner),
         **status_values(job, job.status),
     }
 
@@ -83,6 +89,30 @@ def event_values(job: str, given: Sequence[Event]) -> list[dict[str, Any]]:
     ]
 
 
+def interval_values(job: Job, closed: Sequence[Interval]) -> list[dict[str, Any]]:
+    return [
+        {
+            "job_id": job.id,
+            "attempt": interval.key.name.attempt,
+            "pool": interval.key.name.pool,
+            "replica": interval.key.name.index,
+            "run": interval.key.run,
+            "spent_on": interval.spent_on.value,
+            "from_at": write_time(interval.from_at),
+            "to_at": write_time(interval.to_at),
+            "project": job.project,
+            "location": job.location,
+            "node": interval.node,
+            "cpus": interval.cpus,
+            "memory": interval.memory,
+            "gpus": interval.gpus,
+            "devices": json.dumps(interval.devices) if interval.devices else "[]",
+            "exit": None if interval.exit is None else dumps(interval.exit),
+        }
+        for interval in closed
+    ]
+
+
 def operation_values(operation: Operation) -> dict[str, Any]:
     return {
         "name": operation.name,
@@ -103,7 +133,7 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
     known = decoded.get(row[0], row[1])
     if known is not None:
         return known
-    identity, version, project, location, display_name, created_at, labels, spec, status, extras = row
+    identity, version, project, location, display_name, created_at, labels, spec, status, extras, owner = row
     try:
         job = Job(
             id=identity,
@@ -116,6 +146,7 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
             status=loads(Status, status),
             version=version,
             extras=_plain(extras),
+            owner=None if owner is None else Owner.parse(owner),
         )
     except ValueError as error:
         raise Unavailable(
@@ -136,6 +167,23 @@ def to_event(row: Row[*tuple[Any, ...]]) -> Event:
         attempt=attempt,
         task=task,
         sequence=sequence,
+    )
+
+
+def to_interval(row: Row[*tuple[Any, ...]]) -> Interval:
+    """A row of INTERVAL_COLUMNS as an interval."""
+    job, attempt, pool, replica, run, spent_on, from_at, to_at, node, cpus, memory, gpus, devices, exit = row
+    return Interval(
+        key=RunKey(ReplicaName(job, attempt, pool, replica), run),
+        spent_on=TimeClass(spent_on),
+        from_at=read_time(from_at),
+        to_at=read_time(to_at),
+        node=node,
+        cpus=cpus,
+        memory=memory,
+        gpus=gpus,
+        devices=tuple(json.loads(devices)),
+        exit=None if exit is None else loads(Exit, exit),
     )
 
 

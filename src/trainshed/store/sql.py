@@ -21,6 +21,7 @@ from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobState, Status
+from trainshed.core.ledger import Interval
 from trainshed.core.model import Model, ModelPage, ModelQuery
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
@@ -151,6 +152,9 @@ class SqlStore:
 
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         return await self._read(lambda connection: reads.events_of(connection, job, after, limit))
+
+    async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
+        return await self._read(lambda connection: reads.intervals_of(connection, project, location, job))
 
     async def counts(self) -> Mapping[JobState, int]:
         return await self._read(reads.counts)

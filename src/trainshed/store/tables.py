@@ -5,7 +5,7 @@ compares by bytes in both (PostgreSQL is told so), so that pages and comparisons
 the locale. Only what a query asks about has a column of its own; the rest lies in the JSON.
 """
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, Table, Text
 
 metadata = MetaData()
 
@@ -31,6 +31,7 @@ jobs = Table(
     Column("idempotency_key", _text),
     Column("code", _text),
     Column("kind", _text),
+    Column("owner", _text),
 )
 # The last two ride along so that a page of another location, or a wildcard, skips rows without touching them.
 Index("jobs_by_age", jobs.c.project, jobs.c.created_at, jobs.c.id, jobs.c.location, jobs.c.display_name)
@@ -42,6 +43,7 @@ Index("jobs_by_key", jobs.c.project, jobs.c.idempotency_key, unique=True)
 # words it would have every server import what speaks to PostgreSQL.
 Index("jobs_by_code", jobs.c.code)
 Index("jobs_by_kind", jobs.c.project, jobs.c.kind, jobs.c.created_at, jobs.c.id)
+Index("jobs_by_owner", jobs.c.project, jobs.c.owner, jobs.c.created_at, jobs.c.id)
 
 models = Table(
     "models",
@@ -80,6 +82,29 @@ events = Table(
     Column("severity", _text, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("task", _text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Written once and never changed. No reference to the jobs: intervals outlive them.
+intervals = Table(
+    "intervals",
+    metadata,
+    Column("job_id", _text, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("pool", Integer, primary_key=True, autoincrement=False),
+    Column("replica", Integer, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("spent_on", _text, primary_key=True),
+    Column("from_at", _text, primary_key=True),
+    Column("to_at", _text, nullable=False),
+    Column("project", _text, nullable=False),
+    Column("location", _text, nullable=False),
+    Column("node", _text, nullable=False),
+    Column("cpus", Float, nullable=False),
+    Column("memory", BigInteger, nullable=False),
+    Column("gpus", Integer, nullable=False),
+    Column("devices", _text, nullable=False),
+    Column("exit", _text),
     sqlite_with_rowid=False,
 )
 

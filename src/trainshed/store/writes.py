@@ -13,13 +13,14 @@ from sqlalchemy.exc import IntegrityError
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
 from trainshed.core.job import Job, JobSpec, Status
+from trainshed.core.ledger import account
 from trainshed.core.ports import Operation
 from trainshed.store import models, reads
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dump_plain, dumps, loads
 from trainshed.store.prepared import Prepared
-from trainshed.store.rows import event_values, job_values, operation_values, status_values
-from trainshed.store.tables import events, jobs, operations
+from trainshed.store.rows import event_values, interval_values, job_values, operation_values, status_values
+from trainshed.store.tables import events, intervals, jobs, operations
 
 _insert_job = Prepared(insert(jobs), jobs.c.keys())
 _update_status = Prepared(
@@ -49,6 +50,7 @@ _insert_event = Prepared(
     insert(events).values(sequence=_next),
     [column.name for column in events.c if column is not events.c.sequence],
 )
+_insert_interval = Prepared(insert(intervals), intervals.c.keys())
 
 
 def insert_job(connection: Connection, job: Job, given: Sequence[Event], key: str, decoded: Decoded) -> Job:
@@ -67,11 +69,13 @@ def insert_job(connection: Connection, job: Job, given: Sequence[Event], key: st
 
 
 def update_status(connection: Connection, job: Job, status: Status, given: Sequence[Event]) -> Job:
+    status, closed = account(job, status, status.updated_at or job.created_at)
     values = status_values(job, status) | {"of_job": job.id, "of_version": job.version}
     if _update_status.run(connection, values).rowcount != 1:
         raise _changed(connection, job) or Conflict(f"Job {job.id} has been deleted meanwhile.")
     if job.extras:
         models.settle(connection, job, status)
+    _insert_interval.run_each(connection, interval_values(job, closed))
     _insert_events(connection, job.id, given)
     return replace(job, status=status, version=job.version + 1)
 

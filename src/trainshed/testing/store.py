@@ -17,6 +17,7 @@ from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.ledger import Interval, account
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import Compare, Condition, JobQuery, Operator, QueryField
@@ -28,6 +29,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._events: dict[str, list[Event]] = {}
+        self._intervals: dict[tuple[str, str, str], list[Interval]] = {}  # by project, location and job
         self._operations: dict[str, Operation] = {}
         self._keys: dict[tuple[str, str], str] = {}
         self._models: dict[str, Model] = {}  # by full name
@@ -103,7 +105,9 @@ class MemoryStore:
         current = self._jobs.get(job.id)
         if current is None or current.version != job.version:
             raise Conflict(f"Job {job.id} has changed meanwhile.")
+        status, closed = account(current, status, status.updated_at or job.created_at)
         self._jobs[job.id] = new = replace(current, status=status, version=job.version + 1)
+        self._intervals.setdefault((job.project, job.location, job.id), []).extend(closed)
         self._append(job.id, events)
         self._settle(new)
         return new
@@ -152,6 +156,11 @@ class MemoryStore:
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         await asyncio.sleep(0)
         return tuple(event for event in self._events.get(job, ()) if event.sequence > after)[:limit]
+
+    async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
+        await asyncio.sleep(0)
+        closed = self._intervals.get((project, location, job), ())
+        return tuple(sorted(closed, key=lambda interval: (interval.key, interval.from_at, interval.to_at)))
 
     async def counts(self) -> Mapping[JobState, int]:
         await asyncio.sleep(0)
@@ -270,6 +279,8 @@ def _as_job(model: Model, created_at: datetime) -> Job:
 
 def _asked(job: Job, query: JobQuery) -> bool:
     if query.kind and job.kind != query.kind:
+        return False
+    if query.owner and job.owner != query.owner:
         return False
     if job.project != query.project or query.location not in ("-", job.location):
         return False

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainshed.core.event import Event
 from trainshed.core.fleet import Placement
-from trainshed.core.job import PIPELINE, Job, JobState
+from trainshed.core.job import Job, JobState, OwnerKind
 from trainshed.core.model import model_of
 from trainshed.core.names import task_name
 from trainshed.core.replica import Exit, Replica
@@ -65,7 +65,9 @@ def render_job_status(job: Job) -> dict[str, Any]:
         }
     if status.cancel_asked_at:
         answer["cancelAskedTime"] = time_text(status.cancel_asked_at)
-    if job.kind == PIPELINE:
+    if job.owner is not None:
+        answer["owner"] = str(job.owner)
+    if job.owner is not None and job.owner.kind is OwnerKind.PIPELINE:
         answer["pipeline"] = pipeline_name(job)
         if (model := model_of(job)) is not None and status.state is JobState.SUCCEEDED:
             answer["model"] = model.name
@@ -97,7 +99,7 @@ def _replica(replica: Replica, place: Placement | None) -> dict[str, Any]:
         "restarts": replica.run,
     }
     if replica.exit is not None:
-        answer["exit"] = _exit(replica.exit)
+        answer["exit"] = render_exit(replica.exit)
     if replica.started_at is not None:
         answer["startTime"] = time_text(replica.started_at)
     if replica.ended_at is not None:
@@ -115,7 +117,7 @@ def _replica(replica: Replica, place: Placement | None) -> dict[str, Any]:
     return answer
 
 
-def _exit(exit: Exit) -> dict[str, Any]:
+def render_exit(exit: Exit) -> dict[str, Any]:
     answer: dict[str, Any] = {"text": str(exit)}
     if exit.code is not None:
         answer["code"] = exit.code

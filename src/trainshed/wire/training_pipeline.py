@@ -163,7 +163,9 @@ def relocated(error: Invalid) -> Invalid:
 
 
 def pipeline_name(job: Job) -> str:
-    return f"projects/{job.project}/locations/{job.location}/trainingPipelines/{job.id}"
+    """The name of the pipeline that a job belongs to."""
+    pipeline = job.owner.id if job.owner else job.id
+    return f"projects/{job.project}/locations/{job.location}/trainingPipelines/{pipeline}"
 
 
 def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str = "") -> dict[str, Any]:

@@ -42,7 +42,8 @@ def test_a_job_that_fits_is_admitted_with_planned_replicas_and_told_to_the_loop(
         await engine.scheduler.cycle()
         status = (await now(engine, "1")).status
         assert status.state is JobState.PENDING
-        assert status.replicas == planned_replicas(job.spec)
+        counted = [replace(replica, counted_until=at(0)) for replica in planned_replicas(job.spec)]
+        assert status.replicas == tuple(counted)
         assert status.admitted_at == at(0)
         assert status.waiting is not None
         assert status.waiting.reason is Reason.STARTING

@@ -106,7 +106,11 @@ def test_the_first_program_to_fail_gives_the_verdict():
 def test_a_replica_that_was_interrupted_is_planned_again_with_the_next_run_number(end: Exit):
     job = running(a_job(*GANG))
     plan = decide(job, all_alive(job, {(1, 0): end}), at(5))
-    assert plan.status.replicas[1] == Replica(pool=1, index=0, phase=Phase.PLANNED, run=1, not_before=at(5.5))
+    previous = plan.status.replicas[1].previous
+    assert previous is not None and (previous.attempt, previous.run, previous.exit) == (0, 0, end)
+    assert plan.status.replicas[1] == Replica(
+        pool=1, index=0, phase=Phase.PLANNED, run=1, not_before=at(5.5), previous=previous
+    )
     assert plan.status.state is JobState.RUNNING
     assert plan.status.closing is None
     assert plan.actions == ()
@@ -176,9 +180,12 @@ def test_a_new_attempt_has_fresh_replicas_the_same_admission_and_a_back_off():
     assert plan.status.attempt == 2
     assert plan.status.closing is None
     assert plan.status.admission == job.status.admission
-    assert plan.status.replicas == tuple(
+    assert [replace(replica, previous=None) for replica in plan.status.replicas] == [
         Replica(pool=p, index=i, not_before=at(6)) for p, i in [(0, 0), (1, 0), (1, 1)]
-    )
+    ]
+    assert {
+        (r.previous.attempt, r.previous.run, r.previous.exit) for r in plan.status.replicas if r.previous
+    } == {(1, 5, KILLED)}
     assert plan.actions == ()
     assert plan.again_at == at(6)
     assert [e.reason for e in plan.events] == [Reason.JOB_RETRIED]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
+from trainshed.core.permission import OWNER
 from trainshed.identity import NoAuthentication, TokenFile
 
 
@@ -71,15 +72,15 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_the_right_token_lets_in(path: Path, scheme: str) -> None:
     door = TokenFile(path)
-    door.check(f"{scheme} {door.token}")
-    door.check(f"  {scheme}   {door.token} ")
+    assert door.authenticate(f"{scheme} {door.token}") == OWNER
+    assert door.authenticate(f"  {scheme}   {door.token} ") == OWNER
 
 
 @pytest.mark.parametrize("header", [None, "", "  "])
 def test_without_a_token_one_is_told_how_to_get_it(path: Path, header: str | None) -> None:
     door = TokenFile(path)
     with pytest.raises(Forbidden) as refused:
-        door.check(header)
+        door.authenticate(header)
     assert "trainshed env" in str(refused.value)
     assert "the token file in the server's home" in str(refused.value)
     assert str(path) not in str(refused.value)
@@ -92,11 +93,11 @@ def test_a_wrong_token_is_refused(path: Path) -> None:
     wrong = ["x", "Bearer", "Bearer ", f"Bearer {token}x", f"Bearer {token[:-1]}", f"Basic {token}", token]
     for header in [*wrong, f"Bearer {token.swapcase()}", "Bearer ü\udc80", f"Bearer {token} {token}"]:
         with pytest.raises(Unauthenticated) as refused:
-            door.check(header)
+            door.authenticate(header)
         assert token not in str(refused.value)
         assert str(path) not in str(refused.value)
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer whatever"])
 def test_an_open_door_lets_everybody_in(header: str | None) -> None:
-    NoAuthentication().check(header)
+    assert NoAuthentication().authenticate(header) == OWNER

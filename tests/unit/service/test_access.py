@@ -16,6 +16,7 @@ from trainshed.core.google import google_env
 from trainshed.core.job import Job, JobState
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.permission import principal_of_job
 from trainshed.core.ports import Operation
 from trainshed.service import access
 from trainshed.service.access import AccessService, AnswerCache
@@ -82,36 +83,23 @@ async def refused(asked: Callable[[], Awaitable[Any]]) -> str:
     return error.value.message
 
 
-async def test_a_job_may_use_the_buckets_of_its_project_and_those_of_nobody(bench: Bench) -> None:
+async def test_the_token_of_a_job_says_which_job_asks_and_of_which_project(bench: Bench) -> None:
     await bench.job()
-    for name, project in (("own", "p1"), ("free", ""), ("none", "<none>"), ("other", "p2")):
-        await bench.bucket(name, project)
-    right = await bench.access.right("job.1")
-    await right.check(["own", "free", "none"])
-    told = await refused(lambda: right.check(["own", "other"]))
-    assert told == "Bucket 'other' belongs to another project: job 1 may use those of its own, 'p1'."
+    assert await bench.access.principal("job.1") == principal_of_job("1", "p1")
     with pytest.raises(NotFound):
-        await right.check(["missing"])
-
-
-async def test_a_job_sees_no_list_but_that_of_its_project(bench: Bench) -> None:
-    await bench.job()
-    right = await bench.access.right("job.1")
-    assert [right.project_of(asked) for asked in ("", "<none>", "p1")] == ["p1"] * 3
-    with pytest.raises(Forbidden):
-        right.project_of("p2")
+        await bench.access.look("missing")
 
 
 async def test_the_right_ends_a_minute_after_the_job(bench: Bench) -> None:
     job = await bench.job()
-    await bench.access.right("job.1")
+    await bench.access.principal("job.1")
     bench.clock.go(timedelta(days=3))
-    await bench.access.right("job.1")
+    await bench.access.principal("job.1")
     await bench.end(job)
     bench.clock.go(GRACE)
-    await bench.access.right("job.1")
+    await bench.access.principal("job.1")
     bench.clock.go(timedelta(seconds=1))
-    assert await refused(lambda: bench.access.right("job.1")) == (
+    assert await refused(lambda: bench.access.principal("job.1")) == (
         "Job 1 is over, and so is its right to buckets."
     )
 
@@ -120,31 +108,31 @@ async def test_what_was_remembered_of_a_running_job_does_not_outlive_its_grace_b
     job = await bench.job()
     await bench.end(job)
     bench.clock.go(GRACE - timedelta(seconds=1))
-    await bench.access.right("job.1")
+    await bench.access.principal("job.1")
     bench.clock.go(timedelta(seconds=2))
-    await refused(lambda: bench.access.right("job.1"))
+    await refused(lambda: bench.access.principal("job.1"))
 
 
 async def test_a_forged_token_costs_no_look(bench: Bench) -> None:
-    assert "not issued by this server" in await refused(lambda: bench.access.right("job.forged"))
+    assert "not issued by this server" in await refused(lambda: bench.access.principal("job.forged"))
     assert bench.store.looks == 0
 
 
 async def test_a_deleted_job_has_no_right(bench: Bench) -> None:
     job = await bench.end(await bench.job())
-    await bench.access.right("job.1")
+    await bench.access.principal("job.1")
     await bench.store.delete(job, Operation(name="o", kind="delete", target=job.name, created_at=T0))
     bench.clock.go(access.REMEMBERED)
-    assert "was deleted" in await refused(lambda: bench.access.right("job.1"))
+    assert "was deleted" in await refused(lambda: bench.access.principal("job.1"))
 
 
 async def test_many_requests_cost_one_look(bench: Bench) -> None:
     await bench.job()
     for _ in range(1000):
-        await bench.access.right("job.1")
+        await bench.access.principal("job.1")
     assert bench.store.looks == 1
     bench.clock.go(access.REMEMBERED)
-    await bench.access.right("job.1")
+    await bench.access.principal("job.1")
     assert bench.store.looks == 2
 
 

@@ -7,8 +7,9 @@ import pytest
 from tests.contracts.model_store import a_pipeline
 from tests.unit.service.test_jobs import Desk, StillClock
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
-from trainshed.core.job import PIPELINE, Job, JobState
+from trainshed.core.job import PIPELINE, Job, JobState, Owner, OwnerKind
 from trainshed.core.model import ModelQuery
+from trainshed.core.query import JobQuery
 from trainshed.service.jobs import JobRequest
 from trainshed.service.pipelines import ModelService, PipelineService
 
@@ -30,6 +31,8 @@ async def test_a_pipeline_is_found_as_itself_and_as_its_job() -> None:
     job = await PipelineService(desk.jobs).submit(*HERE, asked())
     assert (await PipelineService(desk.jobs).get(*HERE, job.id)).id == job.id
     assert (await desk.jobs.get(*HERE, job.id)).kind == PIPELINE
+    assert job.owner == Owner(OwnerKind.PIPELINE, job.id)
+    assert (await desk.jobs.find(JobQuery(project=job.project, owner=job.owner))).jobs[0].id == job.id
     assert desk.told == ["scheduler"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.wire.bodies import NOW, OFFER, a_pool, any_json, job_of, names
 from trainshed.core.errors import Invalid
 from trainshed.core.event import Reason
-from trainshed.core.job import Failure, Job, JobState
+from trainshed.core.job import Failure, Job, JobState, Owner, OwnerKind
 from trainshed.core.model import model_of
 from trainshed.wire.custom_job import JobDraft, render_custom_job
 from trainshed.wire.job_schema import CustomJobSpec
@@ -57,7 +57,8 @@ def faults(body: Mapping[str, object]) -> dict[str, str]:
 
 
 def a_job(body: Mapping[str, object] | None = None, **status: Any) -> Job:
-    return job_of(parsed(body or a_body(inputs=OUT, modelToUpload=a_model())), **status)
+    job = job_of(parsed(body or a_body(inputs=OUT, modelToUpload=a_model())), **status)
+    return replace(job, owner=Owner(OwnerKind.PIPELINE, job.id))  # as the service keeps it
 
 
 def test_the_inputs_are_a_job_s_spec_in_either_spelling_with_doubles_and_nulls() -> None:

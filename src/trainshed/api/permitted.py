@@ -1,0 +1,46 @@
+"""The one place where a call meets the permission of its row. Every `Route` leads its calls through here.
+
+It finds out which buckets the call names, and whose they are; `core.permission.allowed` decides.
+"""
+
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from trainshed.api.call import Call, Handler, Reply
+from trainshed.core.errors import Forbidden
+from trainshed.core.permission import Permission, PrincipalKind, Resource, allowed
+
+
+def permitted(handler: Handler, permission: Permission) -> Handler:
+    """The handler for those who may use it; Forbidden with the reason for others."""
+
+    async def answered(call: Call) -> Reply:
+        await _check(call, permission)
+        return await handler(call)
+
+    return answered
+
+
+async def _check(call: Call, permission: Permission) -> None:
+    listed = Resource(call.query.get("project", "")) if permission is Permission.BUCKETS_LIST else None
+    _require(call, permission, listed)
+    if call.principal.kind is PrincipalKind.OWNER:
+        return  # and a look at a bucket is not for nothing
+    for name in _buckets(call):
+        bucket = await call.look(name)
+        _require(call, permission, Resource(bucket.project, bucket=name))
+
+
+def _require(call: Call, permission: Permission, resource: Resource | None) -> None:
+    decision = allowed(call.principal, permission, resource)
+    if not decision:
+        raise Forbidden(decision.reason)
+
+
+def _buckets(call: Call) -> Iterator[str]:
+    """Every bucket the call names."""
+    for key in ("bucket", "target"):
+        if key in call.path:
+            yield call.path[key]
+    if source := call.headers.get("x-goog-copy-source", ""):
+        yield unquote(source).lstrip("/").partition("/")[0]

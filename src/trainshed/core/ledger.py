@@ -1,0 +1,236 @@
+"""The ledger: where each second of each CPU and GPU went. Pure.
+
+Every store calls `account` in every guarded write of a status, so nobody who changes a status can forget
+it. The intervals of one run begin where the one before ended, in order of time, from the moment the run
+was asked for until its place is free. An interval is told once: `Replica.counted_until` is part of the
+same write and says how far the ledger has come.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple, assert_never
+
+from trainshed.core.event import Reason
+from trainshed.core.fleet import Placement
+from trainshed.core.job import Job, JobState, Status, planned_replicas
+from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.replica import EndedRun, Exit, Phase, Replica
+
+
+class TimeClass(StrEnum):
+    """What a run's time was spent on."""
+
+    QUEUED = "QUEUED"  # nothing is taken yet
+    PULLED = "PULLED"  # images, environments and packages are made
+    SET_UP = "SET_UP"  # its place is taken, its program does not run yet
+    WAITED_FOR_GANG = "WAITED_FOR_GANG"  # it runs, others of its attempt have not started yet
+    COMPUTED = "COMPUTED"
+    CHECKPOINTED = "CHECKPOINTED"  # what it wrote is being stored
+    LOST = "LOST"  # the backend did not show it any more, and it never came back
+    HELD = "HELD"  # it has failed, and its place is kept for a look
+    IDLE = "IDLE"  # its place is taken and nothing runs in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A closed stretch of a run's time. It is empty only where a run ended that took no time."""
+
+    key: RunKey
+    spent_on: TimeClass
+    from_at: datetime
+    to_at: datetime
+    node: str = ""  # empty while nothing is taken: the rest is then what was asked for
+    cpus: float = 0
+    memory: int = 0
+    gpus: int = 0
+    devices: tuple[str, ...] = ()  # the GPUs by id, once they are taken
+    exit: Exit | None = None  # how the run ended, in the interval at whose end it did
+
+
+class Turning(NamedTuple):
+    """From a moment on a run's time goes into another class; into none once the run's place is free.
+
+    A tuple, as some are made at every write of every job.
+    """
+
+    at: datetime
+    to: TimeClass | None
+    exit: Exit | None = None  # where the run ended at this moment
+
+
+def account(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Interval, ...]]:
+    """The intervals that end as the job changes to this status, and the status that remembers them."""
+    before = job.status
+    if before.state.is_final or (
+        before.admission is None and not (status.admission or status.state.is_final)
+    ):
+        return status, ()
+    counted: dict[tuple[int, int], datetime] = {}
+    intervals: list[Interval] = []
+    if before.admission is None:
+        turnings = _until_admitted(job, status, now)
+        for replica in status.replicas or planned_replicas(job.spec):
+            intervals += _intervals(job, status.attempt, replica, turnings, None)
+    else:
+        follows = {(r.pool, r.index): r for r in status.replicas}
+        places = before.admission.by_replica()
+        gang_at = _gang_started_at(before, status)
+        for replica in before.replicas:
+            place = replica.pool, replica.index
+            turnings = _turnings(job, status, replica, follows.get(place), gang_at, now)
+            intervals += _intervals(job, before.attempt, replica, turnings, places.get(place))
+            if turnings[-1].to is not None:
+                counted[place] = turnings[-1].at
+    if status.state.is_final:
+        return status, tuple(intervals)
+    kept = tuple(_counted(r, counted.get((r.pool, r.index), now)) for r in status.replicas)
+    return replace(status, replicas=kept), tuple(intervals)
+
+
+def _counted(replica: Replica, until: datetime) -> Replica:
+    return replica if replica.counted_until == until else replace(replica, counted_until=until)
+
+
+def _until_admitted(job: Job, status: Status, now: datetime) -> tuple[Turning, ...]:
+    """From the submit until its places were given, or until it was over without them."""
+    turnings = [Turning(job.created_at, TimeClass.QUEUED)]
+    if status.preparing_since is not None:
+        turnings.append(Turning(status.preparing_since, TimeClass.PULLED))
+        if status.prepared_at is not None:
+            turnings.append(Turning(status.prepared_at, TimeClass.QUEUED))
+    return _in_order((*turnings, Turning(now, None)), now)
+
+
+def _turnings(
+    job: Job, status: Status, replica: Replica, after: Replica | None, gang_at: datetime | None, now: datetime
+) -> tuple[Turning, ...]:
+    """What a run's time was spent on since it was last counted. The last one is open, or the run's end."""
+    before = job.status
+    begun_at = (
+        replica.counted_until
+        or replica.ended_at  # this and the next: of a status that an older version wrote
+        or replica.started_at
+        or before.admitted_at
+        or job.created_at
+    )
+    spent_on = _spent_on(before, replica)
+    backs_off_until = replica.not_before if replica.phase is Phase.PLANNED else None
+    if backs_off_until is not None and begun_at < backs_off_until:
+        turnings = [Turning(begun_at, TimeClass.IDLE)]
+        if backs_off_until <= now:
+            turnings.append(Turning(backs_off_until, spent_on))
+    else:
+        turnings = [Turning(begun_at, spent_on)]
+    goes_on = after is not None and (status.attempt, after.run) == (before.attempt, replica.run)
+    seen = after if goes_on or after is None else after.previous
+    if seen is not None and replica.phase is not Phase.ENDED:
+        turnings += _start_and_end(before, replica, seen, gang_at)
+    if after is None or not goes_on or status.state.is_final:
+        turnings.append(Turning(now, None))
+    elif after.phase is not Phase.PLANNED or after.not_before is None or after.not_before <= now:
+        turnings.append(Turning(now, _spent_on(status, after)))
+    return _in_order(turnings, now)
+
+
+def _start_and_end(
+    before: Status, replica: Replica, seen: Replica | EndedRun, gang_at: datetime | None
+) -> Iterator[Turning]:
+    """What became known of a run's start and end."""
+    if seen.started_at is None:
+        return
+    if replica.phase is Phase.PLANNED:
+        yield Turning(seen.started_at, _running(before))
+    if gang_at is not None and (seen.ended_at is None or gang_at < seen.ended_at):
+        yield Turning(gang_at, TimeClass.COMPUTED)
+    if seen.exit is None or seen.ended_at is None:
+        return
+    if seen.exit.lost and replica.missing_since is not None:
+        yield Turning(replica.missing_since, TimeClass.LOST)
+    yield Turning(seen.ended_at, TimeClass.IDLE, seen.exit)
+
+
+def _gang_started_at(before: Status, status: Status) -> datetime | None:
+    """When the last replica of the attempt had started, where that was not known before."""
+    if before.state is not JobState.PENDING:
+        return None
+    starts: list[datetime] = []
+    for replica in status.replicas:
+        started_at = replica.started_at if status.attempt == before.attempt else None
+        if started_at is None and replica.previous and replica.previous.attempt == before.attempt:
+            started_at = replica.previous.started_at
+        if started_at is None:
+            return None
+        starts.append(started_at)
+    return max(starts, default=None)
+
+
+def _spent_on(status: Status, replica: Replica) -> TimeClass:
+    """As far as the status alone can tell."""
+    reason = status.waiting.reason if status.waiting else None
+    match replica.phase:
+        case Phase.PLANNED:
+            if status.closing is not None:
+                return TimeClass.IDLE
+            return TimeClass.PULLED if reason is Reason.PREPARING else TimeClass.SET_UP
+        case Phase.RUNNING | Phase.MISSING:
+            return _running(status)
+        case Phase.ENDED:
+            if reason is Reason.STORING_OUTPUTS:
+                return TimeClass.CHECKPOINTED
+            return TimeClass.HELD if reason is Reason.HELD else TimeClass.IDLE
+        case _:
+            assert_never(replica.phase)
+
+
+def _running(status: Status) -> TimeClass:
+    waits = status.state is JobState.PENDING and len(status.replicas) > 1
+    return TimeClass.WAITED_FOR_GANG if waits else TimeClass.COMPUTED
+
+
+def _in_order(turnings: Iterable[Turning], now: datetime) -> tuple[Turning, ...]:
+    """Each at or after the one before: moments by a backend's clock count only within the bounds of ours.
+
+    Left out are those that change nothing, and those that last no time and end no run.
+    """
+    ordered: list[Turning] = []
+    for moment, to, exit in turnings:
+        if not ordered:
+            ordered.append(Turning(moment, to, exit))
+            continue
+        last = ordered[-1]
+        at = max(last.at, min(moment, now))
+        if exit is not None:
+            ordered.append(Turning(at, to, exit))
+        elif to is last.to:
+            continue
+        elif at == last.at:
+            ordered[-1] = Turning(at, to, last.exit)
+        else:
+            ordered.append(Turning(at, to))
+    return tuple(ordered)
+
+
+def _intervals(
+    job: Job, attempt: int, replica: Replica, turnings: tuple[Turning, ...], place: Placement | None
+) -> Iterator[Interval]:
+    if len(turnings) < 2:
+        return
+    pool = job.spec.pools[replica.pool]
+    key = RunKey(ReplicaName(job.id, attempt, replica.pool, replica.index), replica.run)
+    for begin, end in pairwise(turnings):
+        assert begin.to is not None
+        yield Interval(
+            key=key,
+            spent_on=begin.to,
+            from_at=begin.at,
+            to_at=end.at,
+            node=place.node if place else "",
+            cpus=place.cpus if place else pool.cpus,
+            memory=place.memory if place else pool.memory,
+            gpus=len(place.gpus) if place else pool.accelerators,
+            devices=place.gpus if place else (),
+            exit=end.exit,
+        )
