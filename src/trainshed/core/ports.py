@@ -164,6 +164,8 @@ class Store(Protocol):
     5. find pages in a stable order, newest first, however many jobs come and go between pages.
     6. active gives every job that is not final, and costs nothing for those that are.
     7. relabel is guarded as write is, and touches nothing but labels and version.
+    8. on_change tells every job that is not final, and then each commit of one, in the order of its versions
+       and before the one who wrote it is answered.
     """
 
     async def start(self) -> None: ...
@@ -187,6 +189,14 @@ class Store(Protocol):
     async def find(self, query: JobQuery) -> JobPage: ...
 
     async def active(self) -> tuple[Job, ...]: ...
+
+    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
+        """Call follow(id, job) for every job that is not final and whenever one changes; None: it is over."""
+        ...
+
+    async def catch_up(self) -> None:
+        """See to it that followers know what is kept, also where the answer to a commit was lost."""
+        ...
 
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
