@@ -41,7 +41,7 @@ class JobLoop:
     logs: LogStore
     clock: Clock
     ring: Callable[[Job], None]
-    hint_scheduler: Callable[[], None]
+    hint_scheduler: Callable[[str], None]  # look at this waiting job
     rules: Callable[[], Rules] = Rules  # by which failures are judged
     collector: Collector | None = None  # looks at what replicas use
     freeing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()  # what an ended job held
@@ -81,7 +81,7 @@ class JobLoop:
                     await self._clean_up(job, finished)
                     return None
                 if is_waiting(job):  # what it needs may be there, or further on its way
-                    self.hint_scheduler()
+                    self.hint_scheduler(job.id)
                 if not plan.actions or all(isinstance(a, Stop) for a in plan.actions):
                     return plan.again_at or (now + timedelta(seconds=1) if plan.actions else None)
                 if plan.actions == started:
