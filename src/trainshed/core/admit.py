@@ -26,7 +26,8 @@ MOST_BEHIND = 200  # how many shapes behind the head are refused before a cycle 
 NAMED = 3  # how many jobs a refusal names
 
 Order: TypeAlias = tuple[int, datetime, str]  # a place in the queue; the last is the job's id
-Shape: TypeAlias = tuple[timedelta, tuple[tuple[int, float, int, int, str], ...]]
+Demand: TypeAlias = tuple[tuple[int, float, int, int, str], ...]  # of each pool
+Shape: TypeAlias = tuple[Demand, timedelta]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def shape_of(job: Job) -> Shape:
     """What of a job decides where it fits and whether it may pass: all but who asks."""
     spec = job.spec
     pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
-    return spec.scheduling.timeout, tuple(pools)
+    return tuple(pools), spec.scheduling.timeout
 
 
 def order(job: Job) -> Order:
@@ -121,7 +122,10 @@ class Cycle:
     head_starts: datetime | None = None
     refused: dict[Shape, Refusal] = field(default_factory=dict[Shape, Refusal])
     behind: int = 0  # how many of these shapes were tried behind the head
-    fits: dict[Shape, Fitted] = field(default_factory=dict[Shape, Fitted])
+    full: dict[Demand, Refusal] = field(
+        default_factory=dict[Demand, Refusal]
+    )  # no room, whatever the timeout
+    fits: dict[Demand, Fitted] = field(default_factory=dict[Demand, Fitted])
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
@@ -131,7 +135,8 @@ class Cycle:
 
     def copy(self) -> "Cycle":
         twin = copy(self)
-        twin.room, twin.held, twin.refused = self.room.copy(), list(self.held), dict(self.refused)
+        twin.room, twin.held = self.room.copy(), list(self.held)
+        twin.refused, twin.full = dict(self.refused), dict(self.full)
         return twin
 
     @property
@@ -143,30 +148,33 @@ class Cycle:
         shape = shape_of(job)
         if shape in self.refused:
             return AdmissionResult(job=job, refusal=self.refused[shape])
-        fit = self._fitted(job, shape)
+        fit = self._fitted(job, shape[0])
         if fit is None:
             refusal = self.refused[shape] = self._too_large(job)
             return AdmissionResult(job=job, refusal=refusal)
         wanted, cuts = fit
         if self.is_over:
             return AdmissionResult(job=job, refusal=self._behind(wanted, MOST_BEHIND))
-        placements = self.room.place(wanted) if self.head is None else self._pass(job, wanted)
+        demand = shape[0]
+        placements = None if demand in self.full else self.room.place(wanted)
         if placements is not None:
             until = self.now + job.spec.scheduling.timeout
-            holder = Reservation(
-                job=job.id, display_name=job.display_name, placements=placements, until=until
-            )
-            self.held.append(holder)
-            admission = Admission(placements=placements, admitted_at=self.now, cuts=cuts)
-            return AdmissionResult(job=job, admission=admission)
-        if self.head is None:
+            mine = Reservation(job=job.id, display_name=job.display_name, placements=placements, until=until)
+            if not self._delays_head(mine):
+                self.held.append(mine)
+                admission = Admission(placements=placements, admitted_at=self.now, cuts=cuts)
+                return AdmissionResult(job=job, admission=admission)
+            self.room.give(placements)
+        elif self.head is None:
             self.head, self.head_needs = job, wanted
             self.head_starts = self._earliest(wanted, self.room, self.held)
             self.head_refusal = self._no_room(wanted)
-            self.refused[shape] = self._behind(wanted)  # what others of its shape are told
+            self.refused[shape] = self.full[demand] = self._behind(wanted)  # what others like it are told
             return AdmissionResult(job=job, refusal=self.head_refusal)
         self.behind += 1
-        refusal = self.refused[shape] = self._behind(wanted)
+        refusal = self.refused[shape] = self.full.get(demand) or self._behind(wanted)
+        if placements is None:
+            self.full[demand] = refusal
         return AdmissionResult(job=job, refusal=refusal)
 
     def refusal_of(self, job: Job) -> Refusal | None:
@@ -176,31 +184,22 @@ class Cycle:
         shape = shape_of(job)
         if shape in self.refused:
             return self.refused[shape]
-        fit = self._fitted(job, shape)
+        fit = self._fitted(job, shape[0])
         if fit is None:
             return self._too_large(job)
         return self._behind(fit[0], MOST_BEHIND) if self.is_over else None
 
-    def _fitted(self, job: Job, shape: Shape) -> Fitted:
-        if shape not in self.fits:
-            self.fits[shape] = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
-        return self.fits[shape]
+    def _fitted(self, job: Job, demand: Demand) -> Fitted:
+        if demand not in self.fits:
+            self.fits[demand] = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
+        return self.fits[demand]
 
-    def _pass(self, job: Job, wanted: tuple[ReplicaNeed, ...]) -> tuple[Placement, ...] | None:
-        placements = self.room.place(wanted)
-        if placements is None:
-            return None
-        mine = Reservation(
-            job=job.id,
-            display_name=job.display_name,
-            placements=placements,
-            until=self.now + job.spec.scheduling.timeout,
-        )
+    def _delays_head(self, mine: Reservation) -> bool:
+        """Whether the head, with that in place, could start later than without it."""
+        if self.head is None:
+            return False
         starts = self._earliest(self.head_needs, self.room, [*self.held, mine])
-        if starts is not None and self.head_starts is not None and starts <= self.head_starts:
-            return placements
-        self.room.give(placements)
-        return None
+        return starts is None or self.head_starts is None or starts > self.head_starts
 
     def _earliest(
         self, wanted: tuple[ReplicaNeed, ...], room: Room, held: list[Reservation]
