@@ -10,9 +10,9 @@ behind the head it tries at most MOST_BEHIND of them. `admit` answers every job;
 only about jobs whose shape is not refused yet, and both come to the same decisions.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -100,14 +100,6 @@ def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[Ad
     return tuple([cycle.answer(job) for job in sorted(waiting, key=order)])
 
 
-def queue_behind(snapshot: Snapshot, ahead: Sequence[Job], now: datetime) -> Callable[[Job], AdmissionResult]:
-    """The cycle's answer to any job that stands behind those: ask as often as you like, nothing is taken."""
-    cycle = Cycle(snapshot, now)
-    for job in sorted(ahead, key=order):
-        cycle.answer(job)
-    return lambda job: cycle.copy().answer(job)
-
-
 @dataclass(slots=True)
 class Cycle:
     """One cycle under way. It answers job after job, in the order of the queue; each *yes* takes room."""
@@ -125,6 +117,7 @@ class Cycle:
     full: dict[Demand, Refusal] = field(
         default_factory=dict[Demand, Refusal]
     )  # no room, whatever the timeout
+    far: Refusal | None = None  # what those are told that are not tried
     fits: dict[Demand, Fitted] = field(default_factory=dict[Demand, Fitted])
 
     def __post_init__(self) -> None:
@@ -154,7 +147,7 @@ class Cycle:
             return AdmissionResult(job=job, refusal=refusal)
         wanted, cuts = fit
         if self.is_over:
-            return AdmissionResult(job=job, refusal=self._behind(wanted, MOST_BEHIND))
+            return AdmissionResult(job=job, refusal=self._far_behind())
         demand = shape[0]
         placements = None if demand in self.full else self.room.place(wanted)
         if placements is not None:
@@ -184,10 +177,9 @@ class Cycle:
         shape = shape_of(job)
         if shape in self.refused:
             return self.refused[shape]
-        fit = self._fitted(job, shape[0])
-        if fit is None:
+        if self._fitted(job, shape[0]) is None:
             return self._too_large(job)
-        return self._behind(fit[0], MOST_BEHIND) if self.is_over else None
+        return self._far_behind() if self.is_over else None
 
     def _fitted(self, job: Job, demand: Demand) -> Fitted:
         if demand not in self.fits:
@@ -228,7 +220,13 @@ class Cycle:
             starts_by=self.head_starts,
         )
 
-    def _behind(self, wanted: tuple[ReplicaNeed, ...], kinds_before: int = 0) -> Refusal:
+    def _far_behind(self) -> Refusal:
+        """The same for all that are not tried."""
+        if self.far is None:
+            self.far = replace(self._behind(()), kinds_before=MOST_BEHIND)
+        return self.far
+
+    def _behind(self, wanted: tuple[ReplicaNeed, ...]) -> Refusal:
         assert self.head is not None
         return Refusal(
             reason=Reason.WAITS_BEHIND_OTHERS,
@@ -236,5 +234,4 @@ class Cycle:
             free=self.room.free(),
             head=(self.head.id, self.head.display_name),
             head_needs=total(self.head_needs),
-            kinds_before=kinds_before,
         )

@@ -8,7 +8,7 @@ of the list by memmove: microseconds for 10,000 jobs.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from heapq import heappop, heappush
 
 from trainshed.core.admit import Order, Shape, order, shape_of
@@ -16,13 +16,15 @@ from trainshed.core.job import Job
 
 
 class WaitingJobs:
-    def __init__(self) -> None:
+    def __init__(self, jobs: Iterable[Job] = ()) -> None:
         self._jobs: dict[str, Job] = {}
         self._shapes: dict[Shape, list[Order]] = {}  # where the jobs of a shape stand, in order
         self._firsts: list[
             tuple[Order, Shape]
         ] = []  # the first job of each shape that is not aside, in order
         self._aside: set[Shape] = set()
+        for job in jobs:
+            self.put(job)
 
     def __len__(self) -> int:
         return len(self._jobs)
