@@ -330,7 +330,7 @@ class VenvRuntimes:
         self._makings.pop(digest, None)  # from here on whoever asks begins anew
 
     async def _tell(self, making: EnvironmentBuild) -> None:
-        """While it is built: a hint to one of those who wait, upon which the cycle looks at them all.
+        """While it is built: a hint to one of those who wait, upon which the cycle looks at the others too.
 
         What jobs brought is of no use to others: it is not built on once all who asked for it are over.
         """

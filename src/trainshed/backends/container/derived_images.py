@@ -227,7 +227,7 @@ class DerivedImages:
             del self._fits[next(iter(self._fits))]
 
     async def _tell(self, making: ImageBuild) -> None:
-        """A hint to one of those who wait, upon which the cycle looks at them all."""
+        """A hint to one of those who wait, upon which the cycle looks at the others too."""
         while True:
             await asyncio.sleep(PACE)
             for job in list(making.jobs)[:1]:

@@ -314,7 +314,7 @@ class EngineImages:
         return found
 
     def _tell(self, fetch: Fetch) -> None:
-        """A hint to one of those who wait, upon which the cycle looks at them all."""
+        """A hint to one of those who wait, upon which the cycle looks at the others too."""
         fetch.move()
         for job in list(fetch.jobs)[:1]:
             self._hint(job)
