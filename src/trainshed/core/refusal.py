@@ -6,7 +6,6 @@ job that somebody asks about or whose history is written.
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import TypeAlias
 
 from trainshed.core.event import Reason, Waiting
@@ -32,9 +31,7 @@ class Refusal:
     kinds_before: int = 0  # not tried at all, because so many other kinds before it were refused
 
 
-@lru_cache(maxsize=256)
 def in_words(refusal: Refusal) -> Waiting:
-    """The jobs of a page mostly share a refusal."""
     match refusal.reason:
         case Reason.NO_NODES:
             message, remedy = f"Needs {refusal.needs}; no machine is connected.", "Connect a machine."
