@@ -42,6 +42,7 @@ from trainshed.control.outputs import Outputs
 from trainshed.control.queue import WorkQueue
 from trainshed.control.scheduler import Scheduler
 from trainshed.control.sweeper import Sweeper
+from trainshed.core.admit import is_waiting
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.fleet import Fit
 from trainshed.core.names import ReplicaName
@@ -116,8 +117,11 @@ class Assembly:
                     stdout = self.logs.sink(name).stdout
                     self.measuring.collector.watch(job.key(replica), stdout, begun=False)
         self.outputs.begin(active)
-        for job in {j.id for j in active} | await self.backend.jobs():
+        for job in self.scheduler.backlog.admitted.keys() | await self.backend.jobs():
             self.job_queue.hint(job)
+        for job in active:
+            if is_waiting(job) and job.spec.scheduling.max_wait is not None:
+                self.job_queue.at(job.id, job.created_at + job.spec.scheduling.max_wait)
         self.schedule_queue.hint("cycle")
         for chore in ("look", "code", "lifecycle"):
             self.tidying.hint(chore)
@@ -127,9 +131,9 @@ class Assembly:
     async def tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            for job in await self.store.active():
-                self.job_queue.hint(job.id)
-            self.schedule_queue.hint("cycle")
+            for job in list(self.scheduler.backlog.admitted):
+                self.job_queue.hint(job)
+            self.schedule_queue.hint("cycle")  # at all those that wait
 
     async def close(self) -> None:
         await self.measuring.close()
@@ -172,7 +176,7 @@ def assemble(settings: Settings) -> Assembly:
         logs=logs,
         clock=clock,
         ring=notifier.ring,
-        hint_scheduler=hint_scheduler,
+        hint_scheduler=lambda job: scheduler.look_at(job),  # noqa: PLW0108 - made below
         rules=load_rules,
         collector=measuring.collector,
         freeing=lambda job: scheduler.freeing(job),  # noqa: PLW0108 - made below
@@ -215,9 +219,7 @@ def assemble(settings: Settings) -> Assembly:
         caching,
         tell_commits(store),
     )
-    handlers = answer(
-        jobs, LogService(store, logs, notifier), backend, scheduler.fit, measuring.service, desks
-    )
+    handlers = answer(jobs, LogService(store, logs, notifier), backend, scheduler, measuring.service, desks)
     queues = (job_queue, schedule_queue, tidying)
     rest = (*queues, handlers, measuring, runtimes, storage.buckets, access, outputs, caching)
     return Assembly(settings, store, backend, logs, code, jobs, scheduler, *rest)
@@ -332,7 +334,7 @@ def answer(
     jobs: JobService,
     logs: LogService,
     backend: MachineBackends,
-    fit: Fit,
+    scheduler: Scheduler,
     metrics: MetricService,
     desks: PeopleServices,
 ) -> Handlers:
@@ -340,7 +342,15 @@ def answer(
     offer = Offer(
         catalogue=load_catalogue(), refuse_image=backend.refuse_image, refuse_together=backend.refuse_together
     )
-    why = WhyService(jobs.store, backend, jobs.clock, fit, offer.catalogue, jobs.landing)
+    why = WhyService(
+        jobs.store,
+        backend,
+        jobs.clock,
+        scheduler.fit,
+        offer.catalogue,
+        landing=jobs.landing,
+        is_unready=scheduler.is_unready,
+    )
     return Handlers(
         custom_jobs=CustomJobHandlers(
             jobs, logs, offer, jobs.clock, metrics.board.progress, desks.access.told

@@ -3,7 +3,17 @@
 import sys
 from collections.abc import Callable
 
-from tests.benchmarks import boxing, commanding, packaging, printing, reducing, resting, starting, storing
+from tests.benchmarks import (
+    boxing,
+    commanding,
+    packaging,
+    printing,
+    queueing,
+    reducing,
+    resting,
+    starting,
+    storing,
+)
 from tests.benchmarks.row import Row, table
 from tests.engine import why_not
 
@@ -19,6 +29,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "idle": resting.idle,
     "look": lambda: [resting.looking_on()],
     "list": resting.long_list,
+    "queue": queueing.long_queue,
     "store": lambda: [*storing.large_object(), *storing.small_objects()],
     "command": commanding.command_line,
     "submit": commanding.submitting,

@@ -207,6 +207,25 @@ class StoreContract(NamesContract):
         assert set(ids(await store.active())) == set(ids(found[1:]))
         assert changed in await store.active()
 
+    async def test_a_follower_is_told_what_is_active_and_then_every_commit_before_it_is_answered(
+        self, store: Store
+    ) -> None:
+        first = await kept(store, a_job(1))
+        await store.write(await kept(store, a_job(2)), ended())
+        told: list[tuple[str, Job | None]] = []
+        store.on_change(lambda id, job: told.append((id, job)))
+        assert told == [(first.id, first)]
+        second = await kept(store, a_job(3))
+        assert told[1:] == [(second.id, second)]
+        labelled = await store.relabel(first, {"a": "b"})
+        running = await store.write(labelled, RUNNING, flush=False)
+        assert told[2:] == [(first.id, labelled), (first.id, running)]
+        with pytest.raises(Conflict):
+            await store.write(first, RUNNING)
+        await store.write(running, ended())
+        await store.catch_up()
+        assert told[4:] == [(first.id, None)]
+
     async def test_counts_name_every_state(self, store: Store) -> None:
         await kept(store, a_job(1))
         await store.write(await kept(store, a_job(2)), ended())

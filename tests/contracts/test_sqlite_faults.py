@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from tests.contracts.store_values import RUNNING, a_job, an_event, ended
 from trainshed.core.errors import Conflict, Unavailable
+from trainshed.core.job import Job
 from trainshed.core.query import JobQuery
 from trainshed.store import SqlStore, writer
 
@@ -229,12 +230,16 @@ async def test_a_commit_that_broke_off_but_happened_is_found_out(
 
     async with opened(tmp_path / "jobs.db") as store:
         job = await store.insert(a_job(1), ())
+        told: list[Job | None] = []
+        store.on_change(lambda _, job: told.append(job))
         with monkeypatch.context() as patch:
             patch.setattr(writer, "commit", breaks_off)
             with pytest.raises(Unavailable, match="the line went dead"):
                 await store.write(job, RUNNING)
         current = await store.load(job.id)
         assert current is not None and current.version == 2 and current.status == RUNNING
+        await store.catch_up()
+        assert told == [job, current]
         assert await store.active() == (current,)
         with pytest.raises(Conflict):
             await store.write(job, RUNNING)

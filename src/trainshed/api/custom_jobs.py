@@ -22,7 +22,7 @@ from trainshed.service.jobs import JobRequest, JobService
 from trainshed.service.logs import LogService
 from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.custom_job import parse_custom_job, render_custom_job
-from trainshed.wire.job_status import render_events, render_job_status
+from trainshed.wire.job_status import render_events, render_job_status, render_waiting
 from trainshed.wire.ledger import render_intervals
 from trainshed.wire.metrics import render_progress
 from trainshed.wire.operation import render_operation
@@ -67,6 +67,7 @@ class CustomJobHandlers:
         owner = _owner(call)
         asked = (str(owner),) if owner else ()
         fingerprint = page.fingerprint(project, location, text, order, *asked)
+        own = call.query.get("view") == OWN_VIEW
         found = await self.jobs.find(
             JobQuery(
                 project=project,
@@ -76,10 +77,11 @@ class CustomJobHandlers:
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
                 oldest_first=oldest_first,
                 owner=owner,
-            )
+            ),
+            reasons=own,
         )
         rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
-        if call.query.get("view") == OWN_VIEW:
+        if own:
             rows = [
                 row | _waiting(job) | _lacking(job) | self._progress(job) | _kind(job)
                 for row, job in zip(rows, found.jobs, strict=True)
@@ -173,7 +175,7 @@ class CustomJobHandlers:
 
 def _waiting(job: Job) -> Json:
     """Why a job waits, for our own lists: Google's clients would stumble over a field they do not know."""
-    return {} if job.status.waiting is None else {"waiting": render_job_status(job)["waiting"]}
+    return {} if job.status.waiting is None else {"waiting": render_waiting(job.status.waiting)}
 
 
 def _lacking(job: Job) -> Json:

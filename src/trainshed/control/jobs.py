@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -20,7 +20,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.launching import launch_of
 from trainshed.core.ports import Backend, Clock, LogStore, Store
 from trainshed.core.readiness import READY, Readiness
-from trainshed.core.replica import Replica
+from trainshed.core.replica import Observation, Replica
 from trainshed.core.verdict import Rules
 from trainshed.core.view import STORED
 from trainshed.core.withhold import withhold
@@ -31,6 +31,7 @@ MOST_TURNS = 20  # a job that still moves after that is taken up again after the
 RETRY_LAUNCH = timedelta(seconds=5)
 AT_ONCE = 4  # replicas of a job that are being started: an engine takes its time for each
 SETTLE = timedelta(milliseconds=40)  # after its admission: what ends at once needs no two writes
+STOPPING = timedelta(seconds=1)  # how long replicas that were told to end are left alone
 LATE = timedelta(seconds=0.1)  # how long a backend that does not show yet what it started is left alone
 
 
@@ -41,7 +42,7 @@ class JobLoop:
     logs: LogStore
     clock: Clock
     ring: Callable[[Job], None]
-    hint_scheduler: Callable[[], None]
+    hint_scheduler: Callable[[str], None]  # look at this waiting job
     rules: Callable[[], Rules] = Rules  # by which failures are judged
     collector: Collector | None = None  # looks at what replicas use
     freeing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()  # what an ended job held
@@ -52,57 +53,75 @@ class JobLoop:
     async def turn(self, job_id: str) -> datetime | None:
         """Bring one job as far as it goes now; when to look again."""
         started: tuple[Action, ...] = ()
-        finished = False
+        finished = False  # its output is closed
         for _ in range(MOST_TURNS):
             job = await self.store.load(job_id)
             if job is None:
-                await self.backend.remove(job_id)
-                if self.collector is not None:
-                    await self.collector.forget(job_id)
-                if self.outputs is not None:
-                    await self.outputs.discard(job_id)
-                await self.logs.remove(job_id)  # last: by what is left of it a killed server finds the job
+                await self._forget(job_id)
                 return None
             reporter = Reporter(self.logs, self.rules)
             seen = await reporter.with_last_words(job, await self.backend.observe(job_id))
             now = self.clock.now()
-            plan = decide(job, seen, now, self._readiness(job))
-            if plan.held is not None:
-                plan = withhold(plan, self.outputs.standing(job) if self.outputs else STORED, now)
-            refused = await self._apply(job, plan.actions)
-            if refused is not None:
-                return await self._note_refusal(job, refused, now)
-            settled_at = (job.status.admitted_at or now) + self.settle
-            plain = _is_plain_to_see(plan)
-            moves = plan.status != job.status or any(isinstance(a, Start) for a in plan.actions)
-            if plain and moves and settled_at > now:
+            plan = self._decide(job, seen, now)
+            fault = await self._apply(job, plan.actions)
+            if fault is not None:
+                return await self._note_refusal(job, fault, now)
+            if (settled_at := self._settles_at(job, plan, now)) is not None:
                 return min(settled_at, plan.again_at or settled_at)
-            if plan.status == job.status:
-                if job.is_final and not plan.actions:
-                    await self._clean_up(job, finished)
-                    return None
+            if plan.status != job.status:
+                finished = await self._write(job, plan, seen, now)
+            elif job.is_final and not plan.actions:
+                await self._clean_up(job, finished)
+                return None
+            elif not any(isinstance(action, Start) for action in plan.actions):
                 if is_waiting(job):  # what it needs may be there, or further on its way
-                    self.hint_scheduler()
-                if not plan.actions or all(isinstance(a, Stop) for a in plan.actions):
-                    return plan.again_at or (now + timedelta(seconds=1) if plan.actions else None)
-                if plan.actions == started:
-                    return now + LATE
+                    self.hint_scheduler(job.id)
+                return plan.again_at or (now + STOPPING if plan.actions else None)
+            elif plan.actions == started:
+                return now + LATE
+            else:
                 started = plan.actions
-                continue
-            ending = plan.status.state.is_final
-            with self.freeing(job.id) if ending else nullcontext():
-                if ending:
-                    for _ in ("cycle", "turn"):  # of who comes next: it waits for the machine, nobody for us
-                        await asyncio.sleep(0)
-                    # Before the write: who hears of the end finds all output, even if this server dies then.
-                    finished = await self._finish(job)
-                plan = await reporter.explain(job, plan, seen)
-                try:
-                    status = replace(plan.status, updated_at=now)
-                    self.ring(await self.store.write(job, status, plan.events, flush=not plain))
-                except Conflict:
-                    continue
         return self.clock.now()
+
+    def _decide(self, job: Job, seen: tuple[Observation, ...], now: datetime) -> Plan:
+        plan = decide(job, seen, now, self._readiness(job))
+        if plan.held is None:
+            return plan
+        return withhold(plan, self.outputs.standing(job) if self.outputs else STORED, now)
+
+    def _settles_at(self, job: Job, plan: Plan, now: datetime) -> datetime | None:
+        """When to look again at a job that was admitted just now and starts or runs; None for any other.
+
+        A program that ends at once then costs one write less: that it runs is not written.
+        """
+        moves = plan.status != job.status or any(isinstance(action, Start) for action in plan.actions)
+        settled_at = (job.status.admitted_at or now) + self.settle
+        return settled_at if moves and _is_plain_to_see(plan) and settled_at > now else None
+
+    async def _write(self, job: Job, plan: Plan, seen: tuple[Observation, ...], now: datetime) -> bool:
+        """Write the status with its events; whether the job's output is closed by that.
+
+        Where the job has changed meanwhile nothing is written, and the next turn decides anew.
+        """
+        ends, finished, flush = plan.status.state.is_final, False, not _is_plain_to_see(plan)
+        with self.freeing(job.id) if ends else nullcontext():
+            if ends:
+                # Before the write: who hears of the end finds all output, even if this server dies then.
+                finished = await self._finish(job)
+            plan = await Reporter(self.logs, self.rules).explain(job, plan, seen)
+            status = replace(plan.status, updated_at=now)
+            with suppress(Conflict):
+                self.ring(await self.store.write(job, status, plan.events, flush=flush))
+        return finished
+
+    async def _forget(self, job_id: str) -> None:
+        """The job was deleted: nothing of it stays."""
+        await self.backend.remove(job_id)
+        if self.collector is not None:
+            await self.collector.forget(job_id)
+        if self.outputs is not None:
+            await self.outputs.discard(job_id)
+        await self.logs.remove(job_id)  # last: by what is left of it a killed server finds the job
 
     def _readiness(self, job: Job) -> Readiness:
         """Of a job that may yet start something; one that is ending needs nothing made for it."""

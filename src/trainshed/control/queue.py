@@ -6,6 +6,7 @@ Losing every hint costs latency, never correctness, because a tick looks at ever
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeAlias
@@ -24,7 +25,8 @@ class WorkQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._work: Work | None = None
-        self._dirty: dict[str, None] = {}  # waiting for a flight, oldest first
+        self._dirty: OrderedDict[str, None] = OrderedDict()  # waiting for a flight, oldest first
+        self._once_more: set[str] = set()  # hinted while they fly
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._due: dict[str, float] = {}  # when each timer rings: not every loop's timers can tell
@@ -38,8 +40,11 @@ class WorkQueue:
     def hint(self, key: str) -> None:
         if self._closed:
             return
-        self._dirty[key] = None
-        self._take_off()
+        if key in self._flying:
+            self._once_more.add(key)
+        else:
+            self._dirty[key] = None
+            self._take_off()
 
     def at(self, key: str, when: datetime) -> None:
         """Look again then at the latest; a later call replaces the time."""
@@ -80,13 +85,10 @@ class WorkQueue:
             timer.cancel()
 
     def _take_off(self) -> None:
-        for key in list(self._dirty):
-            if len(self._flying) >= MOST_FLIGHTS:
-                return
-            if key not in self._flying:
-                del self._dirty[key]
-                self._forget_timer(key)  # this look is the one it was set for; its end sets the next
-                self._flying[key] = asyncio.create_task(self._fly(key))
+        while self._dirty and len(self._flying) < MOST_FLIGHTS:
+            key, _ = self._dirty.popitem(last=False)
+            self._forget_timer(key)  # this look is the one it was set for; its end sets the next
+            self._flying[key] = asyncio.create_task(self._fly(key))
 
     async def _fly(self, key: str) -> None:
         try:
@@ -104,4 +106,7 @@ class WorkQueue:
         finally:
             del self._flying[key]
             if not self._closed:
+                if key in self._once_more:
+                    self._once_more.discard(key)
+                    self._dirty[key] = None
                 self._take_off()

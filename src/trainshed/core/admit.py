@@ -3,20 +3,31 @@
 The first job that does not fit is the head. A smaller one behind it may pass only if that does not delay
 the head: with it in place, the head could still start no later than without it, were every running job to
 use its whole timeout.
+
+Jobs of one *shape* (the same demand, the same timeout) are answered alike: once one of them is refused, the
+others of its shape are refused for the rest of the cycle. So a cycle costs as much as there are shapes, and
+behind the head it tries at most MOST_BEHIND of them. `admit` answers every job; the scheduler asks a `Cycle`
+only about jobs whose shape is not refused yet, and both come to the same decisions.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node, Placement
 from trainshed.core.job import Job, JobState
 from trainshed.core.place import Fitted, ReplicaNeed, Room, capacity, fitted, needs, total
+from trainshed.core.refusal import Refusal, in_words
 
-MOST_BEHIND = 200  # how many jobs behind the head are looked at in one cycle: bounds its cost
-NAMED = 3  # how many jobs a sentence names
+MOST_BEHIND = 200  # how many shapes behind the head are refused before a cycle ends: bounds its cost
+NAMED = 3  # how many jobs a refusal names
+
+Order: TypeAlias = tuple[int, datetime, str]  # a place in the queue; the last is the job's id
+Demand: TypeAlias = tuple[tuple[int, float, int, int, str], ...]  # of each pool
+Shape: TypeAlias = tuple[Demand, timedelta]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +53,22 @@ class AdmissionResult:
 
     job: Job
     admission: Admission | None = None
-    waiting: Waiting | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """The refusal in words."""
+        return None if self.refusal is None else in_words(self.refusal)
 
 
-def _shape(job: Job) -> object:
+def shape_of(job: Job) -> Shape:
     """What of a job decides where it fits and whether it may pass: all but who asks."""
     spec = job.spec
     pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
-    return (spec.scheduling.timeout, *pools)
+    return tuple(pools), spec.scheduling.timeout
 
 
-def order(job: Job) -> tuple[int, datetime, str]:
+def order(job: Job) -> Order:
     return (-job.spec.scheduling.priority, job.created_at, job.id)
 
 
@@ -79,36 +95,30 @@ def snapshot_of(active: Iterable[Job], nodes: tuple[Node, ...], fit: Fit, now: d
 
 
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[AdmissionResult, ...]:
-    return tuple(answers(snapshot, waiting, now))
-
-
-def answers(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> Iterator[AdmissionResult]:
-    """The same one by one, so that those who may start need not wait for what the others are told."""
-    cycle = _Cycle(snapshot, now)
-    return (cycle.answer(job) for job in sorted(waiting, key=order))
-
-
-def queue_behind(snapshot: Snapshot, ahead: Sequence[Job], now: datetime) -> Callable[[Job], AdmissionResult]:
-    """The cycle's answer to any job that stands behind those: ask as often as you like, nothing is taken."""
-    cycle = _Cycle(snapshot, now)
-    for job in sorted(ahead, key=order):
-        cycle.answer(job)
-    return lambda job: cycle.copy().answer(job)
+    """The answer to every waiting job, in the order of the queue."""
+    cycle = Cycle(snapshot, now)
+    return tuple([cycle.answer(job) for job in sorted(waiting, key=order)])
 
 
 @dataclass(slots=True)
-class _Cycle:
+class Cycle:
+    """One cycle under way. It answers job after job, in the order of the queue; each *yes* takes room."""
+
     snapshot: Snapshot
     now: datetime
     room: Room = field(init=False)
     held: list[Reservation] = field(init=False)
     head: Job | None = None
+    head_refusal: Refusal | None = None
     head_needs: tuple[ReplicaNeed, ...] = ()
     head_starts: datetime | None = None
-    behind: int = 0
-    # A long queue has many jobs of one shape: they fit alike, and are refused alike while nothing is taken.
-    fits: dict[object, Fitted] = field(default_factory=dict[object, Fitted])
-    refused: dict[object, Waiting] = field(default_factory=dict[object, Waiting])
+    refused: dict[Shape, Refusal] = field(default_factory=dict[Shape, Refusal])
+    behind: int = 0  # how many of these shapes were tried behind the head
+    full: dict[Demand, Refusal] = field(
+        default_factory=dict[Demand, Refusal]
+    )  # no room, whatever the timeout
+    far: Refusal | None = None  # what those are told that are not tried
+    fits: dict[Demand, Fitted] = field(default_factory=dict[Demand, Fitted])
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
@@ -116,63 +126,72 @@ class _Cycle:
         for holder in self.held:
             self.room.take(holder.placements)
 
-    def copy(self) -> "_Cycle":
+    def copy(self) -> "Cycle":
         twin = copy(self)
-        twin.room, twin.held, twin.refused = self.room.copy(), list(self.held), dict(self.refused)
+        twin.room, twin.held = self.room.copy(), list(self.held)
+        twin.refused, twin.full = dict(self.refused), dict(self.full)
         return twin
 
+    @property
+    def is_over(self) -> bool:
+        """Whether so many shapes were refused that no other is tried."""
+        return self.behind >= MOST_BEHIND
+
     def answer(self, job: Job) -> AdmissionResult:
-        if self.head is not None:
-            self.behind += 1
-            if self.behind > MOST_BEHIND:
-                return AdmissionResult(job=job, waiting=self._far_behind())
-        shape = _shape(job)
+        shape = shape_of(job)
         if shape in self.refused:
-            return AdmissionResult(job=job, waiting=self.refused[shape])
-        fit = self._fitted(job, shape)
+            return AdmissionResult(job=job, refusal=self.refused[shape])
+        fit = self._fitted(job, shape[0])
         if fit is None:
-            return AdmissionResult(job=job, waiting=self._too_large(job))
+            refusal = self.refused[shape] = self._too_large(job)
+            return AdmissionResult(job=job, refusal=refusal)
         wanted, cuts = fit
-        if self.head is None:
-            placements = self.room.place(wanted)
-            if placements is None:
-                self.head, self.head_needs = job, wanted
-                self.head_starts = self._earliest(wanted, self.room, self.held)
-                return AdmissionResult(job=job, waiting=self._no_room(wanted))
-        else:
-            placements = self._pass(job, wanted)
-            if placements is None:
-                waiting = self.refused[shape] = self._behind(wanted)
-                return AdmissionResult(job=job, waiting=waiting)
-        self.refused.clear()
-        until = self.now + job.spec.scheduling.timeout
-        self.held.append(
-            Reservation(job=job.id, display_name=job.display_name, placements=placements, until=until)
-        )
-        return AdmissionResult(
-            job=job, admission=Admission(placements=placements, admitted_at=self.now, cuts=cuts)
-        )
-
-    def _fitted(self, job: Job, shape: object) -> Fitted:
-        if shape not in self.fits:
-            self.fits[shape] = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
-        return self.fits[shape]
-
-    def _pass(self, job: Job, wanted: tuple[ReplicaNeed, ...]) -> tuple[Placement, ...] | None:
-        placements = self.room.place(wanted)
+        if self.is_over:
+            return AdmissionResult(job=job, refusal=self._far_behind())
+        demand = shape[0]
+        placements = None if demand in self.full else self.room.place(wanted)
+        if placements is not None:
+            until = self.now + job.spec.scheduling.timeout
+            mine = Reservation(job=job.id, display_name=job.display_name, placements=placements, until=until)
+            if not self._delays_head(mine):
+                self.held.append(mine)
+                admission = Admission(placements=placements, admitted_at=self.now, cuts=cuts)
+                return AdmissionResult(job=job, admission=admission)
+            self.room.give(placements)
+        elif self.head is None:
+            self.head, self.head_needs = job, wanted
+            self.head_starts = self._earliest(wanted, self.room, self.held)
+            self.head_refusal = self._no_room(wanted)
+            self.refused[shape] = self.full[demand] = self._behind(wanted)  # what others like it are told
+            return AdmissionResult(job=job, refusal=self.head_refusal)
+        self.behind += 1
+        refusal = self.refused[shape] = self.full.get(demand) or self._behind(wanted)
         if placements is None:
-            return None
-        mine = Reservation(
-            job=job.id,
-            display_name=job.display_name,
-            placements=placements,
-            until=self.now + job.spec.scheduling.timeout,
-        )
+            self.full[demand] = refusal
+        return AdmissionResult(job=job, refusal=refusal)
+
+    def refusal_of(self, job: Job) -> Refusal | None:
+        """Why the job was not let in, once the cycle has been through; None for one it knows nothing of."""
+        if self.head is not None and job.id == self.head.id:
+            return self.head_refusal
+        shape = shape_of(job)
+        if shape in self.refused:
+            return self.refused[shape]
+        if self._fitted(job, shape[0]) is None:
+            return self._too_large(job)
+        return self._far_behind() if self.is_over else None
+
+    def _fitted(self, job: Job, demand: Demand) -> Fitted:
+        if demand not in self.fits:
+            self.fits[demand] = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
+        return self.fits[demand]
+
+    def _delays_head(self, mine: Reservation) -> bool:
+        """Whether the head, with that in place, could start later than without it."""
+        if self.head is None:
+            return False
         starts = self._earliest(self.head_needs, self.room, [*self.held, mine])
-        if starts is not None and self.head_starts is not None and starts <= self.head_starts:
-            return placements
-        self.room.give(placements)
-        return None
+        return starts is None or self.head_starts is None or starts > self.head_starts
 
     def _earliest(
         self, wanted: tuple[ReplicaNeed, ...], room: Room, held: list[Reservation]
@@ -185,47 +204,34 @@ class _Cycle:
                 return max(holder.until, self.now)
         return None
 
-    def _too_large(self, job: Job) -> Waiting:
-        asked, there = total(needs(job.spec)), capacity(self.snapshot.nodes)
-        if not self.snapshot.nodes:
-            return Waiting(
-                reason=Reason.NO_NODES,
-                message=f"Needs {asked}; no machine is connected.",
-                remedy="Connect a machine.",
-            )
-        return Waiting(
-            reason=Reason.TOO_LARGE,
-            message=f"Needs {asked}; all machines together have {there}.",
-            remedy="Ask for less, add a machine, or start the server with --fit shrink.",
-        )
+    def _too_large(self, job: Job) -> Refusal:
+        nodes = self.snapshot.nodes
+        reason = Reason.TOO_LARGE if nodes else Reason.NO_NODES
+        return Refusal(reason=reason, needs=total(needs(job.spec)), there=capacity(nodes))
 
-    def _no_room(self, wanted: tuple[ReplicaNeed, ...]) -> Waiting:
-        holders = ", ".join(f"{h.job} '{h.display_name}'" for h in self.held[:NAMED])
-        more = f" and {len(self.held) - NAMED} more" if len(self.held) > NAMED else ""
-        ends = f", by {self.head_starts:%Y-%m-%d %H:%M:%S} UTC at the latest" if self.head_starts else ""
-        return Waiting(
+    def _no_room(self, wanted: tuple[ReplicaNeed, ...]) -> Refusal:
+        return Refusal(
             reason=Reason.WAITS_FOR_CAPACITY,
-            message=f"Needs {total(wanted)}; free are {self.room.free()} of {capacity(self.snapshot.nodes)}; "
-            f"held by {holders}{more}.",
-            remedy=f"It starts when enough of these end{ends}; cancel one, or ask for at most what is free.",
+            needs=total(wanted),
+            free=self.room.free(),
+            there=capacity(self.snapshot.nodes),
+            holders=tuple((h.job, h.display_name) for h in self.held[:NAMED]),
+            more_holders=max(0, len(self.held) - NAMED),
+            starts_by=self.head_starts,
         )
 
-    def _behind(self, wanted: tuple[ReplicaNeed, ...]) -> Waiting:
-        return Waiting(
-            reason=Reason.WAITS_BEHIND_OTHERS,
-            message=f"Needs {total(wanted)}; free are {self.room.free()}; {self._head_in_words()}.",
-            remedy="It starts after that job, or before it where that delays nobody: ask for less, "
-            "or set a shorter scheduling.timeout or a higher scheduling.priority.",
-        )
+    def _far_behind(self) -> Refusal:
+        """The same for all that are not tried."""
+        if self.far is None:
+            self.far = replace(self._behind(()), kinds_before=MOST_BEHIND)
+        return self.far
 
-    def _far_behind(self) -> Waiting:
-        return Waiting(
-            reason=Reason.WAITS_BEHIND_OTHERS,
-            message=f"More than {MOST_BEHIND} jobs are before it; {self._head_in_words()}.",
-            remedy="It moves up as they start; a higher scheduling.priority puts it before them.",
-        )
-
-    def _head_in_words(self) -> str:
+    def _behind(self, wanted: tuple[ReplicaNeed, ...]) -> Refusal:
         assert self.head is not None
-        wanted = total(self.head_needs)
-        return f"first in the queue is job {self.head.id} '{self.head.display_name}', which needs {wanted}"
+        return Refusal(
+            reason=Reason.WAITS_BEHIND_OTHERS,
+            needs=total(wanted),
+            free=self.room.free(),
+            head=(self.head.id, self.head.display_name),
+            head_needs=total(self.head_needs),
+        )

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
-from trainshed.core.admit import MOST_BEHIND, AdmissionResult, order, queue_behind
+from trainshed.core.admit import Cycle, Snapshot, order
 from trainshed.core.explanation import NEWEST, Change, ChangeCost, World, lasting
 from trainshed.core.job import Job, JobSpec, Outcome, Pool
 from trainshed.core.place import Amount, needs, total
+from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_ANSWERS = 3000  # of the scheduler's rule: bounds the cost
 MOST_OTHERS = 10  # how many other jobs are tried without
@@ -45,9 +46,13 @@ class _Trials:
     world: World
     job: Job
     left: int = MOST_ANSWERS
-    lines: dict[int, Callable[[Job], AdmissionResult]] = field(
-        default_factory=dict[int, Callable[[Job], AdmissionResult]]
-    )  # by priority: the queue up to a job that comes now
+    queue: WaitingJobs = field(init=False)
+    lines: dict[int, Cycle] = field(
+        default_factory=dict[int, Cycle]
+    )  # by priority: up to a job that comes now
+
+    def __post_init__(self) -> None:
+        self.queue = WaitingJobs(self.world.waiting)
 
     def again(self, spec: JobSpec) -> bool:
         """Whether the job starts now if it goes and is submitted again as this."""
@@ -55,23 +60,26 @@ class _Trials:
         new = replace(self.job, id=NEWEST, spec=spec, created_at=created_at)
         priority = spec.scheduling.priority
         if priority not in self.lines:
-            self.lines[priority] = self._behind(self.world, new)
+            self.lines[priority] = self._up_to(new, self.world.snapshot)
         self.left -= 1
-        return self.left >= 0 and self.lines[priority](new).admission is not None
+        return self.left >= 0 and self.lines[priority].copy().answer(new).admission is not None
 
     def without(self, other: str) -> bool:
         """Whether the job as it is starts as soon as the other one is gone."""
         held = tuple(h for h in self.world.snapshot.held if h.job != other)
-        waiting = tuple(j for j in self.world.waiting if j.id != other)
         snapshot = replace(self.world.snapshot, held=held)
-        world = replace(self.world, snapshot=snapshot, waiting=waiting)
-        return self.left > 0 and self._behind(world, self.job)(self.job).admission is not None
+        return self.left > 0 and self._up_to(self.job, snapshot, other).answer(self.job).admission is not None
 
-    def _behind(self, world: World, job: Job) -> Callable[[Job], AdmissionResult]:
-        # Who stands behind a job has no say in its answer.
-        ahead = [j for j in world.waiting if j.id != self.job.id and order(j) < order(job)]
-        self.left -= min(len(ahead), MOST_BEHIND)
-        return queue_behind(world.snapshot, ahead, world.now)
+    def _up_to(self, job: Job, snapshot: Snapshot, without: str = "") -> Cycle:
+        """A cycle that has answered those before the job, but for itself and the one that is gone."""
+        cycle = Cycle(snapshot, self.world.now)
+        for other in self.queue.in_order(cycle.refused):
+            if cycle.is_over or order(other) >= order(job):
+                break  # who stands behind a job has no say in its answer
+            if other.id not in (self.job.id, without):
+                cycle.answer(other)
+                self.left -= 1
+        return cycle
 
 
 def _first(options: Sequence[T], works: Callable[[T], bool]) -> T | None:

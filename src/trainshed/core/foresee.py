@@ -8,13 +8,16 @@ is told. Later jobs of higher priority are not foreseen.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 
-from trainshed.core.admit import Reservation, admit, order
+from trainshed.core.admit import Cycle, order
 from trainshed.core.explanation import Eta, World
 from trainshed.core.history import RemainingTime, rest
 from trainshed.core.job import Job
+from trainshed.core.waiting_jobs import WaitingJobs
 
 MOST_WORK = 30_000  # of one play, in questions times those that hold something: bounds the cost
+A_CYCLE = 50  # what a cycle costs of that before it asks anything
 PASSERS = 10  # jobs behind this one are played too, as they may pass it: so many of them
 NAMED = 3
 
@@ -30,14 +33,13 @@ class _Play:
 
 def foresee(world: World, job: Job) -> Eta | None:
     """None for a job that cannot start on these machines, however long it waits."""
-    guesses = _guesses(world)
-    unknown = {id for id, guess in guesses.items() if guess.likely is None}
-
-    soon = _play(world, job, lambda id: guesses[id].least)
-    usual = _play(world, job, lambda id: _or(guesses[id].likely, guesses[id].most))
-    slow = _play(world, job, lambda id: guesses[id].most)
+    guess = _guesses(world)
+    soon = _play(world, job, lambda id: guess(id).least)
+    usual = _play(world, job, lambda id: _or(guess(id).likely, guess(id).most))
+    slow = _play(world, job, lambda id: guess(id).most)
     if soon.at is None or usual.at is None or slow.at is None:
         return None
+    unknown = {id for id in (*usual.ended, *slow.ended) if guess(id).likely is None}
     known = usual.whole and not unknown.intersection(usual.ended)
     # A job that ends sooner may let another in that holds more for longer: plays are not always in order.
     times = [soon.at, slow.at] if not known else [soon.at, usual.at, slow.at]
@@ -50,38 +52,42 @@ def foresee(world: World, job: Job) -> Eta | None:
     )
 
 
-def _guesses(world: World) -> dict[str, RemainingTime]:
-    """How long each job, once it holds something, goes on from now or from then."""
-    found = {job.id: rest(world.history, job, world.now) for job in (*world.running, *world.waiting)}
-    for held in world.snapshot.held:
-        most = max(held.until - world.now, timedelta())
-        found.setdefault(held.job, RemainingTime(timedelta(), None, most))
-    return found
+def _guesses(world: World) -> Callable[[str], RemainingTime]:
+    """How long a job, once it holds something, goes on from now or from then."""
+    jobs = {job.id: job for job in (*world.running, *world.waiting)}
+    until = {held.job: held.until for held in world.snapshot.held}
+
+    @cache
+    def guess(id: str) -> RemainingTime:
+        if id in jobs:
+            return rest(world.history, jobs[id], world.now)
+        return RemainingTime(timedelta(), None, max(until[id] - world.now, timedelta()))
+
+    return guess
 
 
 def _play(world: World, job: Job, length: Callable[[str], timedelta]) -> _Play:
     now, held = world.now, {h.job: h for h in world.snapshot.held}
     ends = {id: now + length(id) for id in held}
     ahead = sorted({j.id: j for j in (*world.waiting, job)}.values(), key=order)
-    waiting: list[Job] = ahead[: ahead.index(job) + 1 + PASSERS]
+    waiting = WaitingJobs(ahead[: ahead.index(job) + 1 + PASSERS])
     ended: list[str] = []
     work = 0
     while work < MOST_WORK:
-        work += len(waiting) * (10 + len(held))
-        snapshot = replace(world.snapshot, held=tuple(held.values()))
-        for verdict in admit(snapshot, waiting, now):
-            if verdict.admission is None:
+        work += A_CYCLE
+        cycle = Cycle(replace(world.snapshot, held=tuple(held.values())), now)
+        for other in waiting.in_order(cycle.refused):
+            work += 10 + len(held)
+            if cycle.is_over:
+                break
+            if cycle.answer(other).admission is None:
                 continue
-            one = verdict.job
-            if one.id == job.id:
+            if other.id == job.id:
                 return _Play(now, ended=tuple(ended))
-            until = now + one.spec.scheduling.timeout
-            places = verdict.admission.placements
-            held[one.id] = Reservation(
-                job=one.id, display_name=one.display_name, placements=places, until=until
-            )
-            ends[one.id] = now + length(one.id)
-        waiting = [one for one in waiting if one.id not in held]
+            held[other.id] = cycle.held[-1]
+            ends[other.id] = now + length(other.id)
+        for id in held:
+            waiting.remove(id)
         if not held:
             return _Play(None)
         now = max(now, min(ends.values()))

@@ -168,6 +168,8 @@ class Store(Protocol):
     7. relabel is guarded as write is, and touches nothing but labels and version.
     8. write keeps the intervals that end with it (core.ledger) together with the status, each once; they are
        never changed, and stay when the job is deleted.
+    9. on_change tells every job that is not final, and then each commit of one, in the order of its versions
+       and before the one who wrote it is answered.
     """
 
     async def start(self) -> None: ...
@@ -197,6 +199,14 @@ class Store(Protocol):
         ...
 
     async def active(self) -> tuple[Job, ...]: ...
+
+    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
+        """Call follow(id, job) for every job that is not final and whenever one changes; None: it is over."""
+        ...
+
+    async def catch_up(self) -> None:
+        """See to it that followers know what is kept, also where the answer to a commit was lost."""
+        ...
 
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True

@@ -16,6 +16,7 @@ from trainshed.core.history import MIDDLE, quantile
 from trainshed.core.job import Job, JobState
 from trainshed.core.limits import without_gpus
 from trainshed.core.place import Amount, ReplicaNeed, Room, capacity, fitted, needs, total
+from trainshed.core.refusal import UNPLACEABLE
 from trainshed.core.standing import standing
 
 TOLD = 8  # of a kind; the rest is counted
@@ -63,14 +64,15 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
         room.take(earlier.admission.placements if earlier.admission else ())
     numbers = (_needs(world, verdict.job), _free(world, room))
     deadline = _deadline(verdict.job)
-    if verdict.waiting is None:
+    waiting = verdict.waiting
+    if waiting is None:
         return Ground(
             reason=Reason.WAITS_FOR_ADMISSION,
             message="There is room for it: it starts with the scheduler's next look.",
             remedy="Nothing to do.",
             grounds=numbers,
         )
-    reason, message, remedy = verdict.waiting.reason, verdict.waiting.message, verdict.waiting.remedy
+    reason, message, remedy = waiting.reason, waiting.message, waiting.remedy
     match reason:
         case Reason.WAITS_BEHIND_OTHERS:
             grounds = (*numbers, *_delays(verdict.job, world, room, ahead), *_before(world, ahead))
@@ -82,7 +84,7 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
 
 
 def _too_large(verdict: AdmissionResult) -> bool:
-    return verdict.waiting is not None and verdict.waiting.reason in (Reason.TOO_LARGE, Reason.NO_NODES)
+    return verdict.refusal is not None and verdict.refusal.reason in UNPLACEABLE
 
 
 def _wanted(world: World, job: Job) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
@@ -167,9 +169,9 @@ def _usual(world: World, job: Job | None) -> str:
 def _before(world: World, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
     """Those before it in the queue; under the first, who holds what that one waits for."""
     found: list[Ground] = []
-    for number, verdict in enumerate(ahead):
+    for number, verdict in enumerate(ahead[:TOLD]):
         one = verdict.job
-        wanted, _ = _wanted(world, one) if number < TOLD else ((), ())
+        wanted, _ = _wanted(world, one)
         priority = f", priority {one.spec.scheduling.priority}" if one.spec.scheduling.priority else ""
         found.append(
             Ground(
@@ -179,7 +181,7 @@ def _before(world: World, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...
                 grounds=_holders(world) if number == 0 else (),
             )
         )
-    return _told(found)
+    return (*found, *_more(len(ahead)))
 
 
 def _delays(job: Job, world: World, room: Room, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
@@ -205,10 +207,11 @@ def _deadline(job: Job) -> tuple[Ground, ...]:
 
 
 def _told(grounds: Sequence[Ground]) -> tuple[Ground, ...]:
-    if len(grounds) <= TOLD:
-        return tuple(grounds)
-    more = Ground(reason=Fact.MORE, message=f"And {len(grounds) - TOLD} more.")
-    return (*grounds[:TOLD], more)
+    return (*grounds[:TOLD], *_more(len(grounds)))
+
+
+def _more(count: int) -> tuple[Ground, ...]:
+    return (Ground(reason=Fact.MORE, message=f"And {count - TOLD} more."),) if count > TOLD else ()
 
 
 def _replicas(count: int) -> str:

@@ -108,8 +108,11 @@ class JobService:
     async def get(self, project: str, location: str, job: str) -> Job:
         return self._with_reason(await self.store.get(project, location, job))
 
-    async def find(self, query: JobQuery) -> JobPage:
+    async def find(self, query: JobQuery, *, reasons: bool = True) -> JobPage:
+        """One page. Without `reasons`, for who does not show them, waiting jobs are as they are stored."""
         page = await self.store.find(query)
+        if not reasons:
+            return page
         return replace(page, jobs=tuple(self._with_reason(j) for j in page.jobs))
 
     async def count(self, query: JobQuery) -> tuple[int, int]:

@@ -111,8 +111,8 @@ class MetricService:
 
     async def everything(self) -> tuple[list[tuple[Job, RunReading]], Mapping[JobState, int]]:
         """Every run that is alive with its job, and how many jobs are in which state."""
-        active = sorted(await self.store.active(), key=lambda job: job.id)
-        found = [(job, reading) for job in active for reading in self.board.of(job.id)]
+        found = [(job, reading) for job in await self.store.active() for reading in self.board.of(job.id)]
+        found.sort(key=lambda pair: pair[0].id)
         return found, await self.store.counts()
 
 

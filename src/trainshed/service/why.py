@@ -5,7 +5,7 @@ its own: a long queue makes the asker wait, not the server.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from trainshed.core.admit import is_waiting, order, snapshot_of
@@ -40,6 +40,7 @@ class WhyService:
     fit: Fit
     catalogue: Catalogue
     landing: ResultsCheck | None = None  # says whether results have a place; None: it is not asked
+    is_unready: Callable[[str], bool] = lambda _: False  # whether a waiting job is still being prepared
 
     async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
         found = await self.store.get(project, location, job)
@@ -62,11 +63,8 @@ class WhyService:
     async def _explained(self, job: Job) -> Explanation:
         active = await self.store.active() if is_waiting(job) else ()
         now = self.clock.now()
-        ready = self.backend.prepare  # without a job's id nothing is begun by asking
-        there = {j.id for j in active}  # they have asked themselves
-        waiting = tuple(
-            j for j in active if is_waiting(j) and (j.id == job.id or ready(j.spec, j.id).is_ready)
-        )
+        waiting = tuple(j for j in active if is_waiting(j) and (j.id == job.id or not self.is_unready(j.id)))
+        asked = job.id if any(j.id == job.id for j in active) else ""  # without an id nothing is begun
         running = tuple(j for j in active if j.status.admission is not None)
         ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
         nodes = await self.backend.nodes() if active or is_waiting(job) else ()
@@ -77,7 +75,7 @@ class WhyService:
             history=history_of(await self._past((*running, job, *ahead)) if running else ()),
             catalogue=self.catalogue,
             now=now,
-            readiness=ready(job.spec, job.id if job.id in there else ""),
+            readiness=self.backend.prepare(job.spec, asked),
         )
         return await self._with_landing(job, await asyncio.to_thread(explain, world, job))
 

@@ -50,6 +50,7 @@ class SqlStore:
         self.on_commit: Callable[[Job, bool], None] = (
             _nobody  # told of every job written, and if it is deleted
         )
+        self._followers: list[Callable[[str, Job | None], None]] = []
         self._doubtful = False  # a commit failed half-way: memory may be behind the database
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -113,9 +114,17 @@ class SqlStore:
         return await self._read(lambda connection: reads.count(connection, query))
 
     async def active(self) -> tuple[Job, ...]:
+        await self.catch_up()
+        return tuple(self._active.values())
+
+    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
+        self._followers.append(follow)
+        for job in self._active.values():
+            follow(job.id, job)
+
+    async def catch_up(self) -> None:
         if self._doubtful:
             await self._reload()
-        return tuple(self._active.values())
 
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
@@ -222,8 +231,9 @@ class SqlStore:
         await self._write(lambda connection: reads.active(connection, self._decoded), self._replace)
 
     def _replace(self, active: tuple[Job, ...]) -> None:
-        found = {job.id for job in active}
-        self._active = {id: job for id, job in self._active.items() if id in found}
+        for id in self._active.keys() - {job.id for job in active}:
+            del self._active[id]
+            self._tell(id, None)
         for job in active:
             self._remember(job)
         self._doubtful = False
@@ -236,9 +246,15 @@ class SqlStore:
             self._active.pop(job.id, None)
             self._ended.put(job)
             self._decoded.put(job)
+            self._tell(job.id, None)
         else:
             self._active[job.id] = job
+            self._tell(job.id, job)
         self.on_commit(job, False)
+
+    def _tell(self, id: str, job: Job | None) -> None:
+        for follow in self._followers:
+            follow(id, job)
 
     def _forget(self, job: Job) -> None:
         self._active.pop(job.id, None)

@@ -7,7 +7,7 @@ opinion the SQL translation is compared with. It never touches a file.
 import asyncio
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never
@@ -34,6 +34,7 @@ class MemoryStore:
         self._keys: dict[tuple[str, str], str] = {}
         self._models: dict[str, Model] = {}  # by full name
         self._caches: dict[str, ImageCache] = {}  # by full name
+        self._followers: list[Callable[[str, Job | None], None]] = []
 
     async def start(self) -> None:
         """Nothing to open."""
@@ -61,6 +62,7 @@ class MemoryStore:
             self._keys[job.project, idempotency_key] = job.id
         self._jobs[job.id] = new = replace(job, version=1)
         self._append(job.id, events)
+        self._tell(new)
         return new
 
     async def get(self, project: str, location: str, job: str) -> Job:
@@ -98,6 +100,15 @@ class MemoryStore:
         await asyncio.sleep(0)
         return tuple(job for job in self._jobs.values() if not job.is_final)
 
+    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
+        self._followers.append(follow)
+        for job in self._jobs.values():
+            if not job.is_final:
+                follow(job.id, job)
+
+    async def catch_up(self) -> None:
+        """Followers are told at once."""
+
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
     ) -> Job:
@@ -110,6 +121,7 @@ class MemoryStore:
         self._intervals.setdefault((job.project, job.location, job.id), []).extend(closed)
         self._append(job.id, events)
         self._settle(new)
+        self._tell(new)
         return new
 
     async def relabel(self, job: Job, labels: Mapping[str, str]) -> Job:
@@ -118,6 +130,7 @@ class MemoryStore:
         if current is None or current.version != job.version:
             raise Conflict(f"Job {job.id} has changed meanwhile.")
         self._jobs[job.id] = new = replace(current, labels=dict(labels), version=job.version + 1)
+        self._tell(new)
         return new
 
     async def delete(self, job: Job, operation: Operation) -> None:
@@ -228,6 +241,10 @@ class MemoryStore:
         await self.model(model.project, model.location, model.id)
         del self._models[model.name]
         self._operations[operation.name] = operation
+
+    def _tell(self, job: Job) -> None:
+        for follow in self._followers:
+            follow(job.id, None if job.is_final else job)
 
     def _settle(self, job: Job) -> None:
         model = model_of(job)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from trainshed.core.event import Event
+from trainshed.core.event import Event, Waiting
 from trainshed.core.fleet import Placement
 from trainshed.core.job import Job, JobState, OwnerKind
 from trainshed.core.model import model_of
@@ -14,6 +14,11 @@ from trainshed.core.verdict import Verdict
 from trainshed.wire import enums
 from trainshed.wire.scalars import time_text
 from trainshed.wire.training_pipeline import pipeline_name
+
+
+def render_waiting(waiting: Waiting) -> dict[str, str]:
+    remedy = {"remedy": waiting.remedy} if waiting.remedy else {}
+    return {"reason": waiting.reason.value, "message": waiting.message, **remedy}
 
 
 def render_job_status(job: Job) -> dict[str, Any]:
@@ -38,10 +43,7 @@ def render_job_status(job: Job) -> dict[str, Any]:
         "cuts": list(status.admission.cuts) if status.admission else [],
     }
     if status.waiting:
-        waiting = status.waiting
-        answer["waiting"] = {"reason": waiting.reason.value, "message": waiting.message}
-        if waiting.remedy:
-            answer["waiting"]["remedy"] = waiting.remedy
+        answer["waiting"] = render_waiting(status.waiting)
     if status.hang:
         hang = status.hang
         answer["hang"] = {

@@ -12,6 +12,7 @@ from tests.unit.control.stepped import SteppedClock
 from trainshed.control.jobs import JobLoop
 from trainshed.control.queue import WorkQueue
 from trainshed.control.scheduler import Scheduler
+from trainshed.core.admit import is_waiting
 from trainshed.core.fleet import Fit
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.names import ReplicaName
@@ -77,7 +78,7 @@ class Engine:
             logs=self.logs,
             clock=clock,
             ring=self.notifier.ring,
-            hint_scheduler=self._hint_scheduler,
+            hint_scheduler=lambda job: self.scheduler.look_at(job),  # noqa: PLW0108 - made below
             settle=patience,
             freeing=lambda job: self.scheduler.freeing(job),  # noqa: PLW0108 - made below
         )
@@ -110,16 +111,19 @@ class Engine:
     async def open(self) -> None:
         """As the server does it: look at everything there is, then at every tick."""
         await self.backend.start()
-        for job in {j.id for j in await self.store.active()} | await self.backend.jobs():
+        for job in self.scheduler.backlog.admitted.keys() | await self.backend.jobs():
             self.job_queue.hint(job)
+        for job in await self.store.active():
+            if is_waiting(job) and job.spec.scheduling.max_wait is not None:
+                self.job_queue.at(job.id, job.created_at + job.spec.scheduling.max_wait)
         self._hint_scheduler()
         self._ticker = asyncio.create_task(self._tick())
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            for job in await self.store.active():
-                self.job_queue.hint(job.id)
+            for job in list(self.scheduler.backlog.admitted):
+                self.job_queue.hint(job)
             self._hint_scheduler()
 
     async def close(self) -> None:

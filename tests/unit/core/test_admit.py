@@ -216,7 +216,16 @@ def test_ten_thousand_jobs_that_are_too_large_cost_one_look_each(monkeypatch: py
 
 
 def test_a_job_far_back_in_the_queue_is_told_so():
-    jobs = [a_waiting(f"{n:06d}", 8, age=1000 - n) for n in range(MOST_BEHIND + 2)]
+    jobs = [
+        a_waiting(f"{n:06d}", 8, age=1000 - n, timeout=3600 + n) for n in range(MOST_BEHIND + 2)
+    ]  # no two alike: the head, as many as are tried behind it, and one more
     verdicts = list(answers(jobs, held=(a_holder(until=at(60)),)).values())
-    assert "More than 200 jobs are before it" not in why(verdicts[-2]).message
-    assert "More than 200 jobs are before it; first in the queue is job 000000" in why(verdicts[-1]).message
+    told = "More than 200 jobs of other sizes are before it; first in the queue is job 000000"
+    assert told not in why(verdicts[-2]).message
+    assert told in why(verdicts[-1]).message
+
+
+def test_a_small_job_passes_however_many_equal_ones_are_before_it():
+    jobs = [a_waiting(f"{n:06d}", 8, age=5000 - n) for n in range(3000)]
+    verdicts = answers([*jobs, a_waiting("small", 1, timeout=30)], held=(a_holder(until=at(60)),))
+    assert let_in(verdicts) == ["small"]

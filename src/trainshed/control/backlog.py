@@ -1,0 +1,58 @@
+"""The jobs that are not over, sorted as the scheduler needs them.
+
+The store tells each commit (`Store.on_change`), so nothing is read anew, and a change costs the same however
+many jobs wait. The scheduler says which waiting jobs are ready. Nothing is decided or written here.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from trainshed.core.admit import is_waiting
+from trainshed.core.job import Job
+from trainshed.core.waiting_jobs import WaitingJobs
+
+
+@dataclass(slots=True)
+class Backlog:
+    admitted: dict[str, Job] = field(default_factory=dict[str, Job])  # and those being ended: all but waiting
+    unseen: dict[str, Job] = field(default_factory=dict[str, Job])  # no cycle has looked at them yet
+    unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # longest unlooked at first
+    ready: WaitingJobs = field(default_factory=WaitingJobs)
+    marks: dict[str, int] = field(default_factory=dict[str, int])  # how far an unready one was, as last noted
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not (self.ready or self.unready or self.unseen)
+
+    def follow(self, id: str, job: Job | None) -> None:
+        """Take in what was just committed."""
+        if job is None or not is_waiting(job):
+            self._forget_waiting(id)
+            if job is None:
+                self.admitted.pop(id, None)
+            else:
+                self.admitted[id] = job
+        elif id in self.ready:
+            self.ready.put(job)
+        elif id in self.unready:
+            self.unready[id] = job
+        else:
+            self.admitted.pop(id, None)
+            self.unseen[id] = job
+
+    def set_ready(self, job: Job) -> None:
+        self._forget_waiting(job.id)
+        self.ready.put(job)
+
+    def set_unready(self, job: Job) -> None:
+        self.unseen.pop(job.id, None)
+        self.ready.remove(job.id)
+        self.unready[job.id] = job
+        self.unready.move_to_end(job.id)
+
+    def _forget_waiting(self, id: str) -> None:
+        self.unseen.pop(id, None)
+        self.unready.pop(id, None)
+        self.marks.pop(id, None)
+        self.ready.remove(id)

@@ -1,0 +1,70 @@
+"""Refusal: why a waiting job may not start now, as data: the reason and its numbers.
+
+`admit` makes one for each shape of job it refuses. `in_words` makes the sentences. It is called only for a
+job that somebody asks about or whose history is written.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from trainshed.core.event import Reason, Waiting
+from trainshed.core.place import Amount
+
+Named: TypeAlias = tuple[str, str]  # a job's id and display name
+
+NOTHING = Amount()
+UNPLACEABLE = (Reason.TOO_LARGE, Reason.NO_NODES)  # however long it waits, on these machines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    reason: Reason
+    needs: Amount = NOTHING
+    free: Amount = NOTHING  # when it was refused
+    there: Amount = NOTHING  # all machines together
+    holders: tuple[Named, ...] = ()  # the first of those that hold something
+    more_holders: int = 0  # how many more of them there are
+    starts_by: datetime | None = None  # when there is room at the latest, where that is known
+    head: Named = ("", "")  # the first in the queue
+    head_needs: Amount = NOTHING
+    kinds_before: int = 0  # not tried at all, because so many other kinds before it were refused
+
+
+def in_words(refusal: Refusal) -> Waiting:
+    match refusal.reason:
+        case Reason.NO_NODES:
+            message, remedy = f"Needs {refusal.needs}; no machine is connected.", "Connect a machine."
+        case Reason.TOO_LARGE:
+            message = f"Needs {refusal.needs}; all machines together have {refusal.there}."
+            remedy = "Ask for less, add a machine, or start the server with --fit shrink."
+        case Reason.WAITS_FOR_CAPACITY:
+            message, remedy = _no_room(refusal)
+        case _:
+            message, remedy = _behind(refusal)
+    return Waiting(reason=refusal.reason, message=message, remedy=remedy)
+
+
+def _no_room(refusal: Refusal) -> tuple[str, str]:
+    holders = ", ".join(f"{id} '{name}'" for id, name in refusal.holders)
+    more = f" and {refusal.more_holders} more" if refusal.more_holders else ""
+    ends = f", by {refusal.starts_by:%Y-%m-%d %H:%M:%S} UTC at the latest" if refusal.starts_by else ""
+    return (
+        f"Needs {refusal.needs}; free are {refusal.free} of {refusal.there}; held by {holders}{more}.",
+        f"It starts when enough of these end{ends}; cancel one, or ask for at most what is free.",
+    )
+
+
+def _behind(refusal: Refusal) -> tuple[str, str]:
+    id, name = refusal.head
+    first = f"first in the queue is job {id} '{name}', which needs {refusal.head_needs}"
+    if refusal.kinds_before:
+        return (
+            f"More than {refusal.kinds_before} jobs of other sizes are before it; {first}.",
+            "It moves up as they start; a higher scheduling.priority puts it before them.",
+        )
+    return (
+        f"Needs {refusal.needs}; free are {refusal.free}; {first}.",
+        "It starts after that job, or before it where that delays nobody: ask for less, "
+        "or set a shorter scheduling.timeout or a higher scheduling.priority.",
+    )
