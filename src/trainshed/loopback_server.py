@@ -213,8 +213,8 @@ def _passer(port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter],
         except OSError:
             writer.transport.abort()
         finally:
-            for one in (writer, outer):
-                one.close()
+            for item in (writer, outer):
+                item.close()
 
     return passed
 

@@ -139,7 +139,9 @@ class Settings:
             if row.is_switch:
                 args.append(row.flag if value else row.negative)
             else:
-                args += [word for one in (value if row.many else (value,)) for word in (row.flag, shown(one))]
+                args += [
+                    word for item in (value if row.many else (value,)) for word in (row.flag, shown(item))
+                ]
         return args
 
 
@@ -228,7 +230,7 @@ def _value(row: Setting, texts: list[str], where: str) -> Any:
 
 
 def _from_flags(args: Iterable[str]) -> Said:
-    said: Said = {}
+    result: Said = {}
     queue = list(args)
     while queue:
         flag, equals, text = queue.pop(0).partition("=")
@@ -244,9 +246,9 @@ def _from_flags(args: Iterable[str]) -> Said:
                 raise SettingsError(f"{flag} needs a value")
             text = queue.pop(0)
         if text or row.read not in _LEFT_EMPTY:
-            before = said[row.name][0] if row.many and row.name in said else []
-            said[row.name] = [*before, text], flag
-    return said
+            before = result[row.name][0] if row.many and row.name in result else []
+            result[row.name] = [*before, text], flag
+    return result
 
 
 def _from_variables(environ: Mapping[str, str]) -> Said:

@@ -24,7 +24,7 @@ def read_file(file: Path, known: Mapping[str, bool]) -> dict[str, tuple[list[str
         raise SettingsError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
         raise SettingsError(f"{file} is not TOML: {error}") from error
-    found: dict[str, tuple[list[str], str]] = {}
+    result: dict[str, tuple[list[str], str]] = {}
     for key, value in rows.items():
         where, name = f"{file}:{_line(text, key)}", key.replace("-", "_")
         if isinstance(value, dict):
@@ -33,18 +33,18 @@ def read_file(file: Path, known: Mapping[str, bool]) -> dict[str, tuple[list[str
             )
         if name not in known:
             raise SettingsError(f"{where}: {key!r} is not a setting; {_hint(name, known)}")
-        found[name] = _texts(key, value, where, is_list=known[name]), where
-    return found
+        result[name] = _texts(key, value, where, is_list=known[name]), where
+    return result
 
 
 def _texts(key: str, value: object, where: str, *, is_list: bool) -> list[str]:
     is_given_as_list = isinstance(value, list)
     values: list[object] = [*cast(list[object], value)] if is_given_as_list and is_list else [value]
-    for one in values:
-        if not isinstance(one, PLAIN) or (is_list and not isinstance(one, str)):
+    for item in values:
+        if not isinstance(item, PLAIN) or (is_list and not isinstance(item, str)):
             fix = f'{key} = ["A", "B"]' if is_list else f'{key} = "TEXT", a number, true or false'
-            raise SettingsError(f"{where}: {key} has {_shown(one)}, which it cannot have; write {fix}")
-    return [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+            raise SettingsError(f"{where}: {key} has {_shown(item)}, which it cannot have; write {fix}")
+    return [str(item).lower() if isinstance(item, bool) else str(item) for item in values]
 
 
 def _shown(value: object) -> str:

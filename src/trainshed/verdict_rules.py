@@ -45,4 +45,4 @@ def _rule(row: Mapping[str, Any]) -> Rule:
 
 
 def _any_of(patterns: Sequence[str]) -> re.Pattern[str] | None:
-    return re.compile("|".join(f"(?:{one})" for one in patterns), re.MULTILINE) if patterns else None
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.MULTILINE) if patterns else None

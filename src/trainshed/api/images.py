@@ -81,8 +81,8 @@ async def _told(steps: AsyncIterator[ImageStep], sent: asyncio.Event | None = No
         coming.cancel()
         raise
     finally:
-        for one in waiting:
-            one.cancel()
+        for item in waiting:
+            item.cancel()
     if coming.done():
         coming.result()
     return StreamAnswer(_lines(steps, coming))

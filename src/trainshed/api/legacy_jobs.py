@@ -74,7 +74,7 @@ class LegacyJobHandlers:
         size = page.parse_size(call.query.get("pageSize"))
         at = page.decode(call.query.get("pageToken", ""), fingerprint)
         found = await self.jobs.operations(project, size + 1, at[0] if at else "")
-        rows = [render_legacy_operation(one) for one in found[:size]]
+        rows = [render_legacy_operation(item) for item in found[:size]]
         cursor = (found[size - 1].name, "") if len(found) > size else None
         return page.render("operations", rows, cursor, fingerprint)
 

@@ -40,13 +40,13 @@ class MetricHandlers:
         return {
             "jobs": [
                 {
-                    "name": one.job.name,
-                    "displayName": one.job.display_name,
-                    "state": f"JOB_STATE_{one.job.status.state.value}",
-                    "series": render_series(one.series),
-                    "progress": render_progress(one.progress),
+                    "name": item.job.name,
+                    "displayName": item.job.display_name,
+                    "state": f"JOB_STATE_{item.job.status.state.value}",
+                    "series": render_series(item.series),
+                    "progress": render_progress(item.progress),
                 }
-                for one in found
+                for item in found
             ]
         }
 

@@ -16,7 +16,7 @@ class RuntimeHandlers:
     desk: RuntimeService
 
     async def find(self, call: Call) -> Json:
-        return {"runtimes": [render_runtime(one) for one in self.desk.all()]}
+        return {"runtimes": [render_runtime(item) for item in self.desk.all()]}
 
     async def build(self, call: Call) -> Json:
         name, lines = call.body.get("name", ""), call.body.get("requirements", [])
@@ -32,8 +32,8 @@ class RuntimeHandlers:
 
         async def chunks() -> AsyncIterator[bytes]:
             yield _line(render_runtime(first))
-            async for one in told:
-                yield _line(render_runtime(one))
+            async for item in told:
+                yield _line(render_runtime(item))
 
         return StreamAnswer(chunks())
 
@@ -41,7 +41,7 @@ class RuntimeHandlers:
         return render_runtime(await self.desk.remove(call.path["runtime"]))
 
     async def prune(self, call: Call) -> Json:
-        return {"removed": [render_runtime(one) for one in await self.desk.prune()]}
+        return {"removed": [render_runtime(item) for item in await self.desk.prune()]}
 
 
 def _line(told: Json) -> bytes:

@@ -51,10 +51,10 @@ class StorageBucketHandlers:
         project = call.principal.project or call.query.get("project", "")
         found = await self.storage.of_project(project, call.query.get("prefix", ""))
         size = min(number(call.query, "maxResults") or PAGE, PAGE)
-        rest = [one for one in found if one.name > call.query.get("pageToken", "")]
+        rest = [item for item in found if item.name > call.query.get("pageToken", "")]
         answer: Json = {"kind": "storage#buckets"}
         if rest:
-            answer["items"] = [render_bucket(one, call.base_url) for one in rest[:size]]
+            answer["items"] = [render_bucket(item, call.base_url) for item in rest[:size]]
         if len(rest) > size:
             answer["nextPageToken"] = rest[size - 1].name
         return told(call, answer)
@@ -95,7 +95,7 @@ class StorageBucketHandlers:
         query = call.query
         asked = query.getlist("permissions") if isinstance(query, _Many) else [query.get("permissions", "")]
         if call.principal.kind is PrincipalKind.JOB:
-            asked = [one for one in asked if one in _OF_A_JOB]
+            asked = [item for item in asked if item in _OF_A_JOB]
         return told(call, {"kind": "storage#testIamPermissionsResponse", "permissions": asked})
 
     async def no_folders(self, call: Call) -> Reply:

@@ -66,7 +66,7 @@ class StorageObjectHandlers:
         if not listing.items or call.flag("softDeleted"):
             return told(call, answer)
         if query.get("fields"):
-            answer["items"] = [render_object(one, call.base_url) for one in listing.items]
+            answer["items"] = [render_object(item, call.base_url) for item in listing.items]
             return told(call, answer)
         head = json.dumps(answer, ensure_ascii=False)[:-1]
         text = f'{head}, "items": {render_objects(listing.items, call.base_url)}}}'
@@ -135,7 +135,7 @@ class StorageObjectHandlers:
         given = call.body.get("sourceObjects")
         if not isinstance(given, list):
             raise fault("sourceObjects", "sourceObjects must be a list of objects.")
-        sources = [_source(bucket, one) for one in cast("list[object]", given)]
+        sources = [_source(bucket, item) for item in cast("list[object]", given)]
         about = call.body.get("destination")
         about = cast("Json", about) if isinstance(about, dict) else {}
         draft = ObjectDraft(
@@ -228,10 +228,10 @@ def _source(bucket: str, given: object) -> CopySource:
 
 def span(header: str) -> Span:
     """The piece a Range header asks for; the whole where it asks for several, or for something else."""
-    found = _RANGE.fullmatch(header.replace(" ", ""))
-    if found is None or not (found[1] or found[2]):
+    match = _RANGE.fullmatch(header.replace(" ", ""))
+    if match is None or not (match[1] or match[2]):
         return WHOLE
-    return Span(first=int(found[1]) if found[1] else None, last=int(found[2]) if found[2] else None)
+    return Span(first=int(match[1]) if match[1] else None, last=int(match[2]) if match[2] else None)
 
 
 async def sent(reading: ObjectReading) -> RawAnswer:

@@ -126,18 +126,18 @@ def _draft(call: Call, about: dict[str, object], content_type: str) -> ObjectDra
 
 def hashes(header: str) -> tuple[str, str]:
     """CRC32C and MD5 from `x-goog-hash: crc32c=…,md5=…`; empty where not told."""
-    told = dict(one.strip().split("=", 1) for one in header.split(",") if "=" in one)
+    told = dict(part.strip().split("=", 1) for part in header.split(",") if "=" in part)
     return told.get("crc32c", ""), told.get("md5", "")
 
 
 def _piece(header: str) -> UploadRange | None:
     if not header:
         return None
-    found = _RANGE.fullmatch(header.strip())
-    if found is None:
+    match = _RANGE.fullmatch(header.strip())
+    if match is None:
         raise fault("Content-Range", f"Content-Range is not understood: '{header[:60]}'.")
-    first, last = (int(found[1]), int(found[2])) if found[1] else (None, None)
-    total = None if found[3] == "*" else int(found[3])
+    first, last = (int(match[1]), int(match[2])) if match[1] else (None, None)
+    total = None if match[3] == "*" else int(match[3])
     if first is not None and last is not None and (first > last or (total is not None and last >= total)):
         raise fault("Content-Range", f"Content-Range names bytes that cannot be: '{header[:60]}'.")
     return UploadRange(first, last, total)

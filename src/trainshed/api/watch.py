@@ -34,7 +34,7 @@ def _rendered(news: News) -> bytes:
     told: list[dict[str, object]] = [{"everything": True}] if news.is_everything else []
     told += [_hint(hint) for hint in news.hints]
     # Only the last one has the id: who is cut off before it gets them all again.
-    *first, last = [f"data: {json.dumps(one)}\n\n" for one in told]
+    *first, last = [f"data: {json.dumps(item)}\n\n" for item in told]
     return "".join([*first, f"id: {news.id}\n", last]).encode()
 
 

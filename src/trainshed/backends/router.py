@@ -205,18 +205,18 @@ class Router:
     # Abilities: of whichever has the run
 
     async def sample(self) -> Mapping[RunKey, Usage]:
-        found: dict[RunKey, Usage] = {}
+        result: dict[RunKey, Usage] = {}
         for backend in self._there():
             if backend.capabilities.measures:
-                found |= await cast(Stats, backend).sample()
-        return found
+                result |= await cast(Stats, backend).sample()
+        return result
 
     async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
-        found: dict[RunKey, StackDump] = {}
+        result: dict[RunKey, StackDump] = {}
         for backend in self._there():
             if backend.capabilities.stacks:
-                found |= await cast(Stacks, backend).stacks(keys)
-        return found
+                result |= await cast(Stacks, backend).stacks(keys)
+        return result
 
     async def open_shell(self, key: RunKey, command: Sequence[str], screen: Screen | None) -> Terminal:
         chosen = self._first
@@ -296,7 +296,7 @@ async def _cleared(beside: Backend, key: RunKey) -> Handle | None:
             raise Conflict(f"A later run than {key} has been started.")
         if seen.key.name == key.name and seen.alive:
             await beside.stop(seen.key, force=True)
-            if any(one.key == seen.key and one.alive for one in await beside.observe(key.name.job)):
+            if any(item.key == seen.key and item.alive for item in await beside.observe(key.name.job)):
                 raise Unavailable(f"Run {seen.key} is still alive although it was killed: {key} has to wait.")
     return None
 

@@ -231,7 +231,7 @@ class DiskObjects:
     def _removed(self, db: sqlite3.Connection, draft: ObjectDraft) -> tuple[Effect, ...]:
         """Delete what the draft removes, but for objects that were replaced meanwhile and the draft's own."""
         effects: tuple[Effect, ...] = ()
-        for name, generation in {one.name: one.generation for one in draft.removes}.items():
+        for name, generation in {item.name: item.generation for item in draft.removes}.items():
             found = index.get(db, self.name, name)
             if found is not None and found.info.generation == generation and name != draft.name:
                 effects += self._ended(db, found)

@@ -62,7 +62,7 @@ class Outlet:
             blocks = ahead.result()
 
     def _blocks(self, number: int, end: int) -> list[bytes]:
-        return [self._block(one) for one in range(number, end)]
+        return [self._block(item) for item in range(number, end)]
 
     def _block(self, number: int) -> bytes:
         if self._info.size == 0:

@@ -20,11 +20,11 @@ def place_of(name: str) -> str | None:
 
 def parents(place: str) -> list[str]:
     """The folders above a place, the nearest first."""
-    found: list[str] = []
+    result: list[str] = []
     while "/" in place:
         place = place.rpartition("/")[0]
-        found.append(place)
-    return found
+        result.append(place)
+    return result
 
 
 def _part(part: str) -> str:

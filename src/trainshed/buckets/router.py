@@ -45,7 +45,7 @@ class RoutedBuckets:
         return await self._own.create(info)
 
     async def all(self) -> tuple[BucketInfo, ...]:
-        own = [one for one in await self._own.all() if one.name not in self._names]
+        own = [item for item in await self._own.all() if item.name not in self._names]
         return tuple(sorted((*own, *await self._remote.all()), key=lambda one: one.name))
 
     async def get(self, bucket: str) -> BucketInfo:

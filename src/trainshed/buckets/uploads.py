@@ -44,10 +44,10 @@ class DiskBucket(DiskObjects):
 
     async def append(self, upload: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
         async with self._pieces.alone(upload):
-            found = await self.upload(upload)
-            if found.done is not None:
-                return found
-            return await self._pieces.append(found, offset, chunks, partial(self._advance, upload))
+            result = await self.upload(upload)
+            if result.done is not None:
+                return result
+            return await self._pieces.append(result, offset, chunks, partial(self._advance, upload))
 
     async def finish(self, upload: str, *, crc32c: str = "", md5: str = "") -> ObjectInfo:
         async with self._pieces.alone(upload):
@@ -77,10 +77,10 @@ class DiskBucket(DiskObjects):
         self._pieces.forget(upload)
 
     def _upload(self, db: sqlite3.Connection, upload: str) -> Upload:
-        found = index.upload(db, self.name, upload)
-        if found is None:
+        result = index.upload(db, self.name, upload)
+        if result is None:
             raise NotFound("There is no such upload; it was abandoned, or begun more than a week ago.")
-        return found
+        return result
 
     async def _advance(self, upload: str, received: int) -> None:
         def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:

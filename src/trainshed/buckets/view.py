@@ -45,10 +45,10 @@ class DiskViewSource:
                 for one, paths in shown.items():
                     copied = copies and (view.lazy or one in view.named)
                     unpathable += self._lay(db, one, _rows(db, one, paths), folder, copied)
-                large = [] if view.lazy else [one for one in shown if self._is_large(db, one)]
+                large = [] if view.lazy else [item for item in shown if self._is_large(db, item)]
             finally:
                 db.close()
-        partial = tuple(one for one in shown if one in large or not shown[one])
+        partial = tuple(item for item in shown if item in large or not shown[item])
         missing = tuple(name for name in view.named if name not in shown)
         return LaidOutView(buckets=tuple(shown), missing=missing, partial=partial, unpathable=unpathable)
 
@@ -61,7 +61,7 @@ class DiskViewSource:
         small buckets first. The rest is shown empty, for what is written there.
         """
         shown: dict[str, Sequence[str]] = {}
-        own = [one.name for one in index.buckets(db) if one.is_open_to(view.project)]
+        own = [bucket.name for bucket in index.buckets(db) if bucket.is_open_to(view.project)]
         for name in own:
             if name in view.named and not view.lazy:
                 shown[name] = view.named[name] if copies or self._is_large(db, name) else ("",)
@@ -126,7 +126,7 @@ def _rows(db: sqlite3.Connection, bucket: str, paths: Sequence[str]) -> Iterator
     if "" in paths:
         yield from index.files(db, bucket)
         return
-    tops = [one for one in paths if not any(one.startswith(f"{other}/") for other in paths)]
+    tops = [item for item in paths if not any(item.startswith(f"{other}/") for other in paths)]
     for path in tops:
         name = path.encode()
         yield from index.files(db, bucket, name, name + b"\0")

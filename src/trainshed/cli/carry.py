@@ -91,13 +91,13 @@ def each(things: Sequence[_T], work: Callable[[_T], None], stop: threading.Event
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running = [pool.submit(work, thing) for thing in things]
         try:
-            for one in running:
-                one.result()
+            for item in running:
+                item.result()
         except BaseException:
             if stop is not None:
                 stop.set()
-            for one in running:
-                one.cancel()
+            for item in running:
+                item.cancel()
             raise
 
 
@@ -125,9 +125,9 @@ def _named(path: str) -> Generator[None]:
     try:
         yield
     except ApiError as error:
-        details = [f"{one.field}: {one.description}" for one in error.violations]
+        details = [f"{violation.field}: {violation.description}" for violation in error.violations]
         raise CommandFailed(
-            f"{plain(path)}: {error.message}", [one for one in details if error.message not in one]
+            f"{plain(path)}: {error.message}", [detail for detail in details if error.message not in detail]
         ) from error
     except UnicodeEncodeError as error:
         raise CommandFailed(f"{plain(path)}: its name is not UTF-8, as an object's must be") from error

@@ -37,11 +37,11 @@ class Ignored:
         """Whether the path is left out, by its own name or by that of a folder above."""
         parts = path.split("/")
         places = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
-        found = False
+        result = False
         for pattern, ignores in self._rules:
-            if found is not ignores and any(map(pattern.fullmatch, places)):
-                found = ignores
-        return found
+            if result is not ignores and any(map(pattern.fullmatch, places)):
+                result = ignores
+        return result
 
 
 def _expression(text: str) -> str:
@@ -97,7 +97,7 @@ class Context:
         while waiting:
             base = waiting.pop()
             try:
-                names = sorted(one.name for one in (self._root / base).iterdir())
+                names = sorted(item.name for item in (self._root / base).iterdir())
             except OSError as error:
                 raise CommandFailed(
                     f"cannot read the folder {self._root / base}: {error.strerror}"

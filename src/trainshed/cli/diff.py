@@ -91,7 +91,7 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict) and value:
         for name, one in cast(Json, value).items():
             yield from _flat(one, f"{path}.{name}" if path else name)
-    elif isinstance(value, list) and any(isinstance(one, dict) for one in cast(list[object], value)):
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in cast(list[object], value)):
         for at, one in enumerate(cast(list[object], value)):
             yield from _flat(one, f"{path}[{at}]")
     elif value not in ({}, [], None):

@@ -84,8 +84,8 @@ class PodmanCommand:
             say(f"error: there is no image {name} here")
             return 1
         with connect("", "", "") as client:
-            for one in client.images().all():
-                if identity.removeprefix("sha256:") in str(one.get("id")) and name in one.get("names", ()):
+            for item in client.images().all():
+                if identity.removeprefix("sha256:") in str(item.get("id")) and name in item.get("names", ()):
                     say(f"{name} is on the server, and nothing has to be pushed")
                     return 0
             saving = subprocess.Popen([self.program, "save", name], stdout=subprocess.PIPE)

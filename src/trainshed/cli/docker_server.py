@@ -66,7 +66,7 @@ class Server:
         tags = asked.values("-t", "--tag")
         if not tags:
             raise Misuse("name the image: docker build -t NAME .")
-        args = {one.partition("=")[0]: one.partition("=")[2] for one in asked.values("--build-arg")}
+        args = {item.partition("=")[0]: item.partition("=")[2] for item in asked.values("--build-arg")}
         more = {"target": asked.value("--target")} if asked.value("--target") else {}
         more |= {"noCache": "true"} if asked.has("--no-cache") else {}
         more |= {"pull": "true"} if asked.has("--pull") else {}
@@ -99,9 +99,9 @@ class Server:
 
     def _found(self, name: str) -> Json:
         full = name if ":" in name.rpartition("/")[2] or "@" in name else f"{name}:latest"
-        for one in self._images.all():
-            if full in one.get("names", ()) or f"localhost/{full}" in one.get("names", ()):
-                return {"Id": one["id"], "RepoTags": one["names"], "Size": int(one.get("sizeBytes", 0))}
+        for item in self._images.all():
+            if full in item.get("names", ()) or f"localhost/{full}" in item.get("names", ()):
+                return {"Id": item["id"], "RepoTags": item["names"], "Size": int(item.get("sizeBytes", 0))}
         raise CommandFailed(f"there is no image {name} on the server")
 
     def _run(self, asked: Asked) -> int:
@@ -110,9 +110,9 @@ class Server:
         if not asked.words:
             raise Misuse("name the image: docker run IMAGE")
         image, *args = asked.words
-        for one in asked.values("-v", "--volume", "--mount"):
-            say(f"note: {one.partition(':')[0]} of this machine is not there for a job, and not mounted")
-        pairs = [one.partition("=") for one in asked.values("-e", "--env")]
+        for item in asked.values("-v", "--volume", "--mount"):
+            say(f"note: {item.partition(':')[0]} of this machine is not there for a job, and not mounted")
+        pairs = [item.partition("=") for item in asked.values("-e", "--env")]
         container: Json = {"imageUri": image, "args": args}
         if entry := asked.value("--entrypoint"):
             container["command"] = [entry]

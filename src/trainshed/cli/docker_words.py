@@ -48,13 +48,13 @@ class Asked:
     words: tuple[str, ...] = ()
 
     def values(self, *names: str) -> list[str]:
-        return [one.value for one in self.options if one.name in names and one.value is not None]
+        return [option.value for option in self.options if option.name in names and option.value is not None]
 
     def value(self, *names: str) -> str:
         return next(reversed(self.values(*names)), "")
 
     def has(self, *names: str) -> bool:
-        return any(one.name in names for one in self.options)
+        return any(option.name in names for option in self.options)
 
 
 def asked(argv: Sequence[str]) -> Asked:
@@ -118,17 +118,17 @@ def registries(texts: Sequence[str]) -> Registries:
 
 def bases(dockerfile: str) -> list[str]:
     """The images a Dockerfile begins its stages with, where they are written out."""
-    found: list[str] = []
+    result: list[str] = []
     stages: set[str] = {"scratch"}
     for line in dockerfile.splitlines():
         words = [word for word in line.split() if not word.startswith("--")]
         if len(words) < 2 or words[0].upper() != "FROM":
             continue
-        if words[1] not in stages and "$" not in words[1] and words[1] not in found:
-            found.append(words[1])
+        if words[1] not in stages and "$" not in words[1] and words[1] not in result:
+            result.append(words[1])
         if len(words) > 3 and words[2].upper() == "AS":
             stages.add(words[3])
-    return found
+    return result
 
 
 def for_podman(run: Asked, exists: Callable[[str], bool]) -> tuple[list[str], list[str]]:
@@ -139,14 +139,14 @@ def for_podman(run: Asked, exists: Callable[[str], bool]) -> tuple[list[str], li
     """
     words: list[str] = []
     notes: list[str] = []
-    for one in run.options:
-        if one.name in ("-v", "--volume") and one.value and one.value.startswith("/"):
-            source = one.value.partition(":")[0]
+    for option in run.options:
+        if option.name in ("-v", "--volume") and option.value and option.value.startswith("/"):
+            source = option.value.partition(":")[0]
             if not exists(source):
                 notes.append(f"{source} is not there, and not mounted")
                 continue
-        if (one.name, one.value) == ("--runtime", "nvidia") or one.name == "--gpus":
+        if (option.name, option.value) == ("--runtime", "nvidia") or option.name == "--gpus":
             words.append("--device=nvidia.com/gpu=all")
             continue
-        words += one.words
+        words += option.words
     return [*words, *run.words], notes

@@ -14,7 +14,7 @@ def earlier_runs(client: Client, name: str, status: Json) -> list[Json]:
     """Each run that another one has followed and that had begun: when, where, and how it ended."""
     attempt = int(status.get("attempt") or 0)
     current = {
-        (one["task"], attempt, int(one.get("restarts") or 0)) for one in words.parts(status, "replicas")
+        (part["task"], attempt, int(part.get("restarts") or 0)) for part in words.parts(status, "replicas")
     }
     if not attempt and not any(run for _, _, run in current):
         return []

@@ -58,10 +58,10 @@ def _named(client: Client, called: str, location: str, *, alive: bool) -> list[J
     named = f"display_name={quoted(called)}"
     for where in (f"{named} AND ({ALIVE})", named) if alive else (named,):
         jobs = client.jobs(filter=where, limit=SHOWN + 1, location=location)
-        if found := [
+        if result := [
             job for job in jobs if job.get("displayName") == called
         ]:  # to the filter, `*` is any text
-            return found
+            return result
     return []
 
 

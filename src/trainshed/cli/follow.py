@@ -189,7 +189,7 @@ def exit_code(status: "Json") -> int:
         return 0
     failure = words.part(status, "failure")
     replicas: list[Json] = words.parts(status, "replicas")
-    blamed = [one for one in replicas if one.get("task") == failure.get("task")]
+    blamed = [replica for replica in replicas if replica.get("task") == failure.get("task")]
     ended = words.part(blamed[0], "exit") if blamed else {}
     if ended.get("signal"):
         return 128 + int(ended["signal"])

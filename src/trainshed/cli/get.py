@@ -136,8 +136,8 @@ def _drawn(found: list[Json]) -> str:
     for row in found:
         job = words.part(row, "job")
         replicas: list[Json] = words.parts(job, "replicas")
-        ready = sum(1 for one in replicas if one.get("phase") == "RUNNING")
-        restarts = sum(int(one.get("restarts") or 0) for one in replicas)
+        ready = sum(1 for replica in replicas if replica.get("phase") == "RUNNING")
+        restarts = sum(int(replica.get("restarts") or 0) for replica in replicas)
         state = words.state(job.get("state"))
         rows.append(
             [
@@ -167,15 +167,15 @@ def drawn_caches(found: list[Json]) -> str:
     colours = {"READY": "green", "CREATING": "yellow", "FAILED": "red"}
     rows = [
         [
-            words.identity(one),
-            paint(str(one.get("state")), colours.get(str(one.get("state")))),
-            f"{one.get('progress', 0)}%",
-            words.size(one["sizeBytes"]) if one.get("sizeBytes") else "",
-            words.age(one.get("createTime"), now),
-            f"{one['retentionDays']}d" if one.get("retentionDays") else "",
-            ", ".join(map(str, words.parts(one, "images"))),
-            str(one.get("reason") or ""),
+            words.identity(item),
+            paint(str(item.get("state")), colours.get(str(item.get("state")))),
+            f"{item.get('progress', 0)}%",
+            words.size(item["sizeBytes"]) if item.get("sizeBytes") else "",
+            words.age(item.get("createTime"), now),
+            f"{item['retentionDays']}d" if item.get("retentionDays") else "",
+            ", ".join(map(str, words.parts(item, "images"))),
+            str(item.get("reason") or ""),
         ]
-        for one in found
+        for item in found
     ]
     return table(["NAME", "STATE", "PROGRESS", "SIZE", "AGE", "RETENTION", "IMAGES", "WHY"], rows)

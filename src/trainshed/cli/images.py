@@ -232,7 +232,7 @@ def rm(client: Client, names: tuple[str, ...], force: bool, as_json: bool) -> No
     """
     removed = client.images().remove(names, force=force)
     click.echo(
-        json.dumps(removed, indent=2) if as_json else "\n".join(f"removed {_short(one)}" for one in removed)
+        json.dumps(removed, indent=2) if as_json else "\n".join(f"removed {_short(item)}" for item in removed)
     )
 
 
@@ -243,13 +243,13 @@ def drawn(found: list[Json]) -> str:
     rows = [
         [
             str(name),
-            str(one["id"]).removeprefix("sha256:")[:12],
-            words.size(one.get("sizeBytes")),
-            words.age(one.get("createTime"), now),
-            str(len(words.parts(one, "jobs")) or ""),
+            str(item["id"]).removeprefix("sha256:")[:12],
+            words.size(item.get("sizeBytes")),
+            words.age(item.get("createTime"), now),
+            str(len(words.parts(item, "jobs")) or ""),
         ]
-        for one in found
-        for name in words.parts(one, "names") or ["-"]
+        for item in found
+        for name in words.parts(item, "names") or ["-"]
     ]
     return table(["NAME", "ID", "SIZE", "AGE", "JOBS"], rows)
 
@@ -325,11 +325,11 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 def _args(given: tuple[str, ...]) -> dict[str, str]:
     """As docker has it: a name alone takes its value from the environment."""
-    found: dict[str, str] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    result: dict[str, str] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
         if not name:
-            raise Misuse(f"{one!r} is no NAME=VALUE")
+            raise Misuse(f"{item!r} is no NAME=VALUE")
         if equals or name in os.environ:
-            found[name] = value if equals else os.environ[name]
-    return found
+            result[name] = value if equals else os.environ[name]
+    return result

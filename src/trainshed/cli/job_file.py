@@ -129,7 +129,7 @@ def _shaped(name: str, fields: Json, lines: dict[str, int], partial: bool) -> Jo
 
 def _outer(key: str) -> str:
     """The name as the API writes it, for the few names this file must know."""
-    known = {folded(one): one for one in (*OUTER, "jobSpec")}
+    known = {folded(item): item for item in (*OUTER, "jobSpec")}
     return known.get(folded(key), key)
 
 

@@ -37,7 +37,10 @@ class Document:
 
     def located(self, violations: Iterable[ApiViolation]) -> list[str]:
         """`file:line: field: what is wrong`, in the order of the lines."""
-        found = sorted(((self._line(one.field), told(one)) for one in violations), key=lambda pair: pair[0])
+        found = sorted(
+            ((self._line(violation.field), told(violation)) for violation in violations),
+            key=lambda pair: pair[0],
+        )
         return [f"{self.file}:{line}: {text}" if line else f"{self.file}: {text}" for line, text in found]
 
     def _line(self, field: str) -> int:
@@ -58,10 +61,10 @@ class Document:
 
 def documents(file: str, text: str) -> list[Document]:
     """All in the file. Failure with everything that is wrong with the form of one."""
-    found = [_read(file, part, before) for part, before in _parts(text)]
-    if not found:
+    result = [_read(file, part, before) for part, before in _parts(text)]
+    if not result:
         raise CommandFailed(f"{file} is empty; a small manifest reads:", EXAMPLE.splitlines())
-    return found
+    return result
 
 
 def _parts(text: str) -> Iterator[tuple[str, int]]:
@@ -70,7 +73,7 @@ def _parts(text: str) -> Iterator[tuple[str, int]]:
     for number, line in enumerate([*lines, "---"]):
         if _BREAK.fullmatch(line):
             part = lines[begin:number]
-            if any(_SAYS.match(one) for one in part):
+            if any(_SAYS.match(item) for item in part):
                 yield "\n".join(part) + "\n", begin
             begin = number + 1
 
@@ -89,7 +92,7 @@ def _read(file: str, text: str, before: int) -> Document:
         try:
             _, better, places = load(file, space + mended[0], EXAMPLE)
             if fits(better, str(better.get("kind"))):
-                return Document(file, better, places, [before + one for one in mended[1]], mended[0])
+                return Document(file, better, places, [before + item for item in mended[1]], mended[0])
         except CommandFailed:
             pass  # what was wrong at first is told
     if failure is not None:

@@ -45,5 +45,5 @@ def _holds(value: object, kind: str) -> bool:
     if kind == TEXTS:
         return isinstance(value, list)
     if kind.startswith("["):
-        return isinstance(value, list) and all(fits(one, kind[1:-1]) for one in cast("list[object]", value))
+        return isinstance(value, list) and all(fits(item, kind[1:-1]) for item in cast("list[object]", value))
     return fits(value, kind)

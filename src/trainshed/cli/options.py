@@ -109,7 +109,7 @@ def _at_home(target: Target) -> str:
 
 
 def violations(found: tuple[ApiViolation, ...]) -> list[str]:
-    return [told(one) for one in found]
+    return [told(item) for item in found]
 
 
 def told(violation: ApiViolation) -> str:

@@ -82,7 +82,7 @@ class SubmittedProgram:
         """Raises Trouble with all that can be seen to be wrong before anything is packed or anybody asked."""
         found: list[EarlyError] = []
         checks: list[tuple[Callable[[str], object], str]] = [(_gpu, wish.gpu)] if wish.gpu else []
-        checks += [(_variable, one) for one in wish.env] + [(_label, one) for one in wish.labels]
+        checks += [(_variable, item) for item in wish.env] + [(_label, label) for label in wish.labels]
         checks += [(requirements, wish.requirements)] if wish.requirements else []
         if wish.has_places:
             from trainshed.cli.places import checks as of_places
@@ -292,4 +292,4 @@ def _near(target: str) -> list[str]:
         return []
     from difflib import get_close_matches
 
-    return [f"did you mean {os.path.join(folder, one)}?" for one in get_close_matches(name, there, 1)]
+    return [f"did you mean {os.path.join(folder, match)}?" for match in get_close_matches(name, there, 1)]

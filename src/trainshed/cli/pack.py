@@ -64,8 +64,8 @@ class FolderListing:
             elif path.endswith("/") or _is_folder(f"{self._root}/{path}"):
                 inner = path.rstrip("/")
                 if not os.path.lexists(f"{self._root}/{inner}/{ENVIRONMENT}"):
-                    within = (f"{inner}/{one}" for one in FolderListing(f"{self._root}/{inner}").paths())
-                    yield from (one for one in within if not any(patterns.holds(one) for patterns in ours))
+                    within = (f"{inner}/{item}" for item in FolderListing(f"{self._root}/{inner}").paths())
+                    yield from (item for item in within if not any(patterns.holds(item) for patterns in ours))
             else:
                 yield path
 
@@ -132,22 +132,22 @@ def _entries(folder: str) -> "list[os.DirEntry[str]]":
 
 
 def _is_ignored(path: str, is_folder: bool, patterns: "list[Patterns]") -> bool:
-    for one in reversed(patterns):
-        if (said := one.verdict(path, is_folder=is_folder)) is not None:
-            return said
+    for pattern in reversed(patterns):
+        if (result := pattern.verdict(path, is_folder=is_folder)) is not None:
+            return result
     return False
 
 
 def _read_patterns(root: str, base: str, names: "Sequence[str]") -> "list[Patterns]":
-    found: list[Patterns] = []
+    result: list[Patterns] = []
     for name in names:
         try:
             with open(f"{root}/{base}{name}", encoding="utf-8", errors="surrogateescape") as file:
                 lines = file.readlines()
         except OSError:
             continue
-        found.append(_patterns(lines, base))
-    return found
+        result.append(_patterns(lines, base))
+    return result
 
 
 def _patterns(lines: "Iterable[str]", base: str = "") -> "Patterns":
@@ -158,7 +158,7 @@ def _patterns(lines: "Iterable[str]", base: str = "") -> "Patterns":
 
 def look(root: str, paths: "Iterable[str]") -> list[tuple[str, os.stat_result]]:
     """Each path with its stat: regular files and links, as they are now. What is gone by now is left out."""
-    found: list[tuple[str, os.stat_result]] = []
+    result: list[tuple[str, os.stat_result]] = []
     wrong: list[str] = []
     for path in paths:
         try:
@@ -174,11 +174,11 @@ def look(root: str, paths: "Iterable[str]") -> list[tuple[str, os.stat_result]]:
         if not path.isascii() and any("\ud800" <= character <= "\udfff" for character in path):
             wrong.append(f"{path!a} has a name that is not UTF-8: rename it, or leave it out with --exclude")
             continue
-        found.append((path, seen))
+        result.append((path, seen))
     if wrong:
         more = [f"and {len(wrong) - NAMED} more"] if len(wrong) > NAMED else []
         raise EarlyError("some files cannot be sent", [*wrong[:NAMED], *more])
-    return found
+    return result
 
 
 def _astray(root: str, path: str) -> str:

@@ -19,11 +19,11 @@ LONGEST_NAME = 1024  # bytes
 
 def checks(wish: "SubmitWords") -> "list[tuple[Callable[[str], object], str]]":
     """What to ask of each option's text; each raises Trouble where it is wrong."""
-    found: list[tuple[Callable[[str], object], str]] = []
-    found += [(_output, wish.output)] if wish.output else []
-    found += [(_job_dir, wish.job_dir)] if wish.job_dir else []
-    found += [(_data, "\n".join(wish.data))] if wish.data else []
-    return found
+    result: list[tuple[Callable[[str], object], str]] = []
+    result += [(_output, wish.output)] if wish.output else []
+    result += [(_job_dir, wish.job_dir)] if wish.job_dir else []
+    result += [(_data, "\n".join(wish.data))] if wish.data else []
+    return result
 
 
 def _data(text: str) -> dict[str, str]:
@@ -46,7 +46,7 @@ def _place(text: str, option: str) -> str:
     if option != "--data" and name:  # the server's rule, told before a folder is sent
         if any(part in ("", ".", "..") for part in name.removesuffix("/").split("/")):
             raise EarlyError(f"{option} {text} has an empty, '.' or '..' part between slashes", code=2)
-        if any(ord(one) < 32 or 127 <= ord(one) < 160 for one in text):
+        if any(ord(item) < 32 or 127 <= ord(item) < 160 for item in text):
             raise EarlyError(f"{option} {text!r} has control characters", code=2)
         if len(name.encode(errors="replace")) > LONGEST_NAME:
             raise EarlyError(f"{option} has more than {LONGEST_NAME} bytes after the bucket", code=2)
@@ -55,15 +55,15 @@ def _place(text: str, option: str) -> str:
 
 def variables(data: tuple[str, ...]) -> dict[str, str]:
     """TRAINSHED_DATA, or TRAINSHED_DATA_NAME for NAME=gs://…, to each place."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for text in data:
         name, place = _named(text)
         variable = f"{DATA}_{name.upper()}" if name else DATA
-        if variable in found:
+        if variable in result:
             write = f"give it another name than {name}" if name else f"write NAME={place}"
             raise EarlyError(f"--data {text}: {variable} is taken; {write}", code=2)
-        found[variable] = place
-    return found
+        result[variable] = place
+    return result
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -96,17 +96,17 @@ def placed(body: "Json", wish: "SubmitWords") -> "Json":
 def _equipped(pool: object, args: list[str], env: dict[str, str]) -> object:
     if not isinstance(pool, dict):
         return pool
-    found: Json = dict(pool)  # pyright: ignore[reportUnknownArgumentType]
+    result: Json = dict(pool)  # pyright: ignore[reportUnknownArgumentType]
     for name in ("containerSpec", "pythonPackageSpec"):
-        key = words.key_of(found, name)
-        if not isinstance(found.get(key), dict):
+        key = words.key_of(result, name)
+        if not isinstance(result.get(key), dict):
             continue
-        task: Json = dict(found[key])
+        task: Json = dict(result[key])
         if args:
             task["args"] = [*words.parts(task, "args"), *args]
         own = words.parts(task, "env")
-        given = {one.get("name") for one in own if isinstance(one, dict)}  # pyright: ignore
+        given = {item.get("name") for item in own if isinstance(item, dict)}  # pyright: ignore
         if new := [{"name": name, "value": value} for name, value in env.items() if name not in given]:
             task["env"] = [*new, *own]
-        found[key] = task
-    return found
+        result[key] = task
+    return result

@@ -26,7 +26,7 @@ def results(client: "Client", job: "Json") -> str:
         for _ in range(MOST_PAGES):
             found = listed(client, bucket, prefix=prefix, pageToken=page)
             items: list[Json] = words.parts(found, "items")
-            count, size = count + len(items), size + sum(int(one.get("size") or 0) for one in items)
+            count, size = count + len(items), size + sum(int(item.get("size") or 0) for item in items)
             page = str(found.get("nextPageToken") or "")
             if not page:
                 break

@@ -86,10 +86,10 @@ def _objects(
     storage: StorageClient, bucket: str, name: str, recursive: bool
 ) -> Iterator[tuple[str, SyncItem]]:
     below = name.rstrip("/") + "/" if name else ""
-    for one in storage.objects(bucket, below, "" if recursive else "/"):
-        if "prefix" not in one and not str(one["name"]).endswith("/"):
-            path = str(one["name"])
-            yield path[len(below) :], SyncItem((bucket, path), int(one["size"]), one)
+    for item in storage.objects(bucket, below, "" if recursive else "/"):
+        if "prefix" not in item and not str(item["name"]).endswith("/"):
+            path = str(item["name"])
+            yield path[len(below) :], SyncItem((bucket, path), int(item["size"]), item)
 
 
 def _files(

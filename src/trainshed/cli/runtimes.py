@@ -92,8 +92,8 @@ def rm(client: Client, names: tuple[str, ...], unused: bool, as_json: bool) -> N
     if as_json:
         click.echo(json.dumps(removed, indent=2))
         return
-    for one in removed:
-        click.echo(f"removed {_title(one)} ({words.size(one.get('sizeBytes'))})")
+    for item in removed:
+        click.echo(f"removed {_title(item)} ({words.size(item.get('sizeBytes'))})")
     if not removed:
         click.echo("nothing to remove", err=True)
 
@@ -107,17 +107,17 @@ def drawn(found: list[Json]) -> str:
     colours = {"READY": "green", "BUILDING": "yellow", "FAILED": "red", "ABSENT": "dim"}
     rows = [
         [
-            str(one.get("id", ""))[:8],
-            str(one.get("name", "")),
-            paint(str(one.get("state", "")), colours.get(str(one.get("state")))),
-            str(one.get("python", "")),
-            words.size(one["sizeBytes"]) if one.get("sizeBytes") else "",
-            words.age(one.get("lastUseTime"), now),
-            _warmth(one),
-            ", ".join(_on_top(one)),
-            str(one.get("message") or _kiln(one).get("message") or ""),
+            str(item.get("id", ""))[:8],
+            str(item.get("name", "")),
+            paint(str(item.get("state", "")), colours.get(str(item.get("state")))),
+            str(item.get("python", "")),
+            words.size(item["sizeBytes"]) if item.get("sizeBytes") else "",
+            words.age(item.get("lastUseTime"), now),
+            _warmth(item),
+            ", ".join(_on_top(item)),
+            str(item.get("message") or _kiln(item).get("message") or ""),
         ]
-        for one in found
+        for item in found
     ]
     return table(["ID", "NAME", "STATE", "PYTHON", "SIZE", "UNUSED FOR", "WARM", "ON TOP", "SAYS"], rows)
 
@@ -152,13 +152,15 @@ def _title(one: Json) -> str:
 
 
 def _removed(client: Client, names: tuple[str, ...]) -> list[Json]:
-    there = [one for one in client.runtimes() if one.get("id") and one.get("state") != "ABSENT"]
+    there = [
+        runtime for runtime in client.runtimes() if runtime.get("id") and runtime.get("state") != "ABSENT"
+    ]
     chosen: dict[str, Json] = {}
     for name in names:
-        found = [one for one in there if _is_called(one, name)]
+        found = [item for item in there if _is_called(item, name)]
         if not found:
             raise CommandFailed(f"no runtime {name!r} is built", ["trainshed runtimes ls lists them"])
-        chosen.update((str(one["id"]), one) for one in found)
+        chosen.update((str(item["id"]), item) for item in found)
     # What is laid on another goes first, so that each is removed once and told.
     for one in sorted(chosen.values(), key=lambda one: not one.get("below")):
         client.remove_runtime(str(one["id"]))

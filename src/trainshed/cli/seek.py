@@ -72,7 +72,7 @@ def _fault(client: "Client", place: str, bucket: str) -> str | None:
 def _buckets(client: "Client", prefix: str = "") -> list[str]:
     """Those that jobs of the project may use."""
     query = urlencode({"project": client.project, "prefix": prefix})
-    return [str(one["name"]) for one in words.parts(client.ask("GET", f"/storage/v1/b?{query}"), "items")]
+    return [str(part["name"]) for part in words.parts(client.ask("GET", f"/storage/v1/b?{query}"), "items")]
 
 
 def _is_there(client: "Client", bucket: str, name: str) -> bool:
@@ -94,8 +94,8 @@ def _fits(client: "Client", bucket: str, pattern: str) -> bool:
     asked = {"prefix": prefix}
     for _ in range(_PAGES):
         page = listed(client, bucket, **asked)
-        names = [str(one["name"]) for one in words.parts(page, "items")]
-        if any(fnmatchcase(one, whole) or fnmatchcase(one, f"{whole}/*") for one in names):
+        names = [str(part["name"]) for part in words.parts(page, "items")]
+        if any(fnmatchcase(name, whole) or fnmatchcase(name, f"{whole}/*") for name in names):
             return True
         if not (more := page.get("nextPageToken")):
             return False
@@ -117,9 +117,9 @@ def _meant(client: "Client", place: str, bucket: str, name: str) -> str:
     for depth in range(len(parts) - 1, -1, -1):
         folder = "".join(f"{part}/" for part in parts[:depth])
         page = listed(client, bucket, prefix=folder, delimiter="/")
-        names = (str(one["name"]) for one in words.parts(page, "items"))
+        names = (str(item["name"]) for item in words.parts(page, "items"))
         there = {
-            one.removeprefix(folder).rstrip("/"): one for one in (*names, *words.parts(page, "prefixes"))
+            item.removeprefix(folder).rstrip("/"): item for item in (*names, *words.parts(page, "prefixes"))
         }
         if there:
             near = get_close_matches(parts[depth], list(there), 1, 0.4)

@@ -159,7 +159,7 @@ def _parts(job: Json, status: Json, events: list[Json], runs: list[Json]) -> Ite
     replicas: list[Json] = words.parts(status, "replicas")
     if replicas:
         headers = ["REPLICA", "PHASE", "RESTARTS", "RAN", "NODE", "CPUS", "MEMORY", "GPUS", "PORT", "EXIT"]
-        yield "Replicas\n" + table(headers, [_replica(one) for one in replicas], indent="  ")
+        yield "Replicas\n" + table(headers, [_replica(replica) for replica in replicas], indent="  ")
     if runs:
         yield "Earlier runs\n" + drawn_runs(runs)
     if events:

@@ -37,7 +37,7 @@ def command(client: Client, job: str, replica: str | None, as_json: bool) -> Non
 
 def drawn(told: Json, *, threads: bool = False) -> str:
     paint = Paint.for_stdout()
-    by_task = {str(one.get("task")): one for one in words.parts(told, "replicas")}
+    by_task = {str(part.get("task")): part for part in words.parts(told, "replicas")}
     parts: list[str] = []
     groups: list[Json] = words.parts(told, "groups")
     for group in groups:

@@ -57,7 +57,7 @@ def cp(where: Target, sources: tuple[str, ...], target: str, recursive: bool) ->
     """
     storage = StorageClient(where.url, where.token)
     if target == "-" and not recursive:
-        sources = tuple(one.place for one in meant(storage, sources, folders=False))
+        sources = tuple(item.place for item in meant(storage, sources, folders=False))
     if "-" in (*sources, target):
         return stream(storage, sources, target, recursive)
     carry(storage, _jobs(storage, sources, target, recursive))
@@ -123,7 +123,7 @@ def rsync(
                 {"source": _shown(job.source, source), "target": _shown(job.target, target), "size": job.size}
                 for job in found.copies
             ],
-            "removals": [_shown(one, target) for one in found.removals],
+            "removals": [_shown(removal, target) for removal in found.removals],
             "dryRun": dry_run,
         }
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
@@ -152,9 +152,9 @@ def ls(
     if place is None or place in SCHEMES:
         return _list_buckets(where, place, as_json)
     found = sorted(meant(storage, [place], folders=True), key=lambda one: one.is_folder)
-    groups = [(one, _listed(storage, one, recursive, all_versions)) for one in found]
+    groups = [(item, _listed(storage, item, recursive, all_versions)) for item in found]
     if as_json:
-        click.echo(json.dumps([told for _, group in groups for told in group], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([item for _, group in groups for item in group], indent=2, ensure_ascii=False))
         return
     for one, group in groups:
         if one.is_folder and len(groups) > 1 and not recursive:
@@ -169,12 +169,12 @@ def _listed(storage: StorageClient, one: Named, recursive: bool, versions: bool)
     if one.told and one.is_object:
         return versions_of(storage, bucket, prefix) if versions else [one.told]
     delimiter = "" if recursive else "/"
-    found = list(storage.objects(bucket, prefix, delimiter, versions=versions))
-    if not recursive and not prefix.endswith("/") and found == [{"prefix": f"{prefix}/"}]:
-        found = list(storage.objects(bucket, f"{prefix}/", delimiter, versions=versions))
-    if not found and prefix:
+    result = list(storage.objects(bucket, prefix, delimiter, versions=versions))
+    if not recursive and not prefix.endswith("/") and result == [{"prefix": f"{prefix}/"}]:
+        result = list(storage.objects(bucket, f"{prefix}/", delimiter, versions=versions))
+    if not result and prefix:
         raise CommandFailed(f"there is nothing at {one.place}")
-    return found
+    return result
 
 
 def _line(told: dict[str, Any], place: str, long: bool, versions: bool) -> str:
@@ -237,26 +237,26 @@ def _versions_at(
 ) -> list[tuple[str, str, str]]:
     """All versions of the object and, where asked, of those below it."""
     below = name.rstrip("/") + "/" if name else ""
-    found = [
-        (bucket, str(one["name"]), str(one["generation"]))
-        for one in storage.objects(bucket, name.rstrip("/") if recursive else name, versions=True)
-        if one["name"] == name or (recursive and str(one["name"]).startswith(below))
+    result = [
+        (bucket, str(item["name"]), str(item["generation"]))
+        for item in storage.objects(bucket, name.rstrip("/") if recursive else name, versions=True)
+        if item["name"] == name or (recursive and str(item["name"]).startswith(below))
     ]
-    if not found and name:
+    if not result and name:
         raise CommandFailed(f"there is nothing at gs://{bucket}/{name}")
-    return found
+    return result
 
 
 def _below(storage: StorageClient, place: str) -> list[Object]:
     """The objects at a place and below it."""
     bucket, name = parse(place)
     below = name.rstrip("/") + "/" if name else ""
-    names = [str(one["name"]) for one in storage.objects(bucket, below)]
+    names = [str(item["name"]) for item in storage.objects(bucket, below)]
     with contextlib.suppress(ApiError):
         names += [str(storage.get(bucket, name)["name"])] if name and name not in names else []
     if not names and name:
         raise CommandFailed(f"there is nothing at {place}")
-    return [(bucket, one) for one in names]
+    return [(bucket, item) for item in names]
 
 
 @command.group("buckets", short_help="Create, list, describe, update and delete buckets.")
@@ -308,23 +308,23 @@ def delete(where: Target, place: str) -> None:
 
 def _list_buckets(where: Target, scheme: str | None, as_json: bool) -> None:
     found = [
-        one
-        for one in StorageClient(where.url, where.token).buckets(where.project)
-        if scheme in (None, f"{one.get('scheme', 'gs')}://")
+        bucket
+        for bucket in StorageClient(where.url, where.token).buckets(where.project)
+        if scheme in (None, f"{bucket.get('scheme', 'gs')}://")
     ]
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    for one in found:
-        click.echo(f"{one.get('scheme', 'gs')}://{one['name']}/")
+    for item in found:
+        click.echo(f"{item.get('scheme', 'gs')}://{item['name']}/")
 
 
 def _jobs(storage: StorageClient, sources: tuple[str, ...], target: str, recursive: bool) -> list[Transfer]:
     found = meant(storage, sources, folders=recursive)
-    found = [one for one in found if not (one.is_object and one.place.endswith("/"))]  # holds nothing
+    found = [item for item in found if not (item.is_object and item.place.endswith("/"))]  # holds nothing
     jobs: list[Transfer] = []
-    for one in found:
-        version, size = versioned(storage, one.place), one.size
+    for item in found:
+        version, size = versioned(storage, item.place), item.size
         if version.generation:
             told = storage.get(*parse(version.place), version.generation)
             size = int(told["size"])

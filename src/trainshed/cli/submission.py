@@ -173,11 +173,11 @@ def _by_option(error: ApiError, wish: SubmitWords) -> "ApiError | EarlyError":
     from trainshed.cli.options import told
 
     details: list[str] = []
-    for one in error.violations:
-        option = NAMES.get(one.field.rpartition(".")[2].partition("[")[0])
+    for violation in error.violations:
+        option = NAMES.get(violation.field.rpartition(".")[2].partition("[")[0])
         if option == "--output" and not wish.output and wish.job_dir:
             option = "--job-dir"
-        line = f"{option}: {one.description}" if option else told(one)
+        line = f"{option}: {violation.description}" if option else told(violation)
         if line not in details:
             details.append(line)
     return EarlyError("the server does not accept this job", details)
@@ -195,7 +195,7 @@ def created(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
     try:
         return _created(client, body, key)
     except ApiError as error:
-        if not any(one.field.rpartition(".")[2] == "code" for one in error.violations):
+        if not any(violation.field.rpartition(".")[2] == "code" for violation in error.violations):
             raise
         if len(error.violations) > 1:  # it would be refused all the same
             raise _without_code(error) from error
@@ -219,7 +219,9 @@ def deliver(client: "Client", parcel: "Parcel") -> None:
     except Unpackable as error:
         raise EarlyError(f"a file changed while it was sent: {error}", ["submit once more"]) from error
     except ApiError as error:
-        told = " ".join(one.description for one in error.violations if one.field.startswith("frames"))
+        told = " ".join(
+            violation.description for violation in error.violations if violation.field.startswith("frames")
+        )
         changed = next((entry["path"] for entry in parcel.entries if entry["sha256"] in told), None)
         if changed is None:
             raise
@@ -233,7 +235,7 @@ def deliver(client: "Client", parcel: "Parcel") -> None:
 
 def _without_code(error: ApiError) -> ApiError:
     """That the folder has not been sent is no fault of the person's."""
-    rest = tuple(one for one in error.violations if one.field.rpartition(".")[2] != "code")
+    rest = tuple(violation for violation in error.violations if violation.field.rpartition(".")[2] != "code")
     return ApiError(error.code, error.status, error.message, rest)
 
 

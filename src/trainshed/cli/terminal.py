@@ -39,7 +39,7 @@ def _exchange(socket: WebSocket, resized: int | None) -> int:
     stdin: int | None = sys.stdin.fileno()
     heard_at = time.monotonic()
     while True:
-        reads: list[WebSocket | int] = [socket, *(one for one in (resized,) if one is not None)]
+        reads: list[WebSocket | int] = [socket, *(item for item in (resized,) if item is not None)]
         if stdin is not None and not socket.has_unsent:
             reads.append(stdin)
         patience = 0 if socket.has_unread else SILENCE - (time.monotonic() - heard_at)

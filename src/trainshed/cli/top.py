@@ -91,8 +91,8 @@ def drawn(told: Json, *, sparks: bool) -> str:
 
 def _rows(job: Json, sparks: bool) -> Iterator[list[str]]:
     tasks: dict[str, dict[str, list[Any]]] = {}
-    for one in words.parts(job, "series"):
-        tasks.setdefault(str(one["task"]), {})[str(one["name"])] = one["points"]
+    for part in words.parts(job, "series"):
+        tasks.setdefault(str(part["task"]), {})[str(part["name"])] = part["points"]
     head = [words.identity(job), str(job.get("displayName") or "")]
     told = words.part(job, "progress")
     for task, series in (tasks or {str(told.get("task") or "-"): {}}).items():

@@ -85,10 +85,10 @@ def _objects(
         yield (bucket, name), "", int(storage.get(bucket, name)["size"])
         return
     below, found = name.rstrip("/") + "/" if name else "", False
-    for one in storage.objects(bucket, below):
+    for item in storage.objects(bucket, below):
         found = True
-        if not one["name"].endswith("/"):  # a mark for a folder holds nothing
-            yield (bucket, str(one["name"])), str(one["name"])[len(below) :], int(one["size"])
+        if not item["name"].endswith("/"):  # a mark for a folder holds nothing
+            yield (bucket, str(item["name"])), str(item["name"])[len(below) :], int(item["size"])
     if not found:
         try:
             yield (bucket, name), "", int(storage.get(bucket, name)["size"])
@@ -141,7 +141,7 @@ def told_skipped(folder: Path) -> Callable[[str, str], None]:
 def plain(path: str) -> str:
     """A path on one line, whatever bytes it is of."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(item if item.isprintable() else item.encode("unicode_escape").decode() for item in text)
 
 
 def _last(source: str) -> str:

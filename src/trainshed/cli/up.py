@@ -70,7 +70,7 @@ def _flags(given: Mapping[str, Any]) -> list[str]:
         if row.is_switch:
             args += [] if value is None else [row.flag if value else row.negative]
         else:
-            args += [f"{row.flag}={one}" for one in (value if row.many else (value,)) if one is not None]
+            args += [f"{row.flag}={item}" for item in (value if row.many else (value,)) if item is not None]
     return args
 
 

@@ -44,7 +44,7 @@ def versioned(storage: StorageClient, place: str) -> Versioned:
 
 def versions_of(storage: StorageClient, bucket: str, name: str) -> list[dict[str, Any]]:
     """All versions of one object, the oldest first."""
-    return [one for one in storage.objects(bucket, name, versions=True) if one["name"] == name]
+    return [item for item in storage.objects(bucket, name, versions=True) if item["name"] == name]
 
 
 @click.command("update", short_help="Keep old versions of objects, or rules that delete.")
@@ -121,7 +121,7 @@ def restore(where: Target, places: tuple[str, ...]) -> None:
         bucket, name = parse(meant.place, named=True)
         generation = meant.generation
         if not generation:
-            old = [one for one in versions_of(storage, bucket, name) if "timeDeleted" in one]
+            old = [item for item in versions_of(storage, bucket, name) if "timeDeleted" in item]
             if not old:
                 raise CommandFailed(f"there is no old version of {meant.place}")
             generation = str(old[-1]["generation"])

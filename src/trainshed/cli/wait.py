@@ -38,10 +38,10 @@ def command(client: Client, job: str, timeout: str | None, as_json: bool) -> int
 
 
 def seconds(text: str) -> float:
-    found = length(text)
-    if found is None:
+    result = length(text)
+    if result is None:
         raise Misuse(f"--timeout {text}: write a length of time as 90s, 15m or 2h")
-    return found
+    return result
 
 
 def length(text: str) -> float | None:

@@ -46,9 +46,9 @@ def is_wild(place: str) -> bool:
 def meant(storage: StorageClient, places: Iterable[str], *, folders: bool) -> list[Named]:
     """All that the places stand for. Where folders are not asked for they are skipped, and told."""
     return [
-        one
+        item
         for place in places
-        for one in (_meant(storage, place, folders) if is_wild(place) else (Named(place),))
+        for item in (_meant(storage, place, folders) if is_wild(place) else (Named(place),))
     ]
 
 
@@ -58,17 +58,17 @@ def _meant(storage: StorageClient, place: str, folders: bool) -> list[Named]:
         return [Named(place)]
     root = f"{place[: len(SCHEMES[0])]}{bucket}/"
     found = [
-        Named(root + str(one.get("prefix") or one["name"]), one)
-        for one in _matches(storage, bucket, "", name.split("/"))
+        Named(root + str(match.get("prefix") or match["name"]), match)
+        for match in _matches(storage, bucket, "", name.split("/"))
     ]
     if not found:
         raise CommandFailed(f"nothing matches {place}")
-    chosen = [one for one in found if folders or not one.is_folder]
+    chosen = [item for item in found if folders or not item.is_folder]
     if not chosen:
         raise CommandFailed(f"only folders match {place}", [f"what is in them matches {place.rstrip('/')}/*"])
-    for one in found:
-        if one.is_folder and not folders:
-            click.echo(f"skipped {one.place}: a folder", err=True)
+    for item in found:
+        if item.is_folder and not folders:
+            click.echo(f"skipped {item.place}: a folder", err=True)
     return chosen
 
 
@@ -76,8 +76,8 @@ def _is_there(storage: StorageClient, bucket: str, name: str, folders: bool) -> 
     """An object of that very name, or, where they count, something below it."""
     folder = name.rstrip("/") + "/"
     return any(
-        one.get("name") == name or (folders and str(one.get("prefix") or one["name"]).startswith(folder))
-        for one in storage.objects(bucket, name.rstrip("/") if folders else name, "/")
+        item.get("name") == name or (folders and str(item.get("prefix") or item["name"]).startswith(folder))
+        for item in storage.objects(bucket, name.rstrip("/") if folders else name, "/")
     )
 
 
@@ -89,21 +89,21 @@ def _matches(storage: StorageClient, bucket: str, above: str, parts: list[str]) 
     first, *rest = parts
     is_deep = "**" in first
     fits = re.compile(_pattern("/".join(parts) if is_deep else first), re.DOTALL).fullmatch
-    for one in storage.objects(bucket, above + _plain(first), "" if is_deep else "/"):
-        path = str(one.get("prefix") or one["name"])
-        below = path[len(above) :].removesuffix("/") if "prefix" in one else path[len(above) :]
+    for item in storage.objects(bucket, above + _plain(first), "" if is_deep else "/"):
+        path = str(item.get("prefix") or item["name"])
+        below = path[len(above) :].removesuffix("/") if "prefix" in item else path[len(above) :]
         if not below or not fits(below):  # a mark for the folder itself is not in it
             continue
-        if is_deep or not rest or ("prefix" in one and rest == [""]):
-            yield one
-        elif "prefix" in one:
+        if is_deep or not rest or ("prefix" in item and rest == [""]):
+            yield item
+        elif "prefix" in item:
             yield from _matches(storage, bucket, path, rest)
 
 
 def _plain(part: str) -> str:
     """What every name that fits begins with."""
-    found = _WILD.search(part)
-    return part[: found.start()] if found else part
+    match = _WILD.search(part)
+    return part[: match.start()] if match else part
 
 
 def _pattern(text: str) -> str:
@@ -133,10 +133,10 @@ def _word(word: str) -> str:
 
 def _members(text: str) -> str:
     """Letters and spans of them, for a regular expression. A span that runs backwards holds nothing."""
-    found = ""
-    for one in re.findall(r".-.|.", text, re.DOTALL):
-        if len(one) == 1:
-            found += re.escape(one)
-        elif one[0] <= one[2]:
-            found += f"{re.escape(one[0])}-{re.escape(one[2])}"
-    return found
+    result = ""
+    for item in re.findall(r".-.|.", text, re.DOTALL):
+        if len(item) == 1:
+            result += re.escape(item)
+        elif item[0] <= item[2]:
+            result += f"{re.escape(item[0])}-{re.escape(item[2])}"
+    return result

@@ -47,6 +47,6 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = __import__(f"{__name__}.{_HOMES[name]}", fromlist=[name])
-    found: object = getattr(home, name)
-    globals()[name] = found
-    return found
+    result: object = getattr(home, name)
+    globals()[name] = result
+    return result

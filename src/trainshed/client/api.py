@@ -244,9 +244,9 @@ class Client:
             try:
                 begun = self.build_runtime(name, requirements)
                 yield begun
-                for told in self.follow_runtime(str(begun["id"])) if begun.get("id") else ():
+                for item in self.follow_runtime(str(begun["id"])) if begun.get("id") else ():
                     patience.restore()
-                    yield told
+                    yield item
                 return
             except (Interrupted, Unreachable) as error:
                 if not begun:

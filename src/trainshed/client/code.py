@@ -138,7 +138,9 @@ class Parcel:
 
 def identity(entries: "Iterable[Json]") -> str:
     """The id of a folder, from its manifest in order."""
-    text = "".join(f"{one['mode']} {one['sha256']} {one['size']} {one['path']}\0" for one in entries)
+    text = "".join(
+        f"{entry['mode']} {entry['sha256']} {entry['size']} {entry['path']}\0" for entry in entries
+    )
     return sha256(text.encode()).hexdigest()
 
 
@@ -168,7 +170,7 @@ def send(client: "Client", parcel: Parcel, said: "Progress | None" = None) -> tu
         try:
             missing: list[str] = client.missing(parcel.entries)["missing"]
             first = missing if first is None else first
-            total = sum(sizes.get(one, 0) for one in first)
+            total = sum(sizes.get(item, 0) for item in first)
             if not missing:
                 return len(first), total
             if len(missing) < least:
@@ -176,7 +178,7 @@ def send(client: "Client", parcel: Parcel, said: "Progress | None" = None) -> tu
             elif is_whole:
                 raise ClientError("the server does not keep what is sent to it; nothing was submitted")
             least = min(least, len(missing))
-            left = sum(sizes.get(one, 0) for one in missing)
+            left = sum(sizes.get(item, 0) for item in missing)
             is_whole = False
             client.upload(*parcel.frames(missing, _counter(total - left, total, said)))
             is_whole = True

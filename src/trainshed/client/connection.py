@@ -167,12 +167,12 @@ class Connection:
         if not OK <= answer.status < MULTIPLE_CHOICES:
             raise ApiError.read(answer.status, answer.reason, content)
         try:
-            said: object = loads(content) if content else {}
+            result: object = loads(content) if content else {}
         except ValueError as error:
             raise ClientError(f"{self.url} does not answer in JSON: is it a Trainshed server?") from error
-        if not isinstance(said, dict):
+        if not isinstance(result, dict):
             raise ClientError(f"{self.url} does not answer with a JSON object: is it a Trainshed server?")
-        return said  # pyright: ignore[reportUnknownVariableType] - whatever the server says
+        return result  # pyright: ignore[reportUnknownVariableType] - whatever the server says
 
     def _reusable(self) -> HttpChannel | None:
         """The kept connection, unless the server closed it meanwhile: a POST must not be risked on that."""

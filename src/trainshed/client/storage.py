@@ -101,7 +101,7 @@ class StorageClient:
         """Objects as the API tells them, with their old versions where asked; prefixes as `{"prefix": …}`."""
         query = {"prefix": prefix, "delimiter": delimiter, **({"versions": "true"} if versions else {})}
         for page in self._answers(f"/storage/v1/b/{quote(bucket, safe='')}/o", query):
-            yield from ({"prefix": one} for one in page.get("prefixes", ()))
+            yield from ({"prefix": item} for item in page.get("prefixes", ()))
             yield from page.get("items", ())
 
     def get(self, bucket: str, name: str, generation: str = "") -> dict[str, Any]:
@@ -188,7 +188,7 @@ class StorageClient:
             size = got + int(answer.headers["Content-Length"])
             generation = answer.headers.get("x-goog-generation", "")
             given = answer.headers.get("x-goog-hash", "").split(",")
-            known = dict(one.split("=", 1) for one in given if "=" in one)
+            known = dict(item.split("=", 1) for item in given if "=" in item)
             if sum_ is None:
                 sum_ = Sum("crc32c" if "crc32c" in known else "md5")
             while piece := self._read(answer):

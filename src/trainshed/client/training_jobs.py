@@ -57,9 +57,9 @@ class TrainingJobsClient:
         """The same job among customJobs, as the server tells it there."""
         named = str(job["jobId"])
         escaped = named.replace("\\", "\\\\").replace('"', '\\"')
-        for one in self._client.jobs(filter=f'display_name="{escaped}"', location="-"):
-            if one.get("displayName") == named and _made_at(one) == _made_at(job):
-                return one
+        for item in self._client.jobs(filter=f'display_name="{escaped}"', location="-"):
+            if item.get("displayName") == named and _made_at(item) == _made_at(job):
+                return item
         raise ClientError(f"the server has no lines of the job {named}")
 
     def path(self, job: str) -> str:

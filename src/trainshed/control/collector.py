@@ -93,7 +93,7 @@ class Collector:
         usages: Mapping[RunKey, Usage] = {}
         if self.stats is not None and alive:
             usages = await self.stats.sample()
-        reports = await self.metrics.reports([one.source for one in watched.values()])
+        reports = await self.metrics.reports([item.source for item in watched.values()])
         samples: dict[str, list[Sample]] = {}
         readings: list[RunReading] = []
         for key, one in watched.items():

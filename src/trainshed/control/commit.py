@@ -80,7 +80,7 @@ class Committer:
         """Store what may be stored now. Unavailable or Exhausted where the rest has to wait."""
         async with self._lock:
             if self._stored is None:
-                self._stored = {(one.bucket, one.name): one for one in await self._views.notes(job.id)}
+                self._stored = {(note.bucket, note.name): note for note in await self._views.notes(job.id)}
             scan, now = await self._views.scan(job.id), self._clock.now()
             patience.look(scan.files, now)
             tally = SweepResult(unnamed=scan.unnamed)
@@ -93,9 +93,9 @@ class Committer:
                 moved |= await self._commit(job, batch, self._stored, tally)
             if moved and end is not None:  # nobody comes by again, unless asked to
                 raise Unavailable("It changed while it was stored, though its programs have ended.")
-            mine = [one for one in self._stored.values() if not one.manifest]
-            tally.files, tally.size = len(mine), sum(one.size for one in mine)
-            tally.where = ", ".join(sorted({f"{SCHEME}{one.bucket}" for one in mine}))
+            mine = [item for item in self._stored.values() if not item.manifest]
+            tally.files, tally.size = len(mine), sum(item.size for item in mine)
+            tally.where = ", ".join(sorted({f"{SCHEME}{item.bucket}" for item in mine}))
             return tally
 
     async def _commit(
@@ -106,9 +106,9 @@ class Committer:
         if why := await self._refusal(job, unit.bucket, stored):
             tally.faults.append(f"/gcs/{unit.bucket}/{batch.files[0].name}: {why}")
             return False
-        changed = [one for one in batch.files if not _is_stored(one, stored)]
+        changed = [file for file in batch.files if not _is_stored(file, stored)]
         if unit.kind is not UnitKind.FREE and changed:
-            await self._retract(job, unit, [(one.bucket, one.name) for one in changed], stored)
+            await self._retract(job, unit, [(item.bucket, item.name) for item in changed], stored)
         if changed:
             self._shrunk.discard(unit)
         before = len(tally.faults)
@@ -117,7 +117,7 @@ class Committer:
             return moved
         if (unit.bucket, unit.manifest) not in stored or changed:
             content = manifest_of(unit, stored, job.id, job.status.attempt)
-            newest = max(one.generation for one in stored.values() if belongs(unit, one))
+            newest = max(item.generation for item in stored.values() if belongs(unit, item))
             attributes = Attributes(content_type="application/json", metadata={NEWEST: str(newest)})
             draft = ObjectDraft(name=unit.manifest, attributes=attributes)
             try:
@@ -142,7 +142,7 @@ class Committer:
     async def _start_over(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> None:
         """The bucket was removed, and with it all that was in it: one of the same name is another."""
         self._made.pop(bucket, None)
-        await self._forget(job, stored, [one for one in stored.values() if one.bucket == bucket])
+        await self._forget(job, stored, [item for item in stored.values() if item.bucket == bucket])
         self._refused = {key: why for key, why in self._refused.items() if key[0] != bucket}
 
     async def _retract(self, job: Job, unit: Unit, touched: Iterable[Key], stored: dict[Key, Stored]) -> None:
@@ -160,7 +160,7 @@ class Committer:
         self, job: Job, scan: ViewScan, stored: dict[Key, Stored], patience: SettlingFiles
     ) -> None:
         """Remove what programs of this job have stored and removed since, as they do with old checkpoints."""
-        there = {(one.bucket, one.name) for one in scan.files}
+        there = {(file.bucket, file.name) for file in scan.files}
         gone = [
             one
             for key, one in list(stored.items())
@@ -168,15 +168,15 @@ class Committer:
             and key not in there
             and not await self._views.shows(job.id, one.bucket, one.name)
         ]
-        units = {unit_of(one.bucket, one.name, job.spec.output) for one in gone}
+        units = {unit_of(item.bucket, item.name, job.spec.output) for item in gone}
         for unit in units:
-            mine = [one for one in gone if unit_of(one.bucket, one.name, job.spec.output) == unit]
+            mine = [item for item in gone if unit_of(item.bucket, item.name, job.spec.output) == unit]
             if unit.kind is not UnitKind.FREE:
-                await self._retract(job, unit, [(one.bucket, one.name) for one in mine], stored)
-            for one in mine:
+                await self._retract(job, unit, [(item.bucket, item.name) for item in mine], stored)
+            for item in mine:
                 # Somebody was first, or has put another one there, or the bucket cannot be asked so.
                 with contextlib.suppress(NotFound, Conflict, Invalid):
-                    await self._buckets.open(one.bucket).delete(one.name, one.generation)
+                    await self._buckets.open(item.bucket).delete(item.name, item.generation)
             await self._forget(job, stored, mine)
             if unit.kind is UnitKind.CHECKPOINT:
                 self._shrunk.add(unit)
@@ -186,7 +186,7 @@ class Committer:
         self, job: Job, files: Sequence[Written], stored: dict[Key, Stored], tally: SweepResult
     ) -> bool:
         """Whether any of them moved meanwhile and has to be looked at again."""
-        waiting = [one for one in reversed(files) if not self._is_refused(one, tally)]
+        waiting = [file for file in reversed(files) if not self._is_refused(file, tally)]
         moved, trouble = False, list[TrainshedError]()
 
         async def work() -> None:
@@ -228,14 +228,14 @@ class Committer:
         return True
 
     async def _keep(self, job: Job, stored: dict[Key, Stored], kept: Sequence[Stored]) -> None:
-        for one in kept:
-            stored[one.bucket, one.name] = one
+        for item in kept:
+            stored[item.bucket, item.name] = item
         await self._views.note(job.id, kept)
 
     async def _forget(self, job: Job, stored: dict[Key, Stored], gone: Sequence[Stored]) -> None:
-        for one in gone:
-            stored.pop((one.bucket, one.name), None)
-        await self._views.note(job.id, [_gone(one) for one in gone])
+        for item in gone:
+            stored.pop((item.bucket, item.name), None)
+        await self._views.note(job.id, [_gone(item) for item in gone])
 
 
 def _is_stored(one: Written, stored: dict[Key, Stored]) -> bool:

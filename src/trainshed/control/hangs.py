@@ -123,7 +123,7 @@ class HangWatcher:
             # As text: a value that is no number is not equal even to itself. Said again it is no movement.
             said=f"{report.step} {report.total} {sorted(report.values.items())}" if report else None,
             cpu_seconds=usage.cpu_seconds if usage is not None else None,
-            disk_bytes=sum(one or 0 for one in io) if any(one is not None for one in io) else None,
+            disk_bytes=sum(item or 0 for item in io) if any(item is not None for item in io) else None,
             gpu=watched.gpu.get(reading.key),
         )
 

@@ -68,7 +68,7 @@ class CacheKeeper:
         return "" if found is None else f"Image cache {found.id} has {', '.join(sorted(_of(found, images)))}."
 
     async def turn(self, name: str) -> datetime | None:
-        cache = next((one for one in await self.store.caches() if one.name == name), None)
+        cache = next((cach for cach in await self.store.caches() if cach.name == name), None)
         now = self.clock.now()
         known = self._known.get(name)
         is_same = cache is not None and known is not None and known.asks_the_same(cache)

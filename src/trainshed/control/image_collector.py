@@ -56,7 +56,7 @@ class ImageCollector:
             # An engine removes no image by its id that has several names.
             called = image.names if len(image.names) > 1 else (image.id,)
             try:
-                gone = [one for name in called for one in await shelf.remove(name)]
+                gone = [item for name in called for item in await shelf.remove(name)]
             except Conflict:
                 continue  # a container has it, also one that is not ours
             except NotFound:

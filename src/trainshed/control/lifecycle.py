@@ -34,12 +34,12 @@ class LifecycleSweeper:
     async def _sweep(self, info: BucketInfo) -> None:
         bucket = self.buckets.open(info.name)
         async for versions in _groups(bucket):
-            for one in expired(info, versions, self.clock.now()):
+            for item in expired(info, versions, self.clock.now()):
                 with contextlib.suppress(NotFound, PreconditionFailed):
-                    if one.noncurrent_at is None:
-                        await bucket.delete(one.name, None, Precondition(generation=one.generation))
+                    if item.noncurrent_at is None:
+                        await bucket.delete(item.name, None, Precondition(generation=item.generation))
                     else:
-                        await bucket.delete(one.name, one.generation)
+                        await bucket.delete(item.name, item.generation)
 
 
 async def _groups(bucket: Bucket) -> AsyncIterator[list[ObjectInfo]]:

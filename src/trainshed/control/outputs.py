@@ -134,7 +134,7 @@ class Outputs:
             self.forget(job_id)
             return None
         seen = await self.backend.observe(job_id)
-        alive, began = any(one.alive for one in seen), self.clock.now()
+        alive, began = any(item.alive for item in seen), self.clock.now()
         closing = job.status.closing
         if (view := self.views.view_of(job_id)) is None:
             if closing or not alive or not self.views.wants(job_id):
@@ -202,19 +202,19 @@ class Outputs:
         await self.views.discard(job)
 
     async def _is_alive(self, job: Job) -> bool:
-        return any(one.alive for one in await self.backend.observe(job.id))
+        return any(item.alive for item in await self.backend.observe(job.id))
 
     def _watched(self, job: str) -> _WatchedOutputs:
-        if (found := self._jobs.get(job)) is None:
-            found = self._jobs[job] = _WatchedOutputs(
+        if (result := self._jobs.get(job)) is None:
+            result = self._jobs[job] = _WatchedOutputs(
                 Committer(self.views, self.buckets, self.clock, self._ending)
             )
-        return found
+        return result
 
 
 def _label(job: Job) -> str:
     """Another one after every restart: then programs are to find what is stored, and nothing else."""
-    return f"{job.status.attempt}.{sum(one.run for one in job.status.replicas)}"
+    return f"{job.status.attempt}.{sum(replica.run for replica in job.status.replicas)}"
 
 
 def _lazy(job: Job) -> View:
@@ -232,10 +232,12 @@ def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> W
     """How those who wrote in the view have ended: the last run of each replica of its attempt."""
     succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
     attempt = int(view.partition(".")[0])
-    last = {one.key.name: one for one in sorted(seen, key=lambda one: one.key.run)}
+    last = {item.key.name: item for item in sorted(seen, key=lambda one: one.key.run)}
     writers = [one for name, one in last.items() if name.attempt == attempt]
-    clean = succeeded or (bool(writers) and all(one.exit is not None and one.exit.ok for one in writers))
-    ended = [one.ended_at for one in writers if one.ended_at is not None]
+    clean = succeeded or (
+        bool(writers) and all(writer.exit is not None and writer.exit.ok for writer in writers)
+    )
+    ended = [writer.ended_at for writer in writers if writer.ended_at is not None]
     return WritersEnd(clean=clean, succeeded=succeeded, at=max(ended, default=now))
 
 

@@ -40,7 +40,7 @@ async def _manifests(bucket: Bucket, prefix: str) -> list[ObjectInfo]:
         if not (after := listing.next_after):
             break
     found = await asyncio.gather(*(_get(bucket, folder + MANIFEST) for folder in folders))
-    manifests = [one for one in found if one is not None]
+    manifests = [item for item in found if item is not None]
     return sorted(manifests, key=_age, reverse=True)
 
 
@@ -69,8 +69,8 @@ async def _is_whole(bucket: Bucket, manifest: ObjectInfo, folder: str) -> bool:
     after = ""
     while True:
         listing = await bucket.find(ObjectQuery(prefix=folder, after=after))
-        for one in listing.items:
-            if named.get(one.name[len(folder) :]) == (one.size, one.crc32c):
-                del named[one.name[len(folder) :]]
+        for item in listing.items:
+            if named.get(item.name[len(folder) :]) == (item.size, item.crc32c):
+                del named[item.name[len(folder) :]]
         if not (after := listing.next_after):
             return not named

@@ -49,13 +49,15 @@ class Reporter:
     async def with_last_words(self, job: Job, seen: tuple[Observation, ...]) -> tuple[Observation, ...]:
         """What is seen, with what those said last that have just crashed."""
         fresh = {job.key(replica): replica for replica in job.status.replicas if replica.exit is None}
-        crashed = {one.key: one for one in seen if one.key in fresh and crash_signal(one.exit) is not None}
+        crashed = {
+            item.key: item for item in seen if item.key in fresh and crash_signal(item.exit) is not None
+        }
         for key, one in crashed.items():
             replica = replace(fresh[key], started_at=one.started_at)
             stderr = await self._newest(job, replica, OutputStream.STDERR, ERROR_LINES)
             stdout = await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES)
             crashed[key] = replace(one, last_words=last_words(stderr, stdout))
-        return tuple(crashed.get(one.key, one) for one in seen) if crashed else seen
+        return tuple(crashed.get(item.key, item) for item in seen) if crashed else seen
 
     async def _explain_end(self, job: Job, plan: Plan, seen: tuple[Observation, ...]) -> Plan:
         failure = plan.status.failure

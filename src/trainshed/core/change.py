@@ -101,7 +101,7 @@ def _timeout(trials: _Trials) -> Iterator[Change]:
     spec, now = trials.job.spec, trials.world.now
     own = trials.world.history.of(trials.job)
     least = max(timedelta(seconds=1), *own) if own else timedelta(seconds=1)
-    lengths = {_round(held.until - now) for held in trials.world.snapshot.held}
+    lengths = {_round(item.until - now) for item in trials.world.snapshot.held}
     options = sorted(length for length in lengths if least <= length < spec.scheduling.timeout)
 
     def with_timeout(length: timedelta) -> JobSpec:

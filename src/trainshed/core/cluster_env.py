@@ -128,12 +128,12 @@ def _job(spec: JobSpec, legacy: Legacy | None) -> dict[str, object]:
 
 
 def _training_input(legacy: Legacy) -> dict[str, object]:
-    said: dict[str, object] = snake(legacy.training_input)
-    for large in ("args", "hyperparameters", "package_uris", *said):
-        if len(json.dumps(said)) <= MOST_ARGUMENTS:
+    result: dict[str, object] = snake(legacy.training_input)
+    for large in ("args", "hyperparameters", "package_uris", *result):
+        if len(json.dumps(result)) <= MOST_ARGUMENTS:
             break
-        said.pop(large, None)
-    return said
+        result.pop(large, None)
+    return result
 
 
 def _pool(pool: Pool, *, brief: bool) -> Mapping[str, object]:

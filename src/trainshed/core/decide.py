@@ -182,7 +182,7 @@ def _mark_running(
         return status, ()
     status = replace(status, state=JobState.RUNNING, waiting=None, started_at=_started_at(status, now))
     many = "The replica runs." if total == 1 else f"All {total} replicas run."
-    notes = dict.fromkeys(one.note for one in seen if one.note and one.key.name.attempt == status.attempt)
+    notes = dict.fromkeys(item.note for item in seen if item.note and item.key.name.attempt == status.attempt)
     return status, (_event(status, Reason.RUNNING, " ".join((many, *notes)), now),)
 
 

@@ -55,7 +55,7 @@ def foresee(world: World, job: Job) -> Eta | None:
 def _guesses(world: World) -> Callable[[str], RemainingTime]:
     """How long a job, once it holds something, goes on from now or from then."""
     jobs = {job.id: job for job in (*world.running, *world.waiting)}
-    until = {held.job: held.until for held in world.snapshot.held}
+    until = {item.job: item.until for item in world.snapshot.held}
 
     @cache
     def guess(id: str) -> RemainingTime:

@@ -196,9 +196,9 @@ def lines_that_matter(chain: Chain) -> tuple[str, ...]:
     """At most twenty lines of it: how it was raised last, in the program's own files first."""
     last = chain[-1]
     earlier: list[str] = []
-    for one in chain[:-1]:
-        own = [frame for frame in one.frames if not _is_library(frame)] or list(one.frames)
-        earlier += [*one.before[-1:], *(own[-1] if own else ()), *one.message[:1]]
+    for item in chain[:-1]:
+        own = [frame for frame in item.frames if not _is_library(frame)] or list(item.frames)
+        earlier += [*item.before[-1:], *(own[-1] if own else ()), *item.message[:1]]
     earlier = earlier[-(MOST_LINES // 2) :]
     ending = last.message[: 5 if len(last.frames) > 2 else LONGEST_MESSAGE]
     room = MOST_LINES - len(earlier) - len(last.before) - len(ending) - 1  # one for what is left out

@@ -163,17 +163,17 @@ def thinned(series: Series, step: timedelta) -> Series:
 
 def rates(before: Usage | None, now: Usage) -> dict[str, float]:
     """The values of one moment: levels as they are, counters as what they grew by since `before`."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     if now.memory is not None:
-        found["memory"] = float(now.memory)
+        result["memory"] = float(now.memory)
     if now.processes:
-        found["processes"] = float(now.processes)
+        result["processes"] = float(now.processes)
     for gpu in now.gpus:
-        found[f"gpu{gpu.device}"] = gpu.share
-        found[f"gpu_memory{gpu.device}"] = float(gpu.memory)
+        result[f"gpu{gpu.device}"] = gpu.share
+        result[f"gpu_memory{gpu.device}"] = float(gpu.memory)
     passed = now.taken - before.taken if before is not None else 0.0
     if before is None or passed <= 0:
-        return found
+        return result
     for name, old, new in (
         ("cpu", before.cpu_seconds, now.cpu_seconds),
         ("disk_read", before.read_bytes, now.read_bytes),
@@ -182,8 +182,8 @@ def rates(before: Usage | None, now: Usage) -> dict[str, float]:
         ("network_out", before.sent_bytes, now.sent_bytes),
     ):
         if old is not None and new is not None:
-            found[name] = max(0.0, new - old) / passed
-    return found
+            result[name] = max(0.0, new - old) / passed
+    return result
 
 
 def report_samples(task: str, report: Report) -> list[Sample]:

@@ -52,7 +52,7 @@ def _path_fault(path: str) -> str:
         return "is required: the folder that the server exports."
     if not path.startswith("/"):
         return f"must begin with a slash, as {_quoted(path)} does not."
-    if any(ord(one) < 32 or one in ",\\\x7f" for one in path) or ".." in path.split("/"):
+    if any(ord(item) < 32 or item in ",\\\x7f" for item in path) or ".." in path.split("/"):
         return "must have no '..' part, comma, backslash or control character."
     return ""
 

@@ -78,9 +78,9 @@ class SettlingFiles:
 
     def look(self, files: Iterable[Written], now: datetime) -> None:
         self.since = {
-            key: before if (before := self.since.get(key)) and before[0] == one.stamp else (one.stamp, now)
-            for one in files
-            for key in [(one.bucket, one.name)]
+            key: before if (before := self.since.get(key)) and before[0] == file.stamp else (file.stamp, now)
+            for file in files
+            for key in [(file.bucket, file.name)]
         }
 
     def restart(self, unit: "Unit", now: datetime) -> None:
@@ -117,7 +117,12 @@ def batches(
         if one.name.rpartition("/")[2] != MANIFEST:  # ours to write, whatever a program copies
             units.setdefault(unit_of(one.bucket, one.name, output), []).append(one)
     newest = max(
-        (one.changed_at for unit, some in units.items() if unit.kind is UnitKind.CHECKPOINT for one in some),
+        (
+            item.changed_at
+            for unit, some in units.items()
+            if unit.kind is UnitKind.CHECKPOINT
+            for item in some
+        ),
         default=None,
     )
     found: list[StoreBatch] = []
@@ -125,13 +130,15 @@ def batches(
         if unit.kind is UnitKind.CHECKPOINT:
             if unit.unfinished and not (end and end.clean):
                 continue
-            passed = newest is not None and max(one.changed_at for one in some) < newest
+            passed = newest is not None and max(item.changed_at for item in some) < newest
             if _is_whole(some, patience, now, end, SETTLE if passed else QUIET, passed):
                 found.append(StoreBatch(unit, some, complete=True))
             continue
         long = QUIET if unit.kind is UnitKind.CHECKPOINTS else SETTLE
         still = [
-            one for one in some if _may_go(one, patience, now, end, long, unit.kind is UnitKind.CHECKPOINTS)
+            item
+            for item in some
+            if _may_go(item, patience, now, end, long, unit.kind is UnitKind.CHECKPOINTS)
         ]
         succeeded = end is not None and end.succeeded
         complete = (
@@ -140,7 +147,7 @@ def batches(
         if still:
             found.append(StoreBatch(unit, still, complete))
     # In the order they were written: of several checkpoints the last one written is stored last.
-    return sorted(found, key=lambda batch: max(one.changed_at for one in batch.files))
+    return sorted(found, key=lambda batch: max(file.changed_at for file in batch.files))
 
 
 def _is_whole(
@@ -152,8 +159,8 @@ def _is_whole(
     passed: bool,
 ) -> bool:
     if end is None:
-        return all(patience.is_still(one, now, long) for one in files)
-    return passed or all(_may_go(one, patience, now, end, long, True) for one in files)
+        return all(patience.is_still(file, now, long) for file in files)
+    return passed or all(_may_go(file, patience, now, end, long, True) for file in files)
 
 
 def _may_go(
@@ -173,13 +180,13 @@ def manifest_of(unit: Unit, stored: Mapping[Key, Stored], job: str, attempt: int
     """The manifest: every file of the unit, by its name in it, with size and CRC32C."""
     files = [
         {
-            "name": one.name[len(unit.prefix) :],
-            "size": one.size,
-            "crc32c": one.crc32c,
-            "generation": str(one.generation),
+            "name": item.name[len(unit.prefix) :],
+            "size": item.size,
+            "crc32c": item.crc32c,
+            "generation": str(item.generation),
         }
-        for one in sorted(stored.values(), key=lambda one: one.name)
-        if not one.manifest and belongs(unit, one)
+        for item in sorted(stored.values(), key=lambda one: one.name)
+        if not item.manifest and belongs(unit, item)
     ]
     told = {"version": 1, "job": job, "attempt": attempt, "files": files}
     return json.dumps(told, ensure_ascii=False, indent=1).encode() + b"\n"
@@ -195,7 +202,7 @@ def named_in(manifest: bytes) -> dict[str, tuple[int, str]]:
     """Size and CRC32C of every file a manifest names. ValueError where it is none."""
     told = json.loads(manifest)
     try:
-        return {one["name"]: (int(one["size"]), str(one["crc32c"])) for one in told["files"]}
+        return {item["name"]: (int(item["size"]), str(item["crc32c"])) for item in told["files"]}
     except (TypeError, KeyError) as error:
         raise ValueError("not a manifest") from error
 

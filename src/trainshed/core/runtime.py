@@ -73,10 +73,10 @@ def room_to_keep(disk: int, asked: int | None) -> int:
 
 def with_below(wanted: Iterable[str], kept: Iterable[Runtime]) -> frozenset[str]:
     """The wanted ones and those they are laid on."""
-    below = {one.id: one.below for one in kept}
+    below = {item.id: item.below for item in kept}
     found: set[str] = set()
-    for one in wanted:
-        at = one
+    for item in wanted:
+        at = item
         while at and at not in found:
             found.add(at)
             at = below.get(at, "")
@@ -88,12 +88,12 @@ def victims(kept: Iterable[Runtime], wanted: Iterable[str], short: int) -> tuple
 
     One that others are laid on goes only after all of those.
     """
-    left = {one.id: one for one in kept}
+    left = {item.id: item for item in kept}
     spared = with_below(wanted, left.values())
     going: list[Runtime] = []
     while short > 0:
-        carrying = {one.below for one in left.values() if one.below}
-        free = [one for one in left.values() if one.id not in spared and one.id not in carrying]
+        carrying = {item.below for item in left.values() if item.below}
+        free = [item for item in left.values() if item.id not in spared and item.id not in carrying]
         if not free:
             break
         oldest = min(free, key=lambda one: (one.used_at or one.built_at or _NEVER, one.id))

@@ -141,13 +141,13 @@ def _group(tasks: tuple[str, ...], dump: StackDump, shared: frozenset[Hashable])
     telling = [process for process in dump.processes if _print(process) not in shared] or dump.processes
     spoken = [process.main for process in telling if process.main is not None]
     # A launcher is all library; the program it launched has frames of its own.
-    mains = [one for one in spoken if _own(one.frames) is not None] or [
-        one for one in spoken[:1] if one.frames
+    mains = [item for item in spoken if _own(item.frames) is not None] or [
+        item for item in spoken[:1] if item.frames
     ]
     if mains:
-        places = list(dict.fromkeys(place_of(one.frames) for one in mains))[:NAMED]
+        places = list(dict.fromkeys(place_of(main.frames) for main in mains))[:NAMED]
         place = " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
-        return StackGroup(tasks=tasks, place=place, waits=all(one.waits for one in mains), dump=dump)
+        return StackGroup(tasks=tasks, place=place, waits=all(main.waits for main in mains), dump=dump)
     first = next(iter(telling), None)
     if first is None:
         return StackGroup(

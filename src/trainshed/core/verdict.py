@@ -189,8 +189,8 @@ def _signal_of(end: Exit | None) -> int | None:
 def _hear(evidence: Evidence, rules: Rules) -> _Heard:
     stderr, stdout = spoken(evidence.stderr), spoken(evidence.stdout)
     chain: Chain = ()
-    for said in (stderr, stdout):
-        if chains := find_chains(said):
+    for item in (stderr, stdout):
+        if chains := find_chains(item):
             own = [c for c in chains if not (rules.wrappers and rules.wrappers.search(c[-1].line))]
             chain = (own or chains)[-1]
             break
@@ -266,7 +266,7 @@ def _lines(heard: _Heard, told: str) -> tuple[str, ...]:
         said = heard.stderr or heard.stdout
         lines = tuple(map(shown, said[-MOST_LINES:]))
     line = shown(told)
-    if not told or any(line.strip() in one for one in lines):
+    if not told or any(line.strip() in item for item in lines):
         return lines
     return (line, *lines[1 - MOST_LINES :])
 

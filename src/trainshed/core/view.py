@@ -187,7 +187,7 @@ def named_buckets(spec: JobSpec) -> dict[str, tuple[str, ...]]:
 
 def buckets_by_path(spec: JobSpec) -> frozenset[str]:
     """Those that a job speaks of as folders."""
-    return frozenset(found[1] for text in _texts(spec) for found in _BY_PATH.finditer(text))
+    return frozenset(item[1] for text in _texts(spec) for item in _BY_PATH.finditer(text))
 
 
 def _texts(spec: JobSpec) -> Iterator[str]:
@@ -224,9 +224,9 @@ def _speaks(text: str) -> bool:
 
 def place_fault(uri: str) -> str:
     """Why results cannot go there; empty where they can. What no path is would end up elsewhere."""
-    if any(ord(one) < 32 or 127 <= ord(one) < 160 or 0xD800 <= ord(one) < 0xE000 for one in uri):
+    if any(ord(item) < 32 or 127 <= ord(item) < 160 or 0xD800 <= ord(item) < 0xE000 for item in uri):
         return "must not have control characters."
-    scheme = next((one for one in (SCHEME, S3, ROOT + "/") if uri.startswith(one)), None)
+    scheme = next((item for item in (SCHEME, S3, ROOT + "/") if uri.startswith(item)), None)
     if scheme is None:
         return ""
     bucket, _, name = uri.removeprefix(scheme).partition("/")

@@ -58,8 +58,8 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
     verdict = verdicts[at]
     ahead = [v for v in verdicts[:at] if v.admission is None and not _too_large(v)]
     room = Room(world.snapshot.nodes)
-    for held in world.snapshot.held:
-        room.take(held.placements)
+    for item in world.snapshot.held:
+        room.take(item.placements)
     for earlier in verdicts[:at]:
         room.take(earlier.admission.placements if earlier.admission else ())
     numbers = (_needs(world, verdict.job), _free(world, room))
@@ -139,20 +139,20 @@ def _all(world: World) -> Ground:
 def _holders(world: World) -> tuple[Ground, ...]:
     running = {job.id: job for job in world.running}
     found: list[Ground] = []
-    for held in world.snapshot.held:
+    for item in world.snapshot.held:
         amount = Amount(
-            sum(p.cpus for p in held.placements),
-            sum(p.memory for p in held.placements),
-            sum(len(p.gpus) for p in held.placements),
+            sum(p.cpus for p in item.placements),
+            sum(p.memory for p in item.placements),
+            sum(len(p.gpus) for p in item.placements),
         )
-        usual = _usual(world, running.get(held.job))
+        usual = _usual(world, running.get(item.job))
         found.append(
             Ground(
                 reason=Fact.HOLDS,
-                message=f"Job {held.job} '{held.display_name}' holds {amount}, "
-                f"until {clock(held.until)} at the latest{usual}.",
-                job=held.job,
-                at=held.until,
+                message=f"Job {item.job} '{item.display_name}' holds {amount}, "
+                f"until {clock(item.until)} at the latest{usual}.",
+                job=item.job,
+                at=item.until,
             )
         )
     return _told(found)

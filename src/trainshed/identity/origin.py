@@ -62,11 +62,11 @@ def _parsed(own_hosts: frozenset[str]) -> tuple[frozenset[tuple[str, str]], bool
 
 def _is_same(origin: str, asked: tuple[str, str]) -> bool:
     """Whether a page of that origin came from the host asked. Our scheme is unknown: TLS may end in front."""
-    found = _ORIGIN.fullmatch(origin.lower())
-    if found is None:
+    match = _ORIGIN.fullmatch(origin.lower())
+    if match is None:
         return False
-    place = _split(found["host"])
+    place = _split(match["host"])
     if place is None:
         return False
-    default = _PORTS[found["scheme"]]
+    default = _PORTS[match["scheme"]]
     return (place[0], place[1] or default) == (asked[0], asked[1] or default)

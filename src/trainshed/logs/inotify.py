@@ -53,24 +53,24 @@ class InotifyWatcher:
 
     def fired(self) -> set[str]:
         """The files written to since they were armed; all of them where the kernel lost count."""
-        found: set[str] = set()
+        result: set[str] = set()
         try:
             data = os.read(self.descriptor, 65536)
         except BlockingIOError:
-            return found
+            return result
         at = 0
         while at < len(data):
             number, mask, _, length = _EVENT.unpack_from(data, at)
             at += _EVENT.size + length
             if mask & _OVERFLOW:
-                found.update(self._numbers)
+                result.update(self._numbers)
             elif (path := self._paths.get(number)) is not None:
-                found.add(path)
-        for path in found:
+                result.add(path)
+        for path in result:
             number = self._numbers.pop(path, None)
             if number is not None:
                 self._paths.pop(number, None)
-        return found
+        return result
 
     def close(self) -> None:
         if self.descriptor >= 0:

@@ -93,15 +93,15 @@ def read(folder: Path, resolution: Resolution, since: float, until: float) -> tu
 
 def _contents(paths: Sequence[Path]) -> list[bytes]:
     """Newer first: if one takes the other's place meanwhile it is met twice, and known by its number."""
-    found: list[bytes] = []
+    result: list[bytes] = []
     seen: set[int] = set()
     for path in paths:
         with contextlib.suppress(OSError), path.open("rb") as file:
             number = os.fstat(file.fileno()).st_ino
             if number not in seen:
                 seen.add(number)
-                found.append(file.read())
-    return found
+                result.append(file.read())
+    return result
 
 
 def read_file(data: bytes, until: float = math.inf) -> Iterator[Row]:

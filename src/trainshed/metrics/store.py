@@ -75,16 +75,16 @@ class FileMetricStore:
 
     def _reports(self, sources: Sequence[ReportSource], now: datetime) -> dict[ReplicaName, Report]:
         spoken: dict[ReplicaName, ReportedLines] = {}
-        found: dict[ReplicaName, Report] = {}
+        result: dict[ReplicaName, Report] = {}
         with self._writing:
             for source in sources:
                 known = self._spoken.get(source.name)
                 one = known or ReportedLines(Path(self._report_file(source.name)), source.stdout)
                 spoken[source.name] = one
                 if (report := one.look(now)) is not None:
-                    found[source.name] = report
+                    result[source.name] = report
             self._spoken = spoken
-        return found
+        return result
 
     def _record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
         with self._writing:

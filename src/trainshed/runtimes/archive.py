@@ -160,10 +160,10 @@ def _build_needs(pyproject: bytes | None) -> list[str]:
     try:
         told = tomllib.loads((pyproject or b"").decode())
         needs = told.get("build-system", {}).get("requires", ["setuptools"])
-        found = [match[1] if (match := _NAMED.match(one)) else one for one in needs]
+        found = [match[1] if (match := _NAMED.match(need)) else need for need in needs]
     except (ValueError, AttributeError, TypeError):
         return ["setuptools"]  # pip will say what is wrong with it
-    return sorted({one.lower() for one in found})
+    return sorted({item.lower() for item in found})
 
 
 def _blocks(path: str) -> Iterator[bytes]:

@@ -58,7 +58,7 @@ class Build:
         place, recipe = self.shelf.place(self.recipe.digest), self.recipe
         plans = await self._plans()
         # Pip is seen from below where it is there; to install it takes longer than most requirements.
-        without = ("--without-pip",) if any((Path(one) / "pip").is_dir() for one in self.sites) else ()
+        without = ("--without-pip",) if any((Path(site) / "pip").is_dir() for site in self.sites) else ()
         await self._step((recipe.interpreter.path, "-I", "-m", "venv", *without, str(place)))
         await asyncio.to_thread(self._connect)
         lines = (*recipe.requirements, *(await self._install(plans)))
@@ -117,12 +117,12 @@ class Build:
 
     async def _plans(self) -> list[install.InstallPlan]:
         """Every package is looked into before pip sees any."""
-        found: list[install.InstallPlan] = []
+        result: list[install.InstallPlan] = []
         for package, path in self.files:
             self.progress.doing = f"looking into {package.uri}"
             version = self.recipe.interpreter.version
-            found.append(await install.plan(package, path, version, has_tools=self.tools is not None))
-        return found
+            result.append(await install.plan(package, path, version, has_tools=self.tools is not None))
+        return result
 
     async def _install(self, plans: list[install.InstallPlan]) -> tuple[str, ...]:
         """The packages themselves; the lines of what they need besides."""
@@ -137,7 +137,7 @@ class Build:
     def _indexes(self) -> tuple[str, ...]:
         recipe = self.recipe
         index = (f"--index-url={recipe.index}",) if recipe.index else ()
-        return (*index, *(f"--extra-index-url={one}" for one in recipe.extra_indexes))
+        return (*index, *(f"--extra-index-url={extra_index}" for extra_index in recipe.extra_indexes))
 
     async def _pip(self, *words: str) -> None:
         pip = ("-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check")

@@ -31,16 +31,16 @@ class RuntimeFolders:
         """Everything whole; what is not is put away. Programs tell how far they are with `report`."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._offer(report)
-        found: dict[str, Runtime] = {}
+        result: dict[str, Runtime] = {}
         for place in sorted(self.folder.iterdir()):
             if place.name in _OTHERS or not place.is_dir():
                 continue
             if (one := _read(place)) is not None:
-                found[one.id] = one
+                result[one.id] = one
             else:
                 self.discard(place.name)
         self.empty_trash()
-        return found
+        return result
 
     @property
     def library(self) -> Path:
@@ -65,7 +65,7 @@ class RuntimeFolders:
             "name": recipe.name,
             "python": recipe.interpreter.version,
             "requirements": recipe.requirements,
-            "packages": [asdict(one) for one in recipe.packages],
+            "packages": [asdict(package) for package in recipe.packages],
             "below": recipe.below.digest if recipe.below else "",
             "size": size,
             "built_at": datetime.now(UTC).isoformat(),
@@ -135,7 +135,7 @@ def _read(place: Path) -> Runtime | None:
             phase=RuntimePhase.READY,
             python=told["python"],
             requirements=tuple(told["requirements"]),
-            packages=tuple(Package(**one) for one in told.get("packages", ())),
+            packages=tuple(Package(**item) for item in told.get("packages", ())),
             below=told["below"],
             size=told["size"],
             built_at=datetime.fromisoformat(told["built_at"]),

@@ -38,7 +38,7 @@ def config_files(environ: Mapping[str, str], prefix: str) -> list[Path]:
         return []
     home = Path(environ.get("HOME") or "/")
     own = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    machine = [Path(one) / "pip/pip.conf" for one in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
+    machine = [Path(part) / "pip/pip.conf" for part in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
     user = [home / ".pip/pip.conf", own / "pip/pip.conf"]
     last = [Path(prefix) / "pip.conf", *([Path(said)] if said else [])]
     return [*machine, Path("/etc/pip.conf"), *user, *last]

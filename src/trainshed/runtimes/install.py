@@ -94,17 +94,17 @@ def steps(plans: Iterable[InstallPlan], indexes: Sequence[str]) -> Iterator[tupl
     """
     for isolated, some in itertools.groupby(plans, lambda one: one.isolated):
         how = tuple(indexes) if isolated else ("--no-index", "--no-build-isolation")
-        yield ("--no-deps", "--force-reinstall", *how, *(one.path.as_uri() for one in some))
+        yield ("--no-deps", "--force-reinstall", *how, *(item.path.as_uri() for item in some))
 
 
 def needing(packages: Path, before: frozenset[str]) -> tuple[str, ...]:
     """The lines by which pip finds what the packages installed since `before` need. It blocks."""
-    named = {f"{one.metadata['Name']}=={one.version}": bool(one.requires) for one in _found(packages)}
+    named = {f"{item.metadata['Name']}=={item.version}": bool(item.requires) for item in _found(packages)}
     return tuple(sorted(line for line, needs in named.items() if needs and line not in before))
 
 
 def present(packages: Path) -> frozenset[str]:
-    return frozenset(f"{one.metadata['Name']}=={one.version}" for one in _found(packages))
+    return frozenset(f"{item.metadata['Name']}=={item.version}" for item in _found(packages))
 
 
 def _found(packages: Path) -> Iterable["Distribution"]:

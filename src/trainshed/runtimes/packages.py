@@ -96,7 +96,7 @@ class Packages:
         found = [pinned[uri] for uri in uris if uri in pinned]
         if len(found) < len(uris):
             return None
-        return tuple({one.sha256: one for one in reversed(found)}.values())[::-1]
+        return tuple({item.sha256: item for item in reversed(found)}.values())[::-1]
 
     def readiness(self, uris: tuple[str, ...], job: str) -> Readiness:
         """Of packages that are not all there: they are fetched, unless nobody in particular asks."""
@@ -135,7 +135,7 @@ class Packages:
 
     def tidy(self, kept: float = COMING) -> None:
         """Remove packages no job has any more. It blocks."""
-        wanted = frozenset(one.sha256 for pinned in list(self._pinned.values()) for one in pinned.values())
+        wanted = frozenset(item.sha256 for pinned in list(self._pinned.values()) for item in pinned.values())
         self.pins.tidy(wanted, kept)
 
     @property

@@ -31,12 +31,12 @@ class Pins:
         shutil.rmtree(self._coming, ignore_errors=True)
         for folder in (self._notes, self._files, self._coming):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found: dict[str, Pinned] = {}
+        result: dict[str, Pinned] = {}
         for note in self._notes.iterdir():
             with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-                packages = [Package(**one) for one in json.loads(note.read_text())]
-                found[note.name] = {one.uri: one for one in packages}
-        return found
+                packages = [Package(**load) for load in json.loads(note.read_text())]
+                result[note.name] = {package.uri: package for package in packages}
+        return result
 
     def path(self, package: Package) -> Path:
         return self._files / package.sha256 / package.name
@@ -63,7 +63,7 @@ class Pins:
     def pin(self, job: str, pinned: Pinned) -> None:
         draft = self._coming / f"{job}.pins"
         with draft.open("w", encoding="utf-8") as file:
-            json.dump([asdict(one) for one in pinned.values()], file)
+            json.dump([asdict(item) for item in pinned.values()], file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._notes / job)

@@ -66,7 +66,7 @@ def recipe_of(
     fits = [row for row in known if google and google["framework"] in row.google]
     fits = fits or [row for row in known if row.name == name]
     if not fits:
-        fits = [row for row in known if any(fnmatch.fnmatchcase(image, one) for one in row.images)]
+        fits = [row for row in known if any(fnmatch.fnmatchcase(image, item) for item in row.images)]
         wanted = ""
     if not fits:
         return None
@@ -111,10 +111,10 @@ def named(recipe: EnvironmentRecipe) -> EnvironmentRecipe:
         recipe.index,
         list(recipe.extra_indexes),
         (recipe.below.digest or PLAIN) if recipe.below else "",
-        *([[one.sha256 for one in recipe.packages]] if recipe.packages else []),
+        *([[package.sha256 for package in recipe.packages]] if recipe.packages else []),
     ]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
-    ready = Readiness(notes=recipe.notes, installed=tuple(one.sentence for one in recipe.packages))
+    ready = Readiness(notes=recipe.notes, installed=tuple(package.sentence for package in recipe.packages))
     return replace(recipe, digest=digest, ready=READY if ready == READY else ready)
 
 

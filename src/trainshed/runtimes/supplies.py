@@ -65,14 +65,14 @@ class ImageSupplies:
         found = await asyncio.to_thread(self.indexes, inside)
         lent = await asyncio.to_thread(_lent, inside)
         has_tools = any(place.startswith(f"{inside}/tools/") for place in lent.values())
-        plans = [await install.plan(*one, _NEWEST, has_tools=has_tools) for one in files]
+        plans = [await install.plan(*file, _NEWEST, has_tools=has_tools) for file in files]
         shown = {str(one.path): f"{inside}/packages/{at}/{one.path.name}" for at, one in enumerate(plans)}
-        steps = [{"isolated": one.isolated, "path": shown[str(one.path)]} for one in plans]
+        steps = [{"isolated": item.isolated, "path": shown[str(item.path)]} for item in plans]
         plan: dict[str, object] = {
             "env": dict(found.env),
             "packages": steps,
             "requirements": list(normal(requirements)),
-            "pip": next((one.removesuffix("/pip") for one in lent.values() if "/tools/" not in one), ""),
+            "pip": next((item.removesuffix("/pip") for item in lent.values() if "/tools/" not in item), ""),
             "tools": f"{inside}/tools" if has_tools else "",
         }
         return InstallKit(
@@ -94,15 +94,15 @@ def _lent(inside: str) -> dict[str, str]:
     """The server's own pip and setuptools: paths here, and inside. It blocks."""
     from importlib.metadata import PackageNotFoundError, distribution
 
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     try:
         at = Path(str(distribution("pip").locate_file("pip")))
-        found[str(at)] = f"{inside}/pip/pip"
+        result[str(at)] = f"{inside}/pip/pip"
     except PackageNotFoundError:
         import ensurepip
 
         for wheel in sorted((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))[-1:]:
-            found[str(wheel)] = f"{inside}/pip.whl"
+            result[str(wheel)] = f"{inside}/pip.whl"
     for part in tools.parts():
-        found[os.path.realpath(part)] = f"{inside}/tools/{part.name}"
-    return found
+        result[os.path.realpath(part)] = f"{inside}/tools/{part.name}"
+    return result

@@ -184,7 +184,7 @@ class VenvRuntimes:
 
     def all(self) -> tuple[Runtime, ...]:
         """Every runtime: those on disk, those being built, those that could be."""
-        found = {one.id: one for one in self._kept.values()}
+        found = {item.id: item for item in self._kept.values()}
         found |= self._last
         found |= {digest: build.told() for digest, build in self._builds.going.items()}
         for row in self._rows:
@@ -194,9 +194,9 @@ class VenvRuntimes:
         return tuple(sorted(found.values(), key=lambda one: (one.name, one.requirements, one.id)))
 
     def get(self, identity: str) -> Runtime:
-        for one in self.all():
-            if one.id == identity:
-                return one
+        for item in self.all():
+            if item.id == identity:
+                return item
         raise NotFound(f"There is no runtime {identity or PLAIN}.")
 
     def begin(self, image: str, requirements: tuple[str, ...]) -> Runtime:

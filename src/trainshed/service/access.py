@@ -39,12 +39,12 @@ class AnswerCache(Generic[_T]):
         now, known = self.clock.now(), self._known.get(key)
         if known is not None and now < known[0] + REMEMBERED:
             return known[1]
-        found = await self.ask(key)
+        result = await self.ask(key)
         self._known.pop(key, None)
-        self._known[key] = (now, found)
+        self._known[key] = (now, result)
         if len(self._known) > MOST:
             del self._known[next(iter(self._known))]
-        return found
+        return result
 
 
 @dataclass(frozen=True, slots=True)

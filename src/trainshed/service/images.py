@@ -26,7 +26,7 @@ class ImageService:
     async def all(self) -> tuple[tuple[Image, tuple[str, ...]], ...]:
         """Each with the ids of the jobs that want it and are not over."""
         images, wanted = await self.shelf.all(), await self._wanted()
-        found = [(one, tuple(job.id for job in _wanting(one.names, wanted))) for one in images]
+        found = [(image, tuple(job.id for job in _wanting(image.names, wanted))) for image in images]
         return tuple(sorted(found, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
 
     def pull(self, name: str) -> AsyncIterator[ImageStep]:
@@ -76,12 +76,12 @@ class ImageService:
 
     async def _wanted(self) -> Mapping[str, list[Job]]:
         """By the full names their images may have, the jobs that are not over."""
-        found: dict[str, list[Job]] = {}
+        result: dict[str, list[Job]] = {}
         for job in await self.store.active():
             for image in {pool.image for pool in job.spec.pools if pool.image}:
                 for name in parse(image).places if refusal(image) is None else ():
-                    found.setdefault(name, []).append(job)
-        return found
+                    result.setdefault(name, []).append(job)
+        return result
 
 
 def _wanting(names: tuple[str, ...], wanted: Mapping[str, list[Job]]) -> list[Job]:

@@ -58,10 +58,10 @@ class LegacyJobService:
 
     async def get(self, project: str, job_id: str) -> Job:
         # Half a character or a NUL is no name, and not every database can be asked for it.
-        found = await self.jobs.store.keyed(project, key_of(job_id)) if job_id.isprintable() else None
-        if found is None:
+        result = await self.jobs.store.keyed(project, key_of(job_id)) if job_id.isprintable() else None
+        if result is None:
             raise NotFound(f"There is no job {job_id[:200]} in project {project}.")
-        return found
+        return result
 
     async def find(self, query: JobQuery) -> JobPage:
         return await self.jobs.find(replace(query, kind=LEGACY))

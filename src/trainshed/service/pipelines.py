@@ -34,12 +34,12 @@ class PipelineService:
             f"/trainingPipelines/{pipeline}."
         )
         try:
-            found = await self.jobs.get(project, location, pipeline)
+            result = await self.jobs.get(project, location, pipeline)
         except NotFound as error:
             raise NotFound(missing) from error
-        if found.owner != Owner(OwnerKind.PIPELINE, pipeline):
+        if result.owner != Owner(OwnerKind.PIPELINE, pipeline):
             raise NotFound(missing)
-        return found
+        return result
 
     async def cancel(self, project: str, location: str, pipeline: str) -> None:
         found = await self.get(project, location, pipeline)

@@ -28,9 +28,9 @@ class RuntimeService:
         """Every runtime, with its kiln; interpreters kept warm that are no runtime's come last."""
         kilns = {kiln.python: kiln for kiln in self.warmth()}
         found: list[Runtime] = []
-        for one in self.shelf.all():
-            python = next((path for path in kilns if _belongs(path, one)), None)
-            found.append(replace(one, warm=kilns.pop(python)) if python else one)
+        for item in self.shelf.all():
+            python = next((path for path in kilns if _belongs(path, item)), None)
+            found.append(replace(item, warm=kilns.pop(python)) if python else item)
         others = (
             Runtime(id="", name=path, phase=RuntimePhase.READY, warm=kiln) for path, kiln in kilns.items()
         )
@@ -63,37 +63,37 @@ class RuntimeService:
             await asyncio.sleep(PACE)
 
     async def remove(self, identity: str) -> Runtime:
-        found = self.shelf.get(identity)
+        result = self.shelf.get(identity)
         if not identity:
             raise Conflict("That is the server's own interpreter: there is nothing to remove.")
-        if found.phase is RuntimePhase.ABSENT:
-            raise Conflict(f"{found.name} is not built: there is nothing to remove.")
+        if result.phase is RuntimePhase.ABSENT:
+            raise Conflict(f"{result.name} is not built: there is nothing to remove.")
         jobs = [job for job in await self.store.active() if identity in self.shelf.ids((job,))]
         if jobs:
             more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
             raise Conflict(
-                f"{found.name} is wanted by job {jobs[0].id} '{jobs[0].display_name}'{more}, not over yet: "
+                f"{result.name} is wanted by job {jobs[0].id} '{jobs[0].display_name}'{more}, not over yet: "
                 "wait for the end, or cancel first."
             )
-        above = [one.id for one in self.shelf.all() if one.below == identity]
+        above = [item.id for item in self.shelf.all() if item.below == identity]
         if above:
             wanted = self.shelf.ids(await self.store.active())
             if wanted.intersection(above):
-                raise Conflict(f"Another runtime that a job wants is laid on {found.name}.")
+                raise Conflict(f"Another runtime that a job wants is laid on {result.name}.")
         await self.shelf.remove((*above, identity))
-        return found
+        return result
 
     async def prune(self) -> tuple[Runtime, ...]:
         """Remove everything built that no job wants."""
         everything = self.shelf.all()
         wanted = with_below(self.shelf.ids(await self.store.active()), everything)
         unused = tuple(
-            one
-            for one in everything
-            if one.id and one.id not in wanted and one.phase in (RuntimePhase.READY, RuntimePhase.FAILED)
+            item
+            for item in everything
+            if item.id and item.id not in wanted and item.phase in (RuntimePhase.READY, RuntimePhase.FAILED)
         )
-        await self.shelf.remove(one.id for one in unused)
-        return tuple(one for one in unused if one.phase is RuntimePhase.READY)
+        await self.shelf.remove(item.id for item in unused)
+        return tuple(item for item in unused if item.phase is RuntimePhase.READY)
 
 
 def _belongs(python: str, one: Runtime) -> bool:

@@ -66,9 +66,9 @@ class StorageService:
     async def of_project(self, project: str, prefix: str = "") -> tuple[BucketInfo, ...]:
         """The project's buckets and those of nobody; all of them for who names no project."""
         return tuple(
-            one
-            for one in await self.buckets.all()
-            if one.name.startswith(prefix) and (project in NOBODY or one.is_open_to(project))
+            item
+            for item in await self.buckets.all()
+            if item.name.startswith(prefix) and (project in NOBODY or item.is_open_to(project))
         )
 
     def open(self, bucket: str) -> Bucket:
@@ -86,7 +86,7 @@ class StorageService:
             found = [await self._look(source) for source in sources]
             whole = replace(
                 draft,
-                components=sum(max(1, one.components) for one in found),
+                components=sum(max(1, item.components) for item in found),
                 removes=tuple(found) if removes else (),
             )
             return await self.open(bucket).put(whole, self._chained(found))
@@ -129,12 +129,12 @@ class StorageService:
             raise
 
     async def _look(self, source: CopySource) -> ObjectInfo:
-        found = await self.open(source.bucket).get(source.name, source.generation)
-        source.precondition.check(found)
-        return found
+        result = await self.open(source.bucket).get(source.name, source.generation)
+        source.precondition.check(result)
+        return result
 
     async def _chained(self, found: Sequence[ObjectInfo]) -> AsyncIterator[bytes]:
-        for one in found:
-            reading = await self.open(one.bucket).read(one.name, WHOLE, one.generation)
+        for item in found:
+            reading = await self.open(item.bucket).read(item.name, WHOLE, item.generation)
             async for chunk in reading.chunks:
                 yield chunk

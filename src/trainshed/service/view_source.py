@@ -41,10 +41,10 @@ class FetchingViewSource:
     async def _fetch(
         self, laid: LaidOutView, bucket: Bucket, paths: Sequence[str], folder: Path
     ) -> LaidOutView:
-        found = [one async for one in self._listed(bucket, paths)]
-        wanted = [one for one in found if _is_path(one.name)]
+        found = [item async for item in self._listed(bucket, paths)]
+        wanted = [item for item in found if _is_path(item.name)]
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
-        small = len(found) <= self._most and sum(one.size for one in wanted) + RESERVE <= free
+        small = len(found) <= self._most and sum(item.size for item in wanted) + RESERVE <= free
         await asyncio.to_thread(Path(folder, bucket.name).mkdir, exist_ok=True)
         left_out = len(found) - len(wanted)
         if small:
@@ -65,10 +65,10 @@ class FetchingViewSource:
             query: ObjectQuery | None = ObjectQuery(prefix=top)
             while query is not None and count <= self._most:
                 page = await bucket.find(query)
-                for one in page.items:
-                    if not top or one.name == top or one.name.startswith(f"{top}/"):
+                for item in page.items:
+                    if not top or item.name == top or item.name.startswith(f"{top}/"):
                         count += 1
-                        yield one
+                        yield item
                 query = replace(query, after=page.next_after) if page.next_after else None
 
     async def _bring(self, bucket: Bucket, objects: Sequence[ObjectInfo], folder: Path) -> int:

@@ -84,7 +84,7 @@ class WhyService:
         if self.landing is None or not job.spec.output or job.is_final:
             return told
         lands = await self.landing.told(job, self.clock.now())
-        more = tuple(Ground(reason=one.reason, message=one.message) for one in lands)
+        more = tuple(Ground(reason=land.reason, message=land.message) for land in lands)
         return replace(told, ground=replace(told.ground, grounds=(*told.ground.grounds, *more)))
 
     async def _past(self, jobs: Iterable[Job]) -> tuple[Job, ...]:

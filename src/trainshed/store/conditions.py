@@ -39,11 +39,11 @@ def to_sql(condition: Condition, dialect: str, table: Table = jobs) -> Expressio
 def _compare(wanted: Compare, dialect: str, table: Table) -> Expression:
     column, nullable = _column(wanted, dialect, table)
     value = write_time(wanted.value) if isinstance(wanted.value, datetime) else wanted.value
-    found = _apply(wanted, column, value, dialect)
+    result = _apply(wanted, column, value, dialect)
     if not nullable:
-        return found
+        return result
     # A missing value makes SQL answer NULL, which `NOT` would keep.
-    return func.coalesce(found, literal(wanted.op is Operator.NE))
+    return func.coalesce(result, literal(wanted.op is Operator.NE))
 
 
 def _apply(wanted: Compare, column: ColumnElement[Any], value: str, dialect: str) -> Expression:

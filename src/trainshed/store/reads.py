@@ -158,7 +158,7 @@ def codes(connection: Connection) -> frozenset[str]:
 
 def counts(connection: Connection) -> Mapping[JobState, int]:
     """How many jobs of each state; every state is named."""
-    found = dict.fromkeys(JobState, 0)
+    result = dict.fromkeys(JobState, 0)
     for state, count in connection.execute(_counts).all():
-        found[JobState(state)] = count
-    return found
+        result[JobState(state)] = count
+    return result

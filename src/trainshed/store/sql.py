@@ -92,11 +92,11 @@ class SqlStore:
         )
 
     async def get(self, project: str, location: str, job: str) -> Job:
-        found = await self.load(job)
-        if found is None or found.project != project or location not in ("-", found.location):
+        result = await self.load(job)
+        if result is None or result.project != project or location not in ("-", result.location):
             name = f"projects/{project}/locations/{location}/customJobs/{job}"
             raise NotFound(f"There is no job {name}.")
-        return found
+        return result
 
     async def load(self, job: str) -> Job | None:
         known = self._active.get(job) or self._ended.latest(job)

@@ -222,14 +222,14 @@ class FakeBackend:
         self._fault("sample", after=False)
         self.machine.pass_time()
         now = self.machine.clock.now()
-        found: dict[RunKey, Usage] = {}
+        result: dict[RunKey, Usage] = {}
         for key, run in self.machine.runs.items():
             if run.alive:
                 age = (now - run.started_at).total_seconds()
-                found[key] = Usage(
+                result[key] = Usage(
                     taken=now.timestamp(), cpu_seconds=age * self.busy.get(key, 0.0), processes=1
                 )
-        return found
+        return result
 
     async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
         self._fault("stacks", after=False)

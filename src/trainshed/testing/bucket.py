@@ -83,11 +83,11 @@ class MemoryBuckets:
         return True
 
     def _found(self, bucket: str, metageneration: int | None = None) -> BucketInfo:
-        if (found := self.infos.get(bucket)) is None:
+        if (result := self.infos.get(bucket)) is None:
             raise NotFound(f"The specified bucket does not exist: {bucket}.")
-        if metageneration not in (None, found.metageneration):
-            raise PreconditionFailed(f"The bucket has the metageneration {found.metageneration}.")
-        return found
+        if metageneration not in (None, result.metageneration):
+            raise PreconditionFailed(f"The bucket has the metageneration {result.metageneration}.")
+        return result
 
 
 class MemoryBucket:
@@ -246,17 +246,17 @@ class MemoryBucket:
         return found, content
 
     def _objects(self) -> dict[str, tuple[ObjectInfo, bytes]]:
-        if (found := self._home.objects.get(self.name)) is None:
+        if (result := self._home.objects.get(self.name)) is None:
             raise NotFound(f"The specified bucket does not exist: {self.name}.")
-        return found
+        return result
 
     def _found(self, name: str, generation: int | None) -> tuple[ObjectInfo, bytes]:
-        found = self._objects().get(name)
-        if generation is not None and (found is None or found[0].generation != generation):
-            found = self._home.versions[self.name].get((name, generation))
-        if found is None:
+        result = self._objects().get(name)
+        if generation is not None and (result is None or result[0].generation != generation):
+            result = self._home.versions[self.name].get((name, generation))
+        if result is None:
             raise NotFound(f"No such object: {self.name}/{name}")
-        return found
+        return result
 
     def _keep(self, draft: ObjectDraft, content: bytes, also: ObjectDraft | None = None) -> ObjectInfo:
         crc32c = base64.b64encode(struct.pack(">I", crc(content))).decode()

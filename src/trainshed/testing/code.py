@@ -66,9 +66,9 @@ class MemoryCodeStore:
         return count
 
     async def manifest(self, code: str) -> FolderManifest:
-        if (found := self._folders.get(code)) is None:
+        if (result := self._folders.get(code)) is None:
             raise NotFound(f"There is no code {code} on this server.")
-        return found
+        return result
 
     async def read(self, code: str, sha256: str) -> AsyncIterator[bytes]:
         if sha256 not in (await self.manifest(code)).blobs:

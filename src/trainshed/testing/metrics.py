@@ -24,7 +24,7 @@ class MemoryMetricStore:
         return f"/nowhere/{name}"
 
     async def reports(self, sources: Sequence[ReportSource]) -> Mapping[ReplicaName, Report]:
-        return {one.name: self.said[one.name] for one in sources if one.name in self.said}
+        return {source.name: self.said[source.name] for source in sources if source.name in self.said}
 
     async def record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
         for job, some in samples.items():

@@ -66,10 +66,10 @@ class MemoryStore:
         return new
 
     async def get(self, project: str, location: str, job: str) -> Job:
-        found = await self.load(job)
-        if found is None or found.project != project or location not in ("-", found.location):
+        result = await self.load(job)
+        if result is None or result.project != project or location not in ("-", result.location):
             raise NotFound(f"There is no job projects/{project}/locations/{location}/customJobs/{job}.")
-        return found
+        return result
 
     async def load(self, job: str) -> Job | None:
         await asyncio.sleep(0)
@@ -151,10 +151,10 @@ class MemoryStore:
 
     async def operation(self, name: str) -> Operation:
         await asyncio.sleep(0)
-        found = self._operations.get(name)
-        if found is None:
+        result = self._operations.get(name)
+        if result is None:
             raise NotFound(f"There is no operation {name}.")
-        return found
+        return result
 
     async def operations(self, project: str, limit: int, after: str = "") -> tuple[Operation, ...]:
         await asyncio.sleep(0)
@@ -177,10 +177,10 @@ class MemoryStore:
 
     async def counts(self) -> Mapping[JobState, int]:
         await asyncio.sleep(0)
-        found = dict.fromkeys(JobState, 0)
+        result = dict.fromkeys(JobState, 0)
         for job in self._jobs.values():
-            found[job.status.state] += 1
-        return found
+            result[job.status.state] += 1
+        return result
 
     async def codes(self) -> frozenset[str]:
         await asyncio.sleep(0)
@@ -189,10 +189,10 @@ class MemoryStore:
     async def model(self, project: str, location: str, model: str) -> Model:
         await asyncio.sleep(0)
         name = f"projects/{project}/locations/{location}/models/{model}"
-        found = self._models.get(name)
-        if found is None or found.created_at is None:
+        result = self._models.get(name)
+        if result is None or result.created_at is None:
             raise NotFound(f"There is no model {name}.")
-        return found
+        return result
 
     async def models(self, query: ModelQuery) -> ModelPage:
         """As jobs are found: a model answers the same questions as far as it can."""

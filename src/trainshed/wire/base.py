@@ -183,11 +183,11 @@ def text_map() -> Any:
         if not isinstance(value, Mapping):
             faults.lose(path, f"must be an object, not {scalars.kind_of(value)}.")
             return _ABSENT
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for key, item in cast("Mapping[object, object]", value).items():
             one = _TEXT.read(item, join(path, str(key)[:100]), faults)
-            found[str(key)] = "" if one is _ABSENT else one
-        return found
+            result[str(key)] = "" if one is _ABSENT else one
+        return result
 
     return _field(FieldKind(read_map, dict, is_open=True), MappingProxyType(dict[str, str]()))
 

@@ -79,10 +79,10 @@ def _rows(data: bytes, faults: Faults) -> Sequence[object]:
     if not isinstance(rows, list):
         faults.lose("files", f"must be a list of files, not {scalars.kind_of(rows)}.")
         return ()
-    found = cast("list[object]", rows)
-    if len(found) > MOST_FILES:
-        faults.lose("files", f"must be at most {MOST_FILES} files, not {len(found)}: leave data out.")
-    return found
+    result = cast("list[object]", rows)
+    if len(result) > MOST_FILES:
+        faults.lose("files", f"must be at most {MOST_FILES} files, not {len(result)}: leave data out.")
+    return result
 
 
 def _file(row: object, where: str, faults: Faults) -> File:

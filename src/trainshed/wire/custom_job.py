@@ -186,15 +186,15 @@ def _unwrapped(body: Mapping[str, object]) -> Mapping[str, object]:
     inner = _inside(outer)
     if not inner:
         return body
-    said = {base.camel(name): value for name, value in body.items() if value is not None}
+    result = {base.camel(name): value for name, value in body.items() if value is not None}
     about_spec = {base.camel(name): value for name, value in inner.items()}
     for name, value in outer.items():
         if name in _JOB_NAMES:
-            said.setdefault(base.camel(name), value)
+            result.setdefault(base.camel(name), value)
         elif name not in _SPEC_NAMES and value is not None:
             about_spec[base.camel(name)] = value
-    said["jobSpec"] = about_spec
-    return said
+    result["jobSpec"] = about_spec
+    return result
 
 
 def _inside(mapping: Mapping[str, object]) -> Mapping[str, object]:

@@ -79,12 +79,12 @@ def tokens(text: str) -> list[Token]:
     """All tokens of the text in order, the last of kind END."""
     if len(text) > LONGEST:
         raise refuse(f"The filter is {len(text)} characters long; at most {LONGEST} are allowed", LONGEST)
-    found: list[Token] = []
+    result: list[Token] = []
     at = 0
     while at < len(text):
-        after_operator = bool(found) and found[-1].kind is TokenKind.OPERATOR
+        after_operator = bool(result) and result[-1].kind is TokenKind.OPERATOR
         if after_operator and (value := _VALUE.match(text, at)):
-            found.append(Token(TokenKind.WORD, value[0], at, value.end()))
+            result.append(Token(TokenKind.WORD, value[0], at, value.end()))
             at = value.end()
             continue
         match = _TOKEN.match(text, at)
@@ -92,12 +92,12 @@ def tokens(text: str) -> list[Token]:
             raise refuse(_complaint(text[at]), at)
         group = match.lastgroup or ""
         if group in ("double", "single"):
-            found.append(Token(TokenKind.STRING, _unescape(match[group]), at, match.end()))
+            result.append(Token(TokenKind.STRING, _unescape(match[group]), at, match.end()))
         elif group != "space":
-            found.append(Token(_SIMPLE[group], match[0], at, match.end()))
+            result.append(Token(_SIMPLE[group], match[0], at, match.end()))
         at = match.end()
-    found.append(Token(TokenKind.END, "", len(text), len(text)))
-    return found
+    result.append(Token(TokenKind.END, "", len(text), len(text)))
+    return result
 
 
 def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:

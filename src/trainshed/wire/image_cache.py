@@ -29,14 +29,14 @@ class CacheBody(Message):
 def parse_cache(body: Mapping[str, object]) -> CacheBody:
     """What the body asks for; Invalid with every violation where it may not."""
     faults = Faults("image_cache")
-    found = base.read(CacheBody, body, faults)
+    result = base.read(CacheBody, body, faults)
     if not faults.under("images"):
-        for field, sentence in cache_faults(found.images, found.retention_days):
+        for field, sentence in cache_faults(result.images, result.retention_days):
             faults.add(field.replace("retentionDays", "retention_days"), sentence)
-    if found.image_cache_size < 0:
-        faults.add("image_cache_size", f"must not be negative, as {found.image_cache_size} is.")
+    if result.image_cache_size < 0:
+        faults.add("image_cache_size", f"must not be negative, as {result.image_cache_size} is.")
     faults.settle()
-    return found
+    return result
 
 
 def render_cache(cache: ImageCache) -> dict[str, Any]:
@@ -64,14 +64,14 @@ def render_cache(cache: ImageCache) -> dict[str, Any]:
 
 def cache_faults(images: tuple[str, ...], retention: int) -> list[tuple[str, str]]:
     """What is wrong with an image cache, by field."""
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     if not images:
-        found.append(("images", "is required: the names of images."))
+        result.append(("images", "is required: the names of images."))
     if len(images) > MOST_IMAGES:
-        found.append(("images", f"must have at most {MOST_IMAGES} names, not {len(images)}."))
+        result.append(("images", f"must have at most {MOST_IMAGES} names, not {len(images)}."))
     for at, image in enumerate(images):
         if sentence := refusal(image):
-            found.append((f"images[{at}]", sentence))
+            result.append((f"images[{at}]", sentence))
     if not 0 <= retention <= LONGEST_RETENTION:
-        found.append(("retentionDays", f"must be between 0 and {LONGEST_RETENTION}, not {retention}."))
-    return found
+        result.append(("retentionDays", f"must be between 0 and {LONGEST_RETENTION}, not {retention}."))
+    return result

@@ -171,7 +171,7 @@ def _constant(fixed: str, operator: Token, value: str) -> Condition:
 
 def _only(op: Operator, allowed: tuple[Operator, ...], operator: Token) -> Operator:
     if op not in allowed:
-        known = " ".join(one.value for one in allowed)
+        known = " ".join(item.value for item in allowed)
         raise refuse(f"{op.value} cannot be used here; {known} can", operator.position)
     return op
 

@@ -88,8 +88,8 @@ def _narrow(parts: tuple[Filter, ...]) -> Bounds:
 
 def _common(sets: Iterable[frozenset[str]]) -> frozenset[str] | None:
     common: frozenset[str] | None = None
-    for one in sets:
-        common = one if common is None else common & one
+    for item in sets:
+        common = item if common is None else common & item
     return common
 
 

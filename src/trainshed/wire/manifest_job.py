@@ -107,11 +107,11 @@ def _annotations(document: Mapping[str, Any], is_job: bool, notes: list[str]) ->
     """The manifest's, and those of a Job's template, which are meant for what runs."""
     own = part(part(document, "metadata"), "annotations")
     inner = part(part(part(part(document, "spec"), "template"), "metadata"), "annotations")
-    found = {**own, **inner} if is_job else own
-    for name in found:
+    result = {**own, **inner} if is_job else own
+    for name in result:
         if name.startswith(ALIYUN) and name not in _HONOURED:
             notes.append(f"metadata.annotations.{name} is ignored: it is for Alibaba's machines.")
-    return found
+    return result
 
 
 def _note_selector(selector: Mapping[str, Any], inside: str, notes: list[str]) -> None:
@@ -140,7 +140,7 @@ def _replicas(spec: Mapping[str, Any], faults: Faults) -> int:
 def _scheduling(
     document: Mapping[str, Any], pod: Mapping[str, Any], inside: str, faults: Faults, wanted: Wanted
 ) -> dict[str, Any]:
-    is_job, spec, found = inside != "spec", part(document, "spec"), dict[str, Any]()
+    is_job, spec, result = inside != "spec", part(document, "spec"), dict[str, Any]()
     policy = text(pod, "restartPolicy")
     if policy == "Always" or (policy not in ("", "Never", "OnFailure")):
         why = "" if policy == "Always" else f", not {shown(policy)}"
@@ -154,9 +154,9 @@ def _scheduling(
     if not 0 <= limit <= MOST_RESTARTS:
         faults.add("spec.backoffLimit", f"must be between 0 and {MOST_RESTARTS}, not {limit}.")
     if (policy == "Never" and not is_job) or not limit:
-        found["disableRetries"] = True
+        result["disableRetries"] = True
     else:
-        found["restartRule"] = {
+        result["restartRule"] = {
             "retryExitCodes": ["1-255"],
             "maxReplicaRestarts": limit,
             "maxJobRetries": 0,
@@ -166,12 +166,12 @@ def _scheduling(
         if (seconds := number(holder, "activeDeadlineSeconds")) is not None:
             if seconds < 1:
                 faults.add(f"{path}.activeDeadlineSeconds", f"must be at least 1, not {seconds}.")
-            found["timeout"] = f"{seconds}s"
+            result["timeout"] = f"{seconds}s"
             wanted.origins["job_spec.scheduling.timeout"] = f"{path}.activeDeadlineSeconds"
     if (grace := number(pod, "terminationGracePeriodSeconds")) is not None:
-        found["gracePeriod"] = f"{grace}s"
+        result["gracePeriod"] = f"{grace}s"
         wanted.origins["job_spec.scheduling.grace_period"] = f"{inside}.terminationGracePeriodSeconds"
-    return found
+    return result
 
 
 def _strategy(annotations: Mapping[str, Any], faults: Faults) -> str:
@@ -191,13 +191,13 @@ def _program(
             env[name] = _field(part(variable, "valueFrom"), document, f"{where}.valueFrom", faults)
         else:
             env[name] = expand(text(variable, "value"), env)
-    found: dict[str, Any] = {"imageUri": text(container, "image")}
+    result: dict[str, Any] = {"imageUri": text(container, "image")}
     for name in ("command", "args"):
         if words := texts(container, name):
-            found[name] = [expand(word, env) for word in words]
+            result[name] = [expand(word, env) for word in words]
     if env:
-        found["env"] = [{"name": name, "value": value} for name, value in env.items()]
-    return found
+        result["env"] = [{"name": name, "value": value} for name, value in env.items()]
+    return result
 
 
 def _field(source: Mapping[str, Any], document: Mapping[str, Any], path: str, faults: Faults) -> str:
@@ -239,5 +239,5 @@ def plain(value: object) -> Any:
         kept = {str(k): plain(v) for k, v in cast("Mapping[object, object]", value).items()}
         return {name: one for name, one in kept.items() if one not in (None, {}, [])}
     if isinstance(value, list):
-        return [plain(one) for one in cast("list[object]", value)]
+        return [plain(item) for item in cast("list[object]", value)]
     return value

@@ -69,33 +69,33 @@ def machine_of(
     path: str,
     faults: Faults,
 ) -> ContainerMachine:
-    found = ContainerMachine()
+    result = ContainerMachine()
     asked = _asked(part(container, "resources"), join(path, "resources"), faults)
     cpus, memory = asked.get(CPU), asked.get(MEMORY)
     if not cpus and not memory:
-        cpus, memory = _annotated(annotations, found.notes)
+        cpus, memory = _annotated(annotations, result.notes)
     if cpus or memory:
         cpus = cpus or max(1, math.ceil((memory or 0) / (4 * GIB)))
         memory = memory or cpus * 3.75 * GIB
-        found.spec["machineType"] = f"custom-{round(cpus, 3):g}-{math.ceil(memory / MIB)}"
+        result.spec["machineType"] = f"custom-{round(cpus, 3):g}-{math.ceil(memory / MIB)}"
     else:
-        found.spec["machineType"] = DEFAULT
+        result.spec["machineType"] = DEFAULT
     count = asked.get(GPU, 0)
     kind = _gpu_type(annotations, selector, catalogue, faults)
     if count:
-        found.spec |= {"acceleratorType": kind or ANY_GPU, "acceleratorCount": int(count)}
+        result.spec |= {"acceleratorType": kind or ANY_GPU, "acceleratorCount": int(count)}
         if not kind:
-            found.notes.append(f"{path} asks for any GPU, which is written down as {ANY_GPU}.")
+            result.notes.append(f"{path} asks for any GPU, which is written down as {ANY_GPU}.")
     elif text(annotations, GPU_TYPE):
-        found.notes.append(f"{GPU_TYPE} is ignored: {path}.resources.limits has no {GPU}.")
+        result.notes.append(f"{GPU_TYPE} is ignored: {path}.resources.limits has no {GPU}.")
     if DISK in asked:
-        found.disk = {"bootDiskSizeGb": math.ceil(asked[DISK] / GIB)}
-    return found
+        result.disk = {"bootDiskSizeGb": math.ceil(asked[DISK] / GIB)}
+    return result
 
 
 def _asked(resources: Mapping[str, Any], path: str, faults: Faults) -> dict[str, float]:
     """Limits; requests where there is no limit."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for which in ("requests", "limits"):
         for name, value in part(resources, which).items():
             where, told = f"{path}.{which}.{name}", amount(value)
@@ -107,14 +107,14 @@ def _asked(resources: Mapping[str, Any], path: str, faults: Faults) -> dict[str,
             elif name == GPU and told != int(told):
                 faults.add(where, f"must be a whole number of GPUs, not {shown(value)}.")
             else:
-                found[name] = told
-    return found
+                result[name] = told
+    return result
 
 
 def _annotated(annotations: Mapping[str, Any], notes: list[str]) -> tuple[float | None, float | None]:
     """CPUs and bytes of the first size Alibaba's annotations name."""
     for name in (USE_SPECS, INSTANCE_TYPE):
-        choices = [one.strip() for one in text(annotations, name).split(",") if one.strip()]
+        choices = [item.strip() for item in text(annotations, name).split(",") if item.strip()]
         for chosen in choices:
             if size := _size(chosen):
                 if len(choices) > 1:
@@ -144,7 +144,7 @@ def _gpu_type(
         if not said and name in selector:
             said, where = str(selector[name]), f"spec.nodeSelector.{name}"
     if not said:
-        families = [m[1] for one in _instances(annotations) if (m := _INSTANCE.fullmatch(one))]
+        families = [m[1] for instance in _instances(annotations) if (m := _INSTANCE.fullmatch(instance))]
         said = next((_GPUS[family] for family in families if family in _GPUS), "")
     if not said:
         return ""
@@ -160,4 +160,4 @@ def _gpu_type(
 
 def _instances(annotations: Mapping[str, Any]) -> list[str]:
     said = f"{text(annotations, INSTANCE_TYPE)},{text(annotations, USE_SPECS)}"
-    return [one.strip() for one in said.split(",")]
+    return [item.strip() for item in said.split(",")]

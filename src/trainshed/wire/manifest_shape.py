@@ -118,12 +118,12 @@ def parts(whole: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     """The objects of a list, each in its place: what is none is an empty one."""
     found = whole.get(name)
     listed = cast("list[object]", found) if isinstance(found, list) else []
-    return [cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else {} for one in listed]
+    return [cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {} for item in listed]
 
 
 def texts(whole: Mapping[str, Any], name: str) -> list[str]:
     found = whole.get(name)
-    return [str(one) for one in cast("list[object]", found)] if isinstance(found, list) else []
+    return [str(item) for item in cast("list[object]", found)] if isinstance(found, list) else []
 
 
 def text(whole: Mapping[str, Any], name: str) -> str:

@@ -10,12 +10,12 @@ from trainshed.wire.scalars import duration_text, time_text
 def render_series(series: Iterable[Series]) -> list[dict[str, object]]:
     return [
         {
-            "task": one.task,
-            "name": one.name,
-            "unit": one.unit,
-            "points": [[round(p.at.timestamp(), 3), _number(p.value)] for p in one.points],
+            "task": item.task,
+            "name": item.name,
+            "unit": item.unit,
+            "points": [[round(p.at.timestamp(), 3), _number(p.value)] for p in item.points],
         }
-        for one in series
+        for item in series
     ]
 
 
@@ -23,18 +23,18 @@ def render_progress(progress: Progress | None) -> dict[str, object]:
     """Empty where nothing was reported."""
     if progress is None:
         return {}
-    told: dict[str, object] = {"task": progress.task, "updateTime": time_text(progress.at)}
+    result: dict[str, object] = {"task": progress.task, "updateTime": time_text(progress.at)}
     if progress.step is not None:
-        told["step"] = _number(progress.step)
+        result["step"] = _number(progress.step)
     if progress.total is not None:
-        told["total"] = _number(progress.total)
+        result["total"] = _number(progress.total)
     if progress.share is not None:
-        told["fraction"] = round(progress.share, 6)
+        result["fraction"] = round(progress.share, 6)
     if progress.left is not None:
-        told["timeLeft"] = duration_text(progress.left)
+        result["timeLeft"] = duration_text(progress.left)
     if progress.values:
-        told["values"] = {name: _number(value) for name, value in sorted(progress.values.items())}
-    return told
+        result["values"] = {name: _number(value) for name, value in sorted(progress.values.items())}
+    return result
 
 
 def _number(value: float) -> float | int | str:

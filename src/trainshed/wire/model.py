@@ -122,8 +122,8 @@ def _check(condition: Condition) -> None:
         case NotOf(part):
             _check(part)
         case AllOf(parts) | AnyOf(parts):
-            for one in parts:
-                _check(one)
+            for item in parts:
+                _check(item)
 
 
 def render_model(model: Model) -> dict[str, Any]:

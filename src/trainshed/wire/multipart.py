@@ -71,8 +71,8 @@ class _Parts:
             if more is None:
                 raise _wrong("ends too early")
             self._held += more
-        found, self._held = self._held[:at], self._held[at + len(mark) :]
-        return found
+        result, self._held = self._held[:at], self._held[at + len(mark) :]
+        return result
 
     async def stream(self, mark: bytes) -> AsyncIterator[bytes]:
         """Everything up to the mark. As much as may be its beginning is kept back each time."""

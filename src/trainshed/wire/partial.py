@@ -67,7 +67,7 @@ def _cut(value: Any, wanted: Wanted) -> Any:
     if not wanted or "*" in wanted:
         return value
     if isinstance(value, list):
-        return [_cut(one, wanted) for one in cast("list[Any]", value)]
+        return [_cut(item, wanted) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         found = cast("dict[str, Any]", value)
         return {name: _cut(found[name], inside) for name, inside in wanted.items() if name in found}

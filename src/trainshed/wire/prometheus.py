@@ -90,9 +90,9 @@ def of_replicas(found: Iterable[tuple[Job, RunReading]]) -> list[Family]:
             received.add(use.received_bytes, **labels)
             sent.add(use.sent_bytes, **labels)
             processes.add(use.processes, **labels)
-            for one in use.gpus:
-                gpu.add(one.share, **labels, gpu=one.device)
-                gpu_memory.add(one.memory, **labels, gpu=one.device)
+            for item in use.gpus:
+                gpu.add(item.share, **labels, gpu=item.device)
+                gpu_memory.add(item.memory, **labels, gpu=item.device)
         if (report := reading.report) is not None:
             step.add(report.step, **labels)
             total.add(report.total, **labels)

@@ -19,7 +19,7 @@ def render_stacks(dumps: Mapping[str, StackDump], groups: Sequence[StackGroup], 
 
 
 def _replica(task: str, dump: StackDump) -> dict[str, Any]:
-    answer: dict[str, Any] = {"task": task, "processes": [_process(one) for one in dump.processes]}
+    answer: dict[str, Any] = {"task": task, "processes": [_process(process) for process in dump.processes]}
     if dump.fault:
         answer["fault"] = dump.fault
     return answer

@@ -72,7 +72,8 @@ def _body(error: TrainshedError, code: int, status: str) -> dict[str, Any]:
             {
                 "@type": "type.googleapis.com/google.rpc.BadRequest",
                 "fieldViolations": [
-                    {"field": one.field, "description": one.description} for one in error.violations
+                    {"field": violation.field, "description": violation.description}
+                    for violation in error.violations
                 ],
             }
         ]

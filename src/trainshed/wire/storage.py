@@ -47,7 +47,7 @@ _CONDITIONS = {
 
 
 def render_bucket(info: BucketInfo, base_url: str) -> Json:
-    told: Json = {
+    result: Json = {
         "kind": "storage#bucket",
         "id": info.name,
         "name": info.name,
@@ -63,20 +63,20 @@ def render_bucket(info: BucketInfo, base_url: str) -> Json:
         "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}},
     }
     if info.versioning:
-        told["versioning"] = {"enabled": True}
+        result["versioning"] = {"enabled": True}
     if info.lifecycle:
-        told["lifecycle"] = render_lifecycle(info.lifecycle)
+        result["lifecycle"] = render_lifecycle(info.lifecycle)
     if info.labels:
-        told["labels"] = dict(info.labels)
+        result["labels"] = dict(info.labels)
     if info.scheme != "gs":
-        told["scheme"] = info.scheme  # ours: how its address is written here
-    return told
+        result["scheme"] = info.scheme  # ours: how its address is written here
+    return result
 
 
 def render_object(info: ObjectInfo, base_url: str) -> Json:
     created = rfc3339(info.created_at)
     name = quoted(info.name)
-    told: Json = {
+    result: Json = {
         "kind": "storage#object",
         "id": f"{info.bucket}/{info.name}/{info.generation}",
         "selfLink": f"{base_url}/storage/v1/b/{info.bucket}/o/{name}",
@@ -95,14 +95,14 @@ def render_object(info: ObjectInfo, base_url: str) -> Json:
         **_said(info.attributes),
     }
     if info.crc32c:
-        told["crc32c"] = info.crc32c
+        result["crc32c"] = info.crc32c
     if info.md5:
-        told["md5Hash"] = info.md5
+        result["md5Hash"] = info.md5
     if info.components:
-        told["componentCount"] = info.components
+        result["componentCount"] = info.components
     if info.noncurrent_at is not None:
-        told["timeDeleted"] = rfc3339(info.noncurrent_at)
-    return told
+        result["timeDeleted"] = rfc3339(info.noncurrent_at)
+    return result
 
 
 def render_objects(infos: Sequence[ObjectInfo], base_url: str) -> str:
@@ -152,11 +152,11 @@ def _frame(info: ObjectInfo, base_url: str) -> _Frame:
 
 
 def _said(attributes: Attributes) -> Json:
-    told: Json = {key: value for key, field in _TEXTS.items() if (value := getattr(attributes, field))}
-    told.setdefault("contentType", "application/octet-stream")
+    result: Json = {key: value for key, field in _TEXTS.items() if (value := getattr(attributes, field))}
+    result.setdefault("contentType", "application/octet-stream")
     if attributes.metadata:
-        told["metadata"] = dict(attributes.metadata)
-    return told
+        result["metadata"] = dict(attributes.metadata)
+    return result
 
 
 def quoted(name: str) -> str:

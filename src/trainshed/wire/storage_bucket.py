@@ -132,7 +132,7 @@ def fault(field: str, sentence: str) -> Invalid:
 def _asks(value: object) -> bool:
     """Whether it asks for anything, at whatever depth."""
     if isinstance(value, dict):
-        return any(_asks(one) for one in cast("dict[str, object]", value).values())
+        return any(_asks(item) for item in cast("dict[str, object]", value).values())
     if isinstance(value, list):
-        return any(_asks(one) for one in cast("list[object]", value))
+        return any(_asks(item) for item in cast("list[object]", value))
     return bool(value) and value != "0"

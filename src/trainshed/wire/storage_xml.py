@@ -41,8 +41,8 @@ def render_listing(bucket: str, prefix: str, listing: ObjectListing, token: str)
     parts.append(element("IsTruncated", text="true" if token else "false"))
     if token:
         parts.append(element("NextContinuationToken", text=token))
-    parts += [element("Contents", *_contents(one)) for one in listing.items]
-    parts += [element("CommonPrefixes", element("Prefix", text=one)) for one in listing.prefixes]
+    parts += [element("Contents", *_contents(item)) for item in listing.items]
+    parts += [element("CommonPrefixes", element("Prefix", text=item)) for item in listing.prefixes]
     return document(element("ListBucketResult", *parts))
 
 

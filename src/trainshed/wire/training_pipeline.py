@@ -158,7 +158,9 @@ def _renamed(sentence: str) -> str:
 
 def relocated(error: Invalid) -> Invalid:
     """What a service found wrong with the job, told in a pipeline's words."""
-    found = [Violation(_moved(one.field), _renamed(one.description)) for one in error.violations]
+    found = [
+        Violation(_moved(violation.field), _renamed(violation.description)) for violation in error.violations
+    ]
     return invalid(tuple(found))
 
 

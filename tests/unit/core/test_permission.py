@@ -21,6 +21,7 @@ OF_A_JOB = {
     Permission.OBJECTS_READ,
     Permission.OBJECTS_WRITE,
     Permission.OBJECTS_BATCH,
+    Permission.TOKENS_READ,
 }
 
 

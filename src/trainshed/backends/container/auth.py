@@ -84,13 +84,13 @@ class RegistryAuth:
 def _found(file: Mapping[str, Any], domain: str, name: str) -> Credentials | None:
     """The most exact entry: Podman has them for parts of a registry too."""
     helper = _mapping(file.get("credHelpers")).get(domain) or file.get("credsStore")
-    if helper and (found := _helped(str(helper), domain)) is not None:
-        return found
+    if helper and (result := _helped(str(helper), domain)) is not None:
+        return result
     auths = {_domain(key): _mapping(value) for key, value in _mapping(file.get("auths")).items()}
     at = name
     while at:
-        if (entry := auths.get(at)) is not None and (found := _entry(entry)) is not None:
-            return found
+        if (entry := auths.get(at)) is not None and (result := _entry(entry)) is not None:
+            return result
         at = at.rpartition("/")[0]
     return None
 

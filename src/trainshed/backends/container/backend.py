@@ -275,7 +275,7 @@ class ContainerBackend:
         """Whether others of its attempt are alive."""
         name = run.key.name
         runs = self._runs.get(name.job, {}).values()
-        return any(one.alive and one.key.name.attempt == name.attempt for one in runs)
+        return any(item.alive and item.key.name.attempt == name.attempt for item in runs)
 
     async def _clear_the_way(self, key: RunKey) -> None:
         """Nothing of the same replica is left: neither alive nor, as it has its address, in the engine."""
@@ -305,10 +305,10 @@ class ContainerBackend:
 
     def _ready(self, need: RuntimeNeed, job: str) -> Readiness:
         """Of an image, then of what is on top of it."""
-        found = self.images.readiness(need.image, job)
-        if not found.is_ready or not (need.requirements or need.packages):
-            return found
-        return together((found, self.derived.readiness(need, job)))
+        result = self.images.readiness(need.image, job)
+        if not result.is_ready or not (need.requirements or need.packages):
+            return result
+        return together((result, self.derived.readiness(need, job)))
 
     def _containers(self) -> frozenset[str]:
         ours = frozenset(run.container for runs in self._runs.values() for run in runs.values())

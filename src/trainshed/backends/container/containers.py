@@ -87,4 +87,4 @@ class EngineContainers:
         told: list[dict[str, Any]] = await self._engine.ask(
             "GET", self._list, {"all": True, "filters": query}
         )
-        return tuple(str(one["Names"][0]).lstrip("/") for one in told if one.get("Names"))
+        return tuple(str(item["Names"][0]).lstrip("/") for item in told if item.get("Names"))

@@ -93,8 +93,8 @@ class DerivedImages:
         """Of what is on top of an image that is here."""
         if not need.requirements and not need.packages:
             return READY
-        if (found := self._fits.get((need, job))) is not None:
-            return found
+        if (result := self._fits.get((need, job))) is not None:
+            return result
         if self._supplies is None:
             return unsupplied(need)
         if need.packages and self._supplies.of(need.packages, job) is None:

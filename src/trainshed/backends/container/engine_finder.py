@@ -69,15 +69,15 @@ class EngineFinder:
     async def look(self) -> AnsweringEngine | NoEngine:
         """Who answers now, for people to read."""
         kept = self._kept() if self._engine != find.NONE and self.left() else ""
-        found = await find.look(kept or self._engine, self._environ)
-        if isinstance(found, NoEngine) and kept:
+        result = await find.look(kept or self._engine, self._environ)
+        if isinstance(result, NoEngine) and kept:
             remedy = f"start it again, or where it is gone for good remove {self._home / _ENGINE} and restart"
-            return NoEngine(f"{found.why}, which has containers of this server", remedy)
-        if isinstance(found, AnsweringEngine) and not self._has_init():
+            return NoEngine(f"{result.why}, which has containers of this server", remedy)
+        if isinstance(result, AnsweringEngine) and not self._has_init():
             return NoEngine(
-                f"{found} answers, but their init cannot be made without a C compiler", "install one"
+                f"{result} answers, but their init cannot be made without a C compiler", "install one"
             )
-        return found
+        return result
 
     async def find(self) -> Backend:
         found = await self.look()

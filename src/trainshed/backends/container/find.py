@@ -186,6 +186,6 @@ def _touch(path: str) -> int:
 def left(home: Path) -> frozenset[str]:
     """The jobs of which a container backend over this home has kept anything."""
     try:
-        return frozenset(one.name for one in os.scandir(home / "jobs"))
+        return frozenset(item.name for item in os.scandir(home / "jobs"))
     except OSError:
         return frozenset()

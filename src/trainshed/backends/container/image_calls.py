@@ -112,8 +112,8 @@ class ImageCalls:
         headers["Content-Type"] = "application/x-tar"
         last = ""
         async with self._open("/build", query, context, headers, "The image was not built") as told:
-            async for one in told:
-                for line in str(one.get("stream") or one.get("status") or "").splitlines():
+            async for item in told:
+                for line in str(item.get("stream") or item.get("status") or "").splitlines():
                     if line.strip():
                         last = line
                         yield ImageStep(text=line.rstrip())
@@ -125,8 +125,8 @@ class ImageCalls:
 
     async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         try:
-            async for one in self._lines("/images/load", {"quiet": True}, archive, {}, "It was not loaded"):
-                for line in str(one.get("stream") or one.get("status") or "").splitlines():
+            async for item in self._lines("/images/load", {"quiet": True}, archive, {}, "It was not loaded"):
+                for line in str(item.get("stream") or item.get("status") or "").splitlines():
                     names = line.partition(":")[2].strip() if line.startswith("Loaded image") else ""
                     for name in _names(names.split(",")):
                         yield ImageStep(text=f"Loaded image {name}", percent=100)
@@ -207,10 +207,10 @@ class ImageCalls:
     ) -> AsyncGenerator[dict[str, Any]]:
         """Nothing is asked before the first is waited for, so that waiting for it can be bounded."""
         async with self.engine.open("POST", path, query, body, headers) as answer:
-            async for one in answer.objects():
-                if one.get("error"):
-                    raise unpulled(doing, str(one["error"]))
-                yield one
+            async for item in answer.objects():
+                if item.get("error"):
+                    raise unpulled(doing, str(item["error"]))
+                yield item
 
 
 async def _next(told: AsyncIterator[dict[str, Any]], seconds: float) -> dict[str, Any] | None:

@@ -84,12 +84,12 @@ class ImageLedger:
 def kept_of(images: Iterable[Image], ledger: ImageLedger) -> tuple[PulledImage, ...]:
     """Those that were pulled here and could be had again: somebody's own name for one keeps it."""
     there = tuple(images)
-    ledger.keep(frozenset(one.id for one in there))
+    ledger.keep(frozenset(item.id for item in there))
     found: list[PulledImage] = []
-    for one in there:
-        names, entry = tuple(map(canonical, one.names)), ledger.entries.get(one.id)
+    for item in there:
+        names, entry = tuple(map(canonical, item.names)), ledger.entries.get(item.id)
         if entry is not None and entry.names and set(names) <= set(entry.names):
-            found.append(PulledImage(id=one.id, names=names, size=one.size, used_at=entry.used_at))
+            found.append(PulledImage(id=item.id, names=names, size=item.size, used_at=entry.used_at))
     return tuple(found)
 
 
@@ -107,9 +107,9 @@ async def space_of(engine: Engine) -> tuple[int, int] | None:
 
 def _read(path: Path) -> dict[str, Entry]:
     """What cannot be read is not known to be ours, and so stays."""
-    found: dict[str, Entry] = {}
+    result: dict[str, Entry] = {}
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         rows = cast("dict[str, dict[str, Any]]", json.loads(path.read_text()))
         for image, row in rows.items():
-            found[image] = Entry(datetime.fromisoformat(row["used"]), tuple(row["names"]))
-    return found
+            result[image] = Entry(datetime.fromisoformat(row["used"]), tuple(row["names"]))
+    return result

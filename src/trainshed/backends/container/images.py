@@ -98,14 +98,14 @@ class EngineImages:
         key = (reference.canonical, job)
         if (pinned := self._pinned.get(key)) is not None:
             return pinned
-        found = await self._look(reference)
-        if found is None:
+        result = await self._look(reference)
+        if result is None:
             self._fetches.forget(*key)
             raise NotYet(f"Image {reference.familiar} is no longer here; it is pulled again.")
         if job:
-            remember(self._pinned, key, found)
-            self._ledger.used(found.id)
-        return found
+            remember(self._pinned, key, result)
+            self._ledger.used(result.id)
+        return result
 
     def forget(self, image: str, job: str = "") -> None:
         reference = self._parse(image)
@@ -130,9 +130,9 @@ class EngineImages:
 
     async def get(self, name: str) -> Image:
         config = await self.inspect(name)
-        for one in await self._list():
-            if one.id == config.id:
-                return one
+        for item in await self._list():
+            if item.id == config.id:
+                return item
         raise NotFound(f"There is no image {name} here.")
 
     async def inspect(self, name: str) -> ImageConfig:
@@ -217,10 +217,10 @@ class EngineImages:
         raise NotFound(f"There is no image {name} here.")
 
     async def _list(self) -> tuple[Image, ...]:
-        found = await self._calls.all()
-        names = {self._parse(name).canonical for one in found for name in (*one.names, *one.digests)}
+        result = await self._calls.all()
+        names = {self._parse(name).canonical for item in result for name in (*item.names, *item.digests)}
         self._seen = {name: self._seen.get(name) for name in names}
-        return found
+        return result
 
     async def _watch(self) -> None:
         """What others bring and take is seen before long, also where nobody asks."""
@@ -241,9 +241,9 @@ class EngineImages:
     async def _look(self, reference: Reference) -> ImageConfig | None:
         """Ask the engine, and remember."""
         for place in reference.places:
-            if (found := await self._calls.inspect(place)) is not None:
-                self._seen[place] = found
-                return found
+            if (result := await self._calls.inspect(place)) is not None:
+                self._seen[place] = result
+                return result
             self._seen.pop(place, None)
         return None
 
@@ -295,11 +295,11 @@ class EngineImages:
             self._tell(fetch)
             async for _ in self._calls.pull(fetch.reference, fetch.layers):
                 pass
-        if (found := await self._look(fetch.reference)) is None:
+        if (result := await self._look(fetch.reference)) is None:
             raise unpulled(
                 f"Image {fetch.reference.familiar} could not be pulled", "it is not here afterwards"
             )
-        return found
+        return result
 
     def _tell(self, fetch: Fetch) -> None:
         fetch.move()

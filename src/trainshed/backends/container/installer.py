@@ -52,7 +52,7 @@ def main() -> int:
             return code
     more = [line for line in needing() if line not in before] if plan["packages"] else []
     if is_old:  # nobody told: pip itself finds out what they need
-        more = [address(one["path"]) for one in plan["packages"]]
+        more = [address(item["path"]) for item in plan["packages"]]
     lines = [*plan["requirements"], *more]
     if not lines:
         return 0
@@ -63,13 +63,13 @@ def main() -> int:
 
 def groups(packages: "list[dict[str, Any]]", is_old: bool) -> "list[tuple[bool, list[str]]]":
     """In order, those together that are built in the same way."""
-    found: list[tuple[bool, list[str]]] = []
-    for one in packages:
-        isolated = bool(one["isolated"]) or (is_old and not one["path"].endswith(".whl"))
-        if not found or found[-1][0] != isolated:
-            found.append((isolated, []))
-        found[-1][1].append(str(one["path"]))
-    return found
+    result: list[tuple[bool, list[str]]] = []
+    for package in packages:
+        isolated = bool(package["isolated"]) or (is_old and not package["path"].endswith(".whl"))
+        if not result or result[-1][0] != isolated:
+            result.append((isolated, []))
+        result[-1][1].append(str(package["path"]))
+    return result
 
 
 def address(path: str) -> str:
@@ -87,8 +87,8 @@ def needing() -> "list[str]":
         return []
     importlib.invalidate_caches()
     places = list(dict.fromkeys([*sys.path[1:], *site.getsitepackages()]))  # a new one is on no path yet
-    found = [one for one in distributions(path=places) if one.requires]
-    return [f"{one.metadata['Name']}=={one.version}" for one in found]
+    found = [distribution for distribution in distributions(path=places) if distribution.requires]
+    return [f"{item.metadata['Name']}=={item.version}" for item in found]
 
 
 def pip(lent: str, env: "dict[str, str]", words: "list[str]") -> int:

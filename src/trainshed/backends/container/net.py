@@ -71,11 +71,11 @@ def first_free(within: IPv4Network, bits: int, taken: Collection[IPv4Network]) -
 
 def subnets_of(told: Mapping[str, Any]) -> list[IPv4Network]:
     """Of a network as Docker tells of it, or Podman."""
-    found: list[IPv4Network] = []
+    result: list[IPv4Network] = []
     plan: dict[str, Any] = told.get("IPAM") or {}
     parts: list[dict[str, Any]] = plan.get("Config") or told.get("subnets") or []
-    for one in parts:
-        subnet = str(one.get("Subnet") or one.get("subnet") or "")
+    for part in parts:
+        subnet = str(part.get("Subnet") or part.get("subnet") or "")
         if subnet and ":" not in subnet:
-            found.append(IPv4Network(subnet, strict=False))
-    return found
+            result.append(IPv4Network(subnet, strict=False))
+    return result

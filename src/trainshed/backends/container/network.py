@@ -108,9 +108,9 @@ class Networks:
 
     async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
         """Take away those of this home that no job has any more."""
-        for one in await self._all():
-            labels: dict[str, str] = one.get("Labels") or one.get("labels") or {}
-            name = str(one.get("Name") or one.get("name"))
+        for item in await self._all():
+            labels: dict[str, str] = item.get("Labels") or item.get("labels") or {}
+            name = str(item.get("Name") or item.get("name"))
             used = name in self._used() or labels.get(f"{LABEL}.job") in jobs()
             if labels.get(f"{LABEL}.home") == self._home and not used:
                 await self._delete(name)
@@ -141,7 +141,7 @@ class Networks:
     async def _make(self, job: str, bits: int, internal: bool) -> JobNetwork:
         taken = self._taken
         if taken is None:
-            taken = self._taken = {net for one in await self._all() for net in subnets_of(one)}
+            taken = self._taken = {net for item in await self._all() for net in subnets_of(item)}
         name = self._new_name(job)
         for _ in range(_MOST_TRIES):
             subnet = first_free(self._range, bits, taken)

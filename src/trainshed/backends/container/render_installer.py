@@ -38,7 +38,7 @@ class InstallerFiles:
 
 def digest_of(base: str, packages: Sequence[Package], requirements: Sequence[str]) -> str:
     """Packages in their order, as the later may replace what the earlier brought; requirements in none."""
-    made_of = [_FORM, base, [(one.sha256, one.name) for one in packages], normal(requirements)]
+    made_of = [_FORM, base, [(package.sha256, package.name) for package in packages], normal(requirements)]
     return sha256(json.dumps(made_of).encode()).hexdigest()[:32]
 
 

@@ -187,7 +187,7 @@ class ContainerShells:
     ) -> ContainerTerminal:
         if run is None or not run.alive:
             raise NotFound("The replica does not run: no shell can be opened in it.")
-        self._open = {one for one in self._open if not one.is_closed}
+        self._open = {item for item in self._open if not item.is_closed}
         terminal = await self._begin(run, command or _SHELLS[0], screen)
         if not command and await terminal.refused():
             terminal = await self._begin(run, _SHELLS[1], screen)
@@ -196,7 +196,7 @@ class ContainerShells:
         return terminal
 
     async def close(self) -> None:
-        await asyncio.gather(*(one.close() for one in self._open))
+        await asyncio.gather(*(item.close() for item in self._open))
 
     async def _begin(
         self, run: ContainerRun, command: Sequence[str], screen: Screen | None
@@ -241,13 +241,13 @@ def exec_body(command: Sequence[str], screen: Screen | None, mark: str) -> dict[
 
 def _marked(mark: str) -> set[int]:
     """Processes of this machine whose mark begins so; those of others are not to be seen."""
-    wanted, found = f"\0{MARK}={mark}".encode(), set[int]()
+    wanted, result = f"\0{MARK}={mark}".encode(), set[int]()
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
                 if wanted in b"\0" + file.read():
-                    found.add(int(name))
-    return found
+                    result.add(int(name))
+    return result
 
 
 def _hang_up(pid: int) -> None:

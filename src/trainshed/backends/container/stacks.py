@@ -34,11 +34,11 @@ class ContainerStacks:
 
     def _dump(self, runs: list[ContainerRun]) -> dict[RunKey, StackDump]:
         deadline = time.monotonic() + ALL
-        found: dict[RunKey, StackDump] = {}
+        result: dict[RunKey, StackDump] = {}
         for run in runs:
             if pid := run.holder():
-                found[run.key] = self._describer.describe_all(members(pid), self._look, deadline)
-        return found
+                result[run.key] = self._describer.describe_all(members(pid), self._look, deadline)
+        return result
 
     def _look(self, pid: int, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
         if self._describer.spy is None:

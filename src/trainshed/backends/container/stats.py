@@ -118,11 +118,11 @@ class ContainerSampler:
             known[key] = tracked
         self._tracked = known
         pids = self._members(known)
-        found: dict[RunKey, Usage] = {}
+        result: dict[RunKey, Usage] = {}
         for key, tracked in known.items():
             if stat_of(slurp(f"{self._proc}/{tracked.pid}/stat")) is not None:
-                found[key] = self._use(tracked, pids[key], boxes[key].gpus)
-        return found
+                result[key] = self._use(tracked, pids[key], boxes[key].gpus)
+        return result
 
     def _mounted(self) -> str:
         if not self._mounts:
@@ -175,8 +175,8 @@ def members(pid: int, proc: str = "/proc") -> list[int]:
     text = slurp(f"{proc}/self/mountinfo").decode(errors="replace")
     folder = groups_of(text, slurp(f"{proc}/{pid}/cgroup").decode(errors="replace")).members
     told = slurp(f"{folder}/cgroup.procs") if folder else b""
-    found = [int(one) for one in told.split()] if told else ProcessFamilies(proc).look({pid})[pid]
-    return sorted(one for one in found if one != pid)
+    found = [int(part) for part in told.split()] if told else ProcessFamilies(proc).look({pid})[pid]
+    return sorted(item for item in found if item != pid)
 
 
 def groups_of(mounts: str, groups: str) -> ContainerCgroups:
@@ -223,9 +223,9 @@ def memory_in(groups: ContainerCgroups) -> int | None:
     if not text.isdigit():
         return None
     idle = 0
-    for one in slurp(f"{groups.memory}/memory.stat").splitlines():
-        if one.startswith(line):
-            idle = int(one[len(line) :])
+    for item in slurp(f"{groups.memory}/memory.stat").splitlines():
+        if item.startswith(line):
+            idle = int(item[len(line) :])
     return max(0, int(text) - idle)
 
 

@@ -47,7 +47,7 @@ class EngineVolumes:
 
     async def is_rootless(self) -> bool:
         options: list[object] = (await self._told()).get("SecurityOptions") or []
-        return any("rootless" in str(one) for one in options)
+        return any("rootless" in str(option) for option in options)
 
     async def holds_quota(self, image: str) -> bool:
         """Whether the engine can hold a container to a size: tried once, with an image that is here."""
@@ -82,12 +82,12 @@ class EngineVolumes:
         # By one label only: Podman tells of volumes that have any of several, Docker of those that have all.
         query: dict[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
         told: dict[str, Any] = await self._engine.ask("GET", "/volumes", {"filters": query})
-        found: dict[str, list[str]] = {}
-        for one in told.get("Volumes") or ():
-            labels: dict[str, str] = one.get("Labels") or {}
+        result: dict[str, list[str]] = {}
+        for item in told.get("Volumes") or ():
+            labels: dict[str, str] = item.get("Labels") or {}
             if labels.get(f"{LABEL}.home") == self._home:
-                found.setdefault(labels.get(f"{LABEL}.job", ""), []).append(str(one["Name"]))
-        return found
+                result.setdefault(labels.get(f"{LABEL}.job", ""), []).append(str(item["Name"]))
+        return result
 
     async def _remove(self, name: str) -> None:
         try:

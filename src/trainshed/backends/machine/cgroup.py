@@ -65,11 +65,11 @@ def _unescape(path: str) -> str:
 
 def limits(controller: str, old: str, new: str) -> list[str]:
     """What the limit files of this group and those above it say: `new` under v2, `old` under v1."""
-    found: list[str] = []
+    result: list[str] = []
     for group, name in ((locate(), new), (locate(controller), old)):
         for folder in (group, *group.parents) if group else ():
             try:
-                found.append((folder / name).read_text().strip())
+                result.append((folder / name).read_text().strip())
             except OSError:
                 continue
-    return found
+    return result

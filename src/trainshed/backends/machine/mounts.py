@@ -53,7 +53,9 @@ class Mounts:
 
     def open(self, job: str) -> None:
         """Find again what an earlier server made."""
-        found = [one for one in (self._jobs / job / FOLDER).glob("[0-9]*") if not one.name.endswith(_DRAFT)]
+        found = [
+            item for item in (self._jobs / job / FOLDER).glob("[0-9]*") if not item.name.endswith(_DRAFT)
+        ]
         if found:  # one, but for a server that died while it replaced the other
             self._current[job] = max(found, key=lambda one: [int(n) for n in one.name.split(".")])
 
@@ -85,16 +87,16 @@ class Mounts:
     async def forget(self, job: str | None = None) -> None:
         """Give up what is being laid out, of one job or of all."""
         jobs = [job] if job is not None else list(self._laying)
-        dropped = [self._laying.pop(one) for one in jobs if one in self._laying]
+        dropped = [self._laying.pop(item) for item in jobs if item in self._laying]
         if dropped:  # threads cannot be stopped: a folder must not be removed under one
             await asyncio.gather(*dropped, return_exceptions=True)
-        for one in jobs:
-            if (view := self._current.get(one)) is not None:
+        for item in jobs:
+            if (view := self._current.get(item)) is not None:
                 _unseal(view)
                 if job is not None:
                     await asyncio.to_thread(self._put_aside, job, view)
-            self._current.pop(one, None)
-            self._notes.pop(one, None)
+            self._current.pop(item, None)
+            self._notes.pop(item, None)
 
     # ---- what programs wrote
 
@@ -178,13 +180,13 @@ class Mounts:
     def _clear(self, draft: Path, fresh: Path, old: Path | None) -> None:
         """Take away the view before this one, and what a killed server left half made."""
         try:
-            for one in (old, fresh, draft):
-                if one is not None and one.exists():
-                    _unseal(one)
-                    if one is not draft and self.unstored.take(one.parent.parent.name, one):
+            for item in (old, fresh, draft):
+                if item is not None and item.exists():
+                    _unseal(item)
+                    if item is not draft and self.unstored.take(item.parent.parent.name, item):
                         continue
-                    grave = self._trash / f"{one.parent.parent.name}-{os.urandom(4).hex()}"
-                    one.rename(grave)
+                    grave = self._trash / f"{item.parent.parent.name}-{os.urandom(4).hex()}"
+                    item.rename(grave)
                     shutil.rmtree(grave, ignore_errors=True)
             draft.mkdir(mode=0o700, parents=True)
         except OSError as error:

@@ -98,11 +98,11 @@ class ProcessFamilies:
             head = parent if parent in heads else owner.get(parent, 0)
             owner.update(dict.fromkeys(chain, head))
         self._owner = owner
-        found: dict[int, list[int]] = {head: [] for head in heads}
+        result: dict[int, list[int]] = {head: [] for head in heads}
         for pid, head in owner.items():
-            if head in found and pid != head:
-                found[head].append(pid)
-        return found
+            if head in result and pid != head:
+                result[head].append(pid)
+        return result
 
     def _parent(self, pid: int) -> int:
         stat = stat_of(slurp(f"{self._proc}/{pid}/stat"))

@@ -100,8 +100,8 @@ def read_threads(text: bytes, own: int = 0) -> tuple[ThreadStack, ...]:
 
 def _thread(row: dict[str, Any], own: int) -> ThreadStack:
     frames = tuple(
-        StackFrame(str(one.get("name", "?")), str(one.get("filename", "?")), int(one.get("line") or 0))
-        for one in (row.get("frames") or ())[:MOST_FRAMES]
+        StackFrame(str(item.get("name", "?")), str(item.get("filename", "?")), int(item.get("line") or 0))
+        for item in (row.get("frames") or ())[:MOST_FRAMES]
     )
     is_main = row.get("os_thread_id") in (row.get("pid"), own) or row.get("thread_name") == "MainThread"
     return ThreadStack(

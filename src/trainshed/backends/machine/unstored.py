@@ -41,7 +41,7 @@ class Unstored:
         """Put a view that is marked aside; whether it was."""
         if not (view / MARK).exists():
             return False
-        stored = {f"{one.bucket}/{one.name}": one.stamp for one in written.notes(view.parent)}
+        stored = {f"{note.bucket}/{note.name}": note.stamp for note in written.notes(view.parent)}
         (self._root / job).mkdir(mode=0o700, parents=True, exist_ok=True)
         aside = self._root / job / f".{view.name}"
         view.rename(aside)

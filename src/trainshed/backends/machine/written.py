@@ -114,7 +114,7 @@ async def read(written: Written) -> AsyncIterator[bytes]:
 
 def note(folder: Path, stored: Sequence[Stored]) -> None:
     """Remember, for the next server. Where that fails it would only store again what is stored."""
-    lines = "".join(json.dumps(asdict(one)) + "\n" for one in stored)
+    lines = "".join(json.dumps(asdict(item)) + "\n" for item in stored)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (folder / NOTES).open("ab") as file:
@@ -135,7 +135,7 @@ def notes(folder: Path) -> tuple[Stored, ...]:
         with contextlib.suppress(ValueError, TypeError):
             one = Stored(**json.loads(line))
             found[one.bucket, one.name] = one
-    return tuple(one for one in found.values() if not one.gone)
+    return tuple(item for item in found.values() if not item.gone)
 
 
 def _check(file: int, written: Written) -> None:

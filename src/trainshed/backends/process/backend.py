@@ -320,12 +320,18 @@ class ProcessBackend:
             # A fork could not leave the mounts it was born with.
             sees = order.view and not order.lazy
             cold = "it sees /gcs" if sees else "its place is to be held" if order.hold else ""
-            held = cold or await self._warm_pool.spawn(order, python)
-            warm = isinstance(held, Identity)
-            how = "Forked from a warm interpreter." if warm else f"Not started warm: {held}." if held else ""
+            result = cold or await self._warm_pool.spawn(order, python)
+            warm = isinstance(result, Identity)
+            how = (
+                "Forked from a warm interpreter."
+                if warm
+                else f"Not started warm: {result}."
+                if result
+                else ""
+            )
             run.note = " ".join(filter(None, (how, run.note)))
-            if isinstance(held, Identity):
-                return held
+            if isinstance(result, Identity):
+                return result
         return begin(run, offering(order), keeper, self._groups)
 
     async def _view(
@@ -333,7 +339,7 @@ class ProcessBackend:
     ) -> tuple[Launch, tuple[str, bool]]:
         """The launch with what it is told of its view; what its keeper is to mount, and whether lazily."""
         name = launch.key.name
-        shared = any(one.alive and one.key.name.attempt == name.attempt for one in runs.values())
+        shared = any(item.alive and item.key.name.attempt == name.attempt for item in runs.values())
         sight = await self.views.show(name.job, view, keeper, shared=shared)
         run.note, run.no_gcs = " ".join(filter(None, (run.note, sight.note))), sight.fault
         return replace(launch, env={**launch.env, **local_env(view, sight.root)}), (sight.mount, sight.lazy)
@@ -377,9 +383,9 @@ class ProcessBackend:
         self._groups.open()
         self._offer_python()
         self._frame = replace(self._frame, asks=self._dumper.asks)
-        found = list(find_runs(self._jobs_folder, reload))
-        self._groups.tidy(group for _, runs in found for run in runs for group in run.groups)
-        return found
+        result = list(find_runs(self._jobs_folder, reload))
+        self._groups.tidy(group for _, runs in result for run in runs for group in run.groups)
+        return result
 
     def _offer_python(self) -> None:
         """`python` and `python3` are the interpreter, also where its folder calls it by another name."""

@@ -64,13 +64,13 @@ def _descendants(table: dict[int, Process], ancestor: Identity | None) -> set[in
     children: dict[int, list[int]] = {}
     for process in table.values():
         children.setdefault(process.parent, []).append(process.pid)
-    found, queue = {head.pid}, [head.pid]
+    result, queue = {head.pid}, [head.pid]
     while queue:
         for child in children.get(queue.pop(), ()):
-            if child not in found:
-                found.add(child)
+            if child not in result:
+                result.add(child)
                 queue.append(child)
-    return found
+    return result
 
 
 def _session(table: dict[int, Process], program: Identity | None) -> set[int]:
@@ -85,14 +85,14 @@ def _session(table: dict[int, Process], program: Identity | None) -> set[int]:
 
 def _marked(table: dict[int, Process], run: str) -> set[int]:
     mark = f"\0{MARK}={run}\0".encode()
-    found: set[int] = set()
+    result: set[int] = set()
     for pid in table:
         try:
             if mark in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0":
-                found.add(pid)
+                result.add(pid)
         except OSError:
             continue  # gone, or somebody else's
-    return found
+    return result
 
 
 def members(group: str | None) -> set[int]:

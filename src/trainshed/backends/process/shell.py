@@ -76,9 +76,9 @@ class ProcessTerminal:
             self._reader = self._shut(self._reader)
         if self._writer >= 0:
             self._writer = self._shut(self._writer)
-        for one in self._waiting:
-            if not one.done():
-                one.set_result(None)
+        for item in self._waiting:
+            if not item.done():
+                item.set_result(None)
         try:
             await asyncio.wait_for(self._process.wait(), _HANGING_UP)
         except TimeoutError:
@@ -142,7 +142,7 @@ class ProcessShells:
     async def close(self, job: str | None = None) -> None:
         """End those of one job, or all."""
         found = [one for one, run in self._open.items() if job is None or run.key.name.job == job]
-        await asyncio.gather(*(one.close() for one in found))
+        await asyncio.gather(*(item.close() for item in found))
         if job is None:
             await asyncio.gather(*self._tasks)
 

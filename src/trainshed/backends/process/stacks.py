@@ -32,7 +32,7 @@ class Dumper(Describer):
     def _dump(self, run: ProcessRun, deadline: float) -> StackDump:
         def look(pid: int, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
             threads, fault = self._threads(caught[pid], run, patience)
-            return tuple(_inside(one, run.path.parent / "work") for one in threads), fault
+            return tuple(_inside(thread, run.path.parent / "work") for thread in threads), fault
 
         if self.is_over(deadline):
             return StackDump(fault=NO_TIME)
@@ -46,7 +46,7 @@ class Dumper(Describer):
         if self.spy is None:
             threads, fault = ask.ask(process, run.path, patience)
             return tuple(
-                replace(one, waits=_waits(process.pid)) if one.is_main else one for one in threads
+                replace(thread, waits=_waits(process.pid)) if thread.is_main else thread for thread in threads
             ), fault
         return spy.spy_on(self.spy, process.pid, patience)
 

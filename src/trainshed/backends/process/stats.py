@@ -78,7 +78,7 @@ class ProcessSampler:
                 heads.add(tracked.keeper.pid)
         families = self._families.look(heads) if heads else {}
         counts = self._counts() if chosen else None
-        found: dict[RunKey, Usage] = {}
+        result: dict[RunKey, Usage] = {}
         self._pids = {}
         for run in chosen:
             tracked, group = known[run.key], run.group if run.key in grouped else None
@@ -87,9 +87,9 @@ class ProcessSampler:
                 pids = families.get(tracked.keeper.pid, []) if tracked.keeper else []
             if counts is not None:
                 tracked.carried.add(counts, sockets_of(pids, self._proc))
-            found[run.key] = self._use(tracked, pids, group)
+            result[run.key] = self._use(tracked, pids, group)
             self._pids[run.key] = pids
-        return found
+        return result
 
     def proportional(self, key: RunKey) -> int:
         """What a run of the last look has in memory, pages that its processes share counted once. Dear."""

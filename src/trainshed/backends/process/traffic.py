@@ -41,14 +41,14 @@ class Traffic:
 
     def look(self) -> Counts:
         """What each connection of this machine has carried so far. OSError where the kernel does not tell."""
-        found: dict[int, tuple[int, int]] = {}
+        result: dict[int, tuple[int, int]] = {}
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as kernel:
             kernel.settimeout(_PATIENCE)
             for family in (socket.AF_INET, socket.AF_INET6):
                 request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO - 1), _STATES)
                 kernel.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0) + request)
-                found.update(_answers(kernel))
-        return found
+                result.update(_answers(kernel))
+        return result
 
 
 def _answers(kernel: socket.socket) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -83,7 +83,7 @@ def counts_of(message: bytes) -> tuple[int, tuple[int, int]] | None:
 
 def sockets_of(pids: Iterable[int], proc: str = "/proc") -> set[int]:
     """The inodes of all sockets these processes hold open."""
-    found: set[int] = set()
+    result: set[int] = set()
     for pid in pids:
         folder = f"{proc}/{pid}/fd"
         with contextlib.suppress(OSError):  # gone, or another's
@@ -91,8 +91,8 @@ def sockets_of(pids: Iterable[int], proc: str = "/proc") -> set[int]:
                 with contextlib.suppress(OSError):
                     target = os.readlink(f"{folder}/{name}")
                     if target.startswith("socket:["):
-                        found.add(int(target[8:-1]))
-    return found
+                        result.add(int(target[8:-1]))
+    return result
 
 
 class Carried:

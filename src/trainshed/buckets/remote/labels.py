@@ -70,8 +70,8 @@ def _parsed(text: str) -> dict[str, Any]:
         return {}
     if not isinstance(more, dict):
         return {}
-    found = cast("dict[str, Any]", more)
-    hidden = found.get("metadata")
+    result = cast("dict[str, Any]", more)
+    hidden = result.get("metadata")
     if hidden is not None and not isinstance(hidden, dict):
         return {}
-    return found
+    return result

@@ -169,7 +169,7 @@ class RemoteObjects:
     ) -> ObjectInfo:
         """What the work makes; then what the draft removes is deleted, as no store does both at once."""
         made = await self._home.run(work, *args, **kwargs)
-        for name, generation in {one.name: one.generation for one in draft.removes}.items():
+        for name, generation in {item.name: item.generation for item in draft.removes}.items():
             if name != draft.name:
                 with contextlib.suppress(NotFound):  # replaced meanwhile, or gone
                     await self.delete(name, generation)

@@ -136,16 +136,16 @@ def _remote(name: str, row: object) -> Remote:
         words = ", ".join((*_PLAIN, *_SECRET))
         raise ValueError(f"{where} has an unknown word '{min(unknown)}'; there are {words}.")
     texts = {word: _text(where, word, value) for word, value in given.items()}
-    found = _URL.fullmatch(texts.get("url", ""))
-    if found is None:
+    match = _URL.fullmatch(texts.get("url", ""))
+    if match is None:
         raise ValueError(f"{where} needs a url: s3://BUCKET, gs://BUCKET or az://CONTAINER.")
     endpoint = texts.get("endpoint", "").rstrip("/")
     if endpoint and not re.fullmatch(r"https?://[^/@\s?#]+(?:/[^@\s?#]*)?", endpoint):
         raise ValueError(f"{where} has an endpoint that is no http:// or https:// address without a user.")
     return Remote(
         name=name,
-        kind=StoreKind(found[1]),
-        bucket=found[2],
+        kind=StoreKind(match[1]),
+        bucket=match[2],
         endpoint=endpoint,
         region=texts.get("region", ""),
         project=texts.get("project", ""),
@@ -166,7 +166,7 @@ def _grant(where: str, row: object) -> Grant:
             raise ValueError(f"{where}: {name!r} cannot be a variable's name.")
         is_elsewhere = text.startswith(("env:", "file:"))
         variables[name] = _secret(f"{where}, {name}", text) if is_elsewhere else told(text)
-    return Grant(variables, tuple(str(one) for one in cast("list[object]", projects)))
+    return Grant(variables, tuple(str(item) for item in cast("list[object]", projects)))
 
 
 def told(text: str) -> Secret:

@@ -64,9 +64,9 @@ class RemoteBuckets:
         return True
 
     def _found(self, bucket: str) -> Remote:
-        if (found := self._remotes.get(bucket)) is None:
+        if (result := self._remotes.get(bucket)) is None:
             raise no_bucket(bucket)
-        return found
+        return result
 
     def _told(self, remote: Remote) -> BucketInfo:
         return BucketInfo(

@@ -42,9 +42,9 @@ def translated(place: str) -> Generator[None]:
 
 def _told(place: str, error: Exception) -> TrainshedError:
     text = str(error)
-    found = _CODE.search(text)
-    reason = f"{found[1]}{': ' + found[2].rstrip('.') if found[2] else ''}" if found else ""
-    code = found[1] if found else ""
+    matched = _CODE.search(text)
+    reason = f"{matched[1]}{': ' + matched[2].rstrip('.') if matched[2] else ''}" if matched else ""
+    code = matched[1] if matched else ""
     status = int(match[1]) if (match := _STATUS.search(text)) else 0
     match error:
         case FileNotFoundError() if code == "NoSuchBucket":

@@ -38,7 +38,7 @@ def track(name: str) -> click.Command:
     """One of gcloud's release tracks: a word in front of the same commands."""
     from trainshed.cli.ai_platform import command as older
 
-    found = Grammar(name, help=f"The same as without {name}, for commands that say it.")
-    found.add_command(command)
-    found.add_command(older)
-    return found
+    result = Grammar(name, help=f"The same as without {name}, for commands that say it.")
+    result.add_command(command)
+    result.add_command(older)
+    return result

@@ -29,21 +29,21 @@ _KEYWORDS = ("AND", "OR", "NOT")
 def parse(text: str) -> Condition:
     """Raises Misuse where the text is no filter."""
     reader = _Reader(text, _tokens(text))
-    found = reader.together()
+    result = reader.together()
     if reader.peek():
         raise reader.wrong()
-    return found
+    return result
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     at = 0
     text = text.rstrip()
     operand_next = False
     while at < len(text):
         if operand_next and (value := re.compile(r"\s*([^\s()\"',][^\s()]*)").match(text, at)):
             # What stands behind an operator is a value up to the next blank, whatever characters it has.
-            found.append(("text", value[1]))
+            result.append(("text", value[1]))
             at, operand_next = value.end(), False
             continue
         token = _TOKEN.match(text, at)
@@ -53,9 +53,9 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         word = token[kind]
         if kind == "text":
             word = re.sub(r"\\(.)", r"\1", word[1:-1])
-        found.append((kind, word))
+        result.append((kind, word))
         at, operand_next = token.end(), kind == "op"
-    return found
+    return result
 
 
 class _Reader:

@@ -28,7 +28,7 @@ def placed(file: JobFile | None, *, but: str = "") -> Generator[None]:
     except ApiError as error:
         if file is None or not error.violations:
             raise
-        found = tuple(_placed(file, one, but) for one in error.violations)
+        found = tuple(_placed(file, violation, but) for violation in error.violations)
         raise ApiError(error.code, error.status, error.message, found) from error
 
 

@@ -7,7 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from trainshed.cli.ai.grammar import Refusal
+from trainshed.cli.ai.grammar import GcloudRefusal
 from trainshed.cli.options import explain
 from trainshed.client import ApiError, Client, ClientError, Target, discover
 
@@ -54,7 +54,7 @@ def spoken(function: Callable[Concatenate[Client, P], R]) -> Callable[..., R]:
         try:
             target = _target(project, region, url)
         except ClientError as error:
-            raise Refusal(ctx.command_path, str(error)) from error
+            raise GcloudRefusal(ctx.command_path, str(error)) from error
         try:
             with Client.of(target) as client:
                 return function(client, *args, **kwargs)
@@ -81,20 +81,22 @@ def _target(project: str | None, region: str | None, url: str | None) -> Target:
     return target
 
 
-def refusal(path: str, error: ClientError, target: Target) -> Refusal:
+def refusal(path: str, error: ClientError, target: Target) -> GcloudRefusal:
     """The error as gcloud prints it: the status and message, and below them the violations as YAML."""
     if not isinstance(error, ApiError):
         told = explain(error, target)
-        return Refusal(path, told.message, told.details)
+        return GcloudRefusal(path, told.message, told.details)
     message = f"{error.status}: {error.message}"
     if error.code == CONFLICT:
         where = f"Resource in projects [{target.project}]"
-        return Refusal(path, f"{where} is the subject of a conflict: {error.message}")
+        return GcloudRefusal(path, f"{where} is the subject of a conflict: {error.message}")
     if error.code in (401, 403):
-        return Refusal(path, message, explain(error, target).details)
+        return GcloudRefusal(path, message, explain(error, target).details)
     if not error.violations:
-        return Refusal(path, message)
+        return GcloudRefusal(path, message)
     from trainshed.cli.ai.output import yaml_text
 
-    found = [{"description": one.description, "field": one.field} for one in error.violations]
-    return Refusal(path, message, yaml_text([{"fieldViolations": found}]).splitlines())
+    found = [
+        {"description": violation.description, "field": violation.field} for violation in error.violations
+    ]
+    return GcloudRefusal(path, message, yaml_text([{"fieldViolations": found}]).splitlines())

@@ -22,7 +22,7 @@ VALUED = (
 )
 
 
-class Refusal(CommandFailed):
+class GcloudRefusal(CommandFailed):
     """An error in gcloud's words: which command, what is wrong, the details below it."""
 
     def __init__(self, path: str, message: str, details: Sequence[str] = ()) -> None:
@@ -35,7 +35,7 @@ class Refusal(CommandFailed):
             click.echo(detail, err=True)
 
 
-class Misused(Refusal):
+class Misused(GcloudRefusal):
     """The command line was wrong."""
 
     exit_code = 2
@@ -63,7 +63,7 @@ class Grammar(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except (Refusal, click.exceptions.NoArgsIsHelpError):
+        except (GcloudRefusal, click.exceptions.NoArgsIsHelpError):
             raise
         except click.UsageError as error:
             found = error.ctx or ctx
@@ -71,5 +71,5 @@ class Grammar(click.Group):
             raise Misused(found.command_path, error.format_message(), [found.get_usage(), more]) from error
         except CommandFailed as failure:
             verb = f" {ctx.invoked_subcommand}" if ctx.invoked_subcommand else ""
-            kind = Misused if failure.exit_code == Misused.exit_code else Refusal
+            kind = Misused if failure.exit_code == Misused.exit_code else GcloudRefusal
             raise kind(ctx.command_path + verb, failure.message, failure.details) from failure

@@ -20,12 +20,12 @@ def words(text: str, flag: str) -> list[str]:
 
 def pairs(text: str, flag: str) -> dict[str, str]:
     """The entries of a dictionary; of a key given twice the last holds. A trailing delimiter is harmless."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for part in words(text, flag):
         if not part.strip():
             continue
         key, equals, value = part.partition("=")
         if not (key and equals):
             raise Misspelt(flag, f"Bad syntax for dict arg: [{part}]; it should read KEY=VALUE,KEY=VALUE")
-        found[key.strip()] = value
-    return found
+        result[key.strip()] = value
+    return result

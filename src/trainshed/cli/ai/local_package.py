@@ -99,15 +99,15 @@ def _needs(root: Path) -> list[str]:
     from trainshed.cli.order import requirements
     from trainshed.cli.trouble import EarlyError
 
-    found: list[str] = []
+    result: list[str] = []
     try:
         if (root / "requirements.txt").is_file():
-            found += requirements(str(root / "requirements.txt"))
+            result += requirements(str(root / "requirements.txt"))
     except EarlyError as error:
         raise CommandFailed(error.message, error.details) from error
     if (root / "setup.py").is_file():
-        found += [line for line in _described(root) if line not in found]
-    return found
+        result += [line for line in _described(root) if line not in result]
+    return result
 
 
 def _described(root: Path) -> list[str]:

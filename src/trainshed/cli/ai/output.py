@@ -32,7 +32,11 @@ class Column:
     def parse(cls, text: str) -> "Column":
         key, *attributes = text.strip().split(":")
         path = Path.parse(key.strip())
-        labels = [one.removeprefix("label=").strip("'\"") for one in attributes if one.startswith("label=")]
+        labels = [
+            attribute.removeprefix("label=").strip("'\"")
+            for attribute in attributes
+            if attribute.startswith("label=")
+        ]
         return cls(path, labels[0] if labels else path.label)
 
 
@@ -45,16 +49,16 @@ class Output:
     @classmethod
     def parse(cls, text: str, table: str = _TABLE) -> "Output":
         """`table` is what a table shows that names no columns."""
-        found = _FORMAT.fullmatch(text.strip())
-        if found is None or found["kind"] not in KINDS:
+        match = _FORMAT.fullmatch(text.strip())
+        if match is None or match["kind"] not in KINDS:
             raise Misuse(f"argument --format: there is no format [{text}]; there are {', '.join(KINDS)}")
-        kind, keys = found["kind"], found["keys"] or ""
+        kind, keys = match["kind"], match["keys"] or ""
         if kind == "table" and not keys:
             keys = table
         if kind in ("value", "get", "csv") and not keys:
             raise Misuse(f"argument --format: [{kind}] needs keys, such as {kind}(name,state)")
         columns = tuple(Column.parse(part) for part in _parts(keys))
-        return cls(kind, columns, tuple(filter(None, (found["with"] or "").split(","))))
+        return cls(kind, columns, tuple(filter(None, (match["with"] or "").split(","))))
 
     def one(self, item: Json) -> None:
         match self.kind:

@@ -58,20 +58,20 @@ class Path:
         calls: list[tuple[str, str]] = []
         at = 0
         while at < len(text):
-            found = _STEP.match(text, at)
-            if found is None or (found["call"] is None and calls):
+            match = _STEP.match(text, at)
+            if match is None or (match["call"] is None and calls):
                 raise Misuse(
                     f"[{text}] is not a key; one reads like displayName or jobSpec.workerPoolSpecs[0]"
                 )
-            at = found.end()
-            if found["call"] is not None:
-                if found["call"] not in CALLS:
-                    raise Misuse(f"there is no transform {found['call']}(); there are {', '.join(CALLS)}")
-                calls.append((found["call"], found["with"]))
-            elif found["at"] is not None:
-                steps.append(int(found["at"]) if found["at"] else None)
+            at = match.end()
+            if match["call"] is not None:
+                if match["call"] not in CALLS:
+                    raise Misuse(f"there is no transform {match['call']}(); there are {', '.join(CALLS)}")
+                calls.append((match["call"], match["with"]))
+            elif match["at"] is not None:
+                steps.append(int(match["at"]) if match["at"] else None)
             else:
-                steps.append(found["name"].strip('"'))
+                steps.append(match["name"].strip('"'))
         return cls(text, tuple(steps), tuple(calls))
 
     @property

@@ -36,15 +36,15 @@ class PoolProgram:
 
 
 def pools(texts: Sequence[str], program: PoolProgram) -> list[Json]:
-    found: list[Json] = []
+    result: list[Json] = []
     for text in texts:
         keys = pairs(text, FLAG) if text.strip() else {}
         if program.local is not None:
-            keys = _sent(keys, program.local, is_first=not found)
-        if not keys and not found:
+            keys = _sent(keys, program.local, is_first=not result)
+        if not keys and not result:
             raise Misspelt(FLAG, "the first one must not be empty: it is the primary's pool")
-        found.append(_pool(keys, program) if keys else {})
-    return found
+        result.append(_pool(keys, program) if keys else {})
+    return result
 
 
 def _pool(keys: dict[str, str], program: PoolProgram) -> Json:

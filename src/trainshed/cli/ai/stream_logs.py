@@ -49,5 +49,5 @@ def command(client: Client, job: str, task_name: str | None) -> None:
 
     found = client.get(job)
     click.echo(f"Using endpoint [{client.url}/]", err=True)
-    for one in records(client, found, task_name):
-        print_row((one.severity, one.time, one.task, one.text))
+    for record in records(client, found, task_name):
+        print_row((record.severity, record.time, record.task, record.text))

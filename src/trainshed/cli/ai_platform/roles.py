@@ -39,7 +39,7 @@ def roles(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def fields(given: Json) -> Json:
     """The training input's fields for what was given under these flags' names, whatever else was given."""
-    found: Json = {}
+    result: Json = {}
     for role, name in ROLES.items():
         machine, image, accelerator, count = (
             given.get(f"{role}-{what}".replace("-", "_"))
@@ -49,17 +49,17 @@ def fields(given: Json) -> Json:
             missing, other = ("count", "machine-type") if count is None else ("machine-type", "count")
             raise Misspelt(f"--{role}-{missing}", f"Must be specified where --{role}-{other} is.")
         if machine is not None:
-            found[f"{name}Type"] = machine
+            result[f"{name}Type"] = machine
         if count is not None:
-            found[f"{name}Count"] = str(count)  # an int64, as the API writes them
+            result[f"{name}Count"] = str(count)  # an int64, as the API writes them
         config: Json = {}
         if image is not None:
             config["imageUri"] = image
         if accelerator is not None:
             config["acceleratorConfig"] = _accelerator(accelerator, f"--{role}-accelerator")
         if config:
-            found[f"{name}Config"] = config
-    return found
+            result[f"{name}Config"] = config
+    return result
 
 
 def _accelerator(text: str, flag: str) -> Json:

@@ -44,13 +44,13 @@ def place(bucket: str | None, job_dir: str | None, job: str) -> StagingPlace | N
     if job_dir and folder is None and not job_dir.startswith("/"):
         raise Misspelt("--job-dir", f"Must begin with 'gs://' and name a bucket, or be a path: [{job_dir}]")
     if bucket:
-        found = _BUCKET.fullmatch(bucket)
-        if found is None:
+        match = _BUCKET.fullmatch(bucket)
+        if match is None:
             raise Misspelt(
                 "--staging-bucket",
                 f"Must be a valid bucket of the form [gs://somebucket]: [{bucket}]",
             )
-        return StagingPlace(found[1], job)
+        return StagingPlace(match[1], job)
     if folder is None or folder[1] != "gs":
         return None
     return StagingPlace(folder[2], "/".join(filter(None, ((folder[3] or "").rstrip("/"), "packages"))))
@@ -85,10 +85,10 @@ def taken_back(storage: StorageClient, used: Callable[[], Collection[str]]) -> G
 
 
 def _remove(fresh: Sequence[NewObject], storage: StorageClient, used: Collection[str]) -> None:
-    for one in fresh:
-        if one.uri not in used:
+    for item in fresh:
+        if item.uri not in used:
             with suppress(ApiError):  # 412: somebody has put the same there since, and counts on it
-                storage.delete(one.bucket, one.name, one.generation)
+                storage.delete(item.bucket, item.name, item.generation)
 
 
 def staged(

@@ -41,8 +41,8 @@ def rows(client: Client, job: Json, task: str | None = None) -> Iterator[tuple[s
     """Each record's cells. Trials are a tuning job's: the column is empty."""
     from trainshed.cli.ai.records import records
 
-    for one in records(client, job, _pooled(task)):
-        yield one.severity, one.time, _called(one.task), "", one.text
+    for record in records(client, job, _pooled(task)):
+        yield record.severity, record.time, _called(record.task), "", record.text
 
 
 def _called(task: str) -> str:

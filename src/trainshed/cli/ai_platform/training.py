@@ -103,7 +103,7 @@ def _submitted(client: Client, job: str, given: Json) -> Json:
 
     kms = Key(**{name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")})
     config, path, bucket = (given.pop(name) for name in ("config", "package_path", "staging_bucket"))
-    packages = [one for text in given.pop("packages") for one in words(text, "--packages")]
+    packages = [word for text in given.pop("packages") for word in words(text, "--packages")]
     found = flags.fields(given)
     own = {name: value for name, value in given.items() if name in TrainingJobWords.__dataclass_fields__}
     placed_by_flag = click.get_current_context().params.get("region")  # it may be a placeholder: ours then

@@ -87,11 +87,11 @@ class TrainingJobWords:
 
 def tier(text: str) -> str:
     """PREMIUM_1 and premium-1 are one."""
-    found = text.upper().replace("-", "_")
-    if found not in TIERS:
-        choices = ", ".join(one.lower().replace("_", "-") for one in TIERS)
+    result = text.upper().replace("-", "_")
+    if result not in TIERS:
+        choices = ", ".join(item.lower().replace("_", "-") for item in TIERS)
         raise Misspelt("--scale-tier", f"Invalid choice: '{text}'. Valid choices are [{choices}].")
-    return found
+    return result
 
 
 def _check(asked: Json) -> None:
@@ -121,19 +121,19 @@ _FIELDS = (
 
 def _merged(said: Json, given: Json) -> Json:
     """A role's image may come from the file and its accelerators from a flag."""
-    found = dict(said)
+    result = dict(said)
     for name, value in given.items():
-        below = found.get(name)
+        below = result.get(name)
         if isinstance(value, dict) and isinstance(below, dict):
-            found[name] = {**_named(cast(Json, below)), **cast(Json, value)}
+            result[name] = {**_named(cast(Json, below)), **cast(Json, value)}
         else:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 def _taken(fields: Json, name: str) -> object:
     """What is under a name, however it is written, taken out."""
-    found: object = None
+    result: object = None
     for key in [key for key in fields if folded(key) == folded(name)]:
-        found = fields.pop(key)
-    return found
+        result = fields.pop(key)
+    return result

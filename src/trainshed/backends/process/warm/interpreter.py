@@ -210,14 +210,14 @@ def _changes(before: dict[str, str], after: dict[str, str]) -> dict[str, str | N
 
 def _folders() -> dict[str, tuple[tuple[int, int], set[tuple[str, int]]]]:
     """The folders modules come from: the mark by which the server sees a change, and what is in them."""
-    found: dict[str, tuple[tuple[int, int], set[tuple[str, int]]]] = {}
+    result: dict[str, tuple[tuple[int, int], set[tuple[str, int]]]] = {}
     for path in sys.path:
         with contextlib.suppress(OSError):  # an archive, or not there
             seen = os.stat(path)
             with os.scandir(path) as entries:
                 names = {(entry.name, entry.inode()) for entry in entries if entry.name != "__pycache__"}
-            found[path] = (seen.st_ino, seen.st_mtime_ns), names
-    return found
+            result[path] = (seen.st_ino, seen.st_mtime_ns), names
+    return result
 
 
 def _marks(before: dict[str, tuple[tuple[int, int], set[tuple[str, int]]]]) -> dict[str, tuple[int, int]]:

@@ -118,14 +118,14 @@ class WarmProcess:
         async with asyncio.timeout(_PATIENCE) as limit:
             self._limits.add(limit)
             try:
-                said = await _read(answers)
+                result = await _read(answers)
             finally:
                 self._limits.discard(limit)
         later = asyncio.get_running_loop().time() + _PATIENCE
         for other in self._limits:
             if not other.expired():
                 other.reschedule(later)
-        return said
+        return result
 
     def is_stale(self) -> bool:
         """Whether a folder its modules come from is not what it was."""
@@ -218,10 +218,10 @@ def _message(order: KeeperOrder) -> bytes:
 
 async def _read(answers: socket.socket) -> bytes:
     loop = asyncio.get_running_loop()
-    said = b""
+    result = b""
     while part := await loop.sock_recv(answers, 4096):
-        said += part
-    return said
+        result += part
+    return result
 
 
 def _marks(folders: Sequence[str]) -> tuple[tuple[int, int], ...]:

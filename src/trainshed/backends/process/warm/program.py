@@ -97,9 +97,9 @@ def listen_to_all() -> None:
     """
     number = {"x86_64": 13, "aarch64": 134, "riscv64": 134}.get(os.uname().machine)
     fallback = ctypes.create_string_buffer(64)  # the kernel's struct sigaction, all zero: SIG_DFL
-    for one in (32, 33):
+    for item in (32, 33):
         if number is not None:
-            _libc.syscall(ctypes.c_long(number), one, fallback, None, ctypes.c_long(8))
+            _libc.syscall(ctypes.c_long(number), item, fallback, None, ctypes.c_long(8))
 
 
 def die_with(parent: int) -> None:
