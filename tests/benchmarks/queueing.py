@@ -7,7 +7,7 @@ good. On the one, 10,000 jobs wait for the whole machine; on the other, as many 
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -159,7 +159,7 @@ class _Server:
 _FIRST = {"scheduling": {"priority": 1}}
 
 
-def _spec(machine: str, more: dict[str, object] | None = None) -> dict[str, object]:
+def _spec(machine: str, more: Mapping[str, object] | None = None) -> dict[str, object]:
     return {"workerPoolSpecs": [pool([sys.executable, "-c", "pass"], machine=machine)], **(more or {})}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.backend import BackendContract
-from tests.contracts.backend_bench import Bench, Words, until
+from tests.contracts.backend_bench import Bench, Programs, Words, until
 from trainshed.backends.machine.cgroup import locate
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import ShellKeeper, make_keeper
@@ -75,7 +75,7 @@ class ShellPrograms:
 
 class ProcessWorld:
     def __init__(self, home: Path, tools: Path, keeper: str) -> None:
-        self.programs = ShellPrograms()
+        self.programs: Programs = ShellPrograms()
         self.image, self.refused = "trainshed/python:3", "example/train:1"
         self.home = home
         self.keeper = ShellKeeper() if keeper == "shell" else make_keeper(tools)

@@ -14,7 +14,7 @@ from trainshed.control.queue import WorkQueue
 from trainshed.control.scheduler import Scheduler
 from trainshed.core.admit import is_waiting
 from trainshed.core.fleet import Fit
-from trainshed.core.logs import Line, LogQuery
+from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink, Store
 from trainshed.service.job_notifier import JobNotifier
@@ -43,6 +43,10 @@ class NoLogs:
         return ()
 
     async def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
+        for batch in ():
+            yield batch
+
+    async def output(self, job: str, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
         for batch in ():
             yield batch
 

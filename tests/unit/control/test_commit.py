@@ -1,7 +1,7 @@
 """Files first, the manifest last: whoever sees a manifest sees all of its files, wherever the server dies."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -13,7 +13,7 @@ from trainshed.control.resume import newest_checkpoint
 from trainshed.core.bucket import ALWAYS, BucketInfo, DiskFull, ObjectDraft, ObjectInfo, Precondition
 from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.outputs import MANIFEST, SettlingFiles, WritersEnd, named_in
-from trainshed.core.view import Stored, ViewScan, Written
+from trainshed.core.view import Stored, View, ViewScan, Written
 from trainshed.testing.bucket import MemoryBucket, MemoryBuckets
 
 JOB = a_job(output="gs://b/out")
@@ -37,6 +37,13 @@ class Folder:
     def write(self, name: str, content: bytes, bucket: str = "b") -> None:
         self.files[bucket, name] = content
         self.stamps[name] = self.stamps.get(name, 0) + 1
+
+    def on_want(self, hint: Callable[[str], None]) -> None: ...
+
+    def wants(self, job: str) -> bool:
+        return False
+
+    async def make(self, job: str, view: View) -> None: ...
 
     def view_of(self, job: str) -> str | None:
         return "0.0"
@@ -105,10 +112,14 @@ class MortalBucket(MemoryBucket):
         return info
 
     async def delete(
-        self, name: str, generation: int | None = None, precondition: Precondition = ALWAYS
+        self,
+        name: str,
+        generation: int | None = None,
+        precondition: Precondition = ALWAYS,
+        request: str = "",
     ) -> None:
         self._mortal.spend()
-        await super().delete(name, generation, precondition)
+        await super().delete(name, generation, precondition, request)
         self._mortal.spend()
 
 

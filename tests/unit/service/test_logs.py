@@ -11,7 +11,7 @@ from tests.builders import a_job, at
 from tests.properties.effort import PROPERTY
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Job
-from trainshed.core.logs import Line, LogQuery, OutputStream
+from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink
 from trainshed.service.job_notifier import JobNotifier
@@ -38,6 +38,10 @@ class Shelf:
 
     def sink(self, name: ReplicaName) -> Sink:
         return Sink(stdout="", stderr="")
+
+    async def output(self, job: str, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
+        for batch in ():
+            yield batch
 
     async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
         self.reads += 1
