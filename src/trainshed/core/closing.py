@@ -1,4 +1,7 @@
-"""How an attempt is wound up: the closings there are, and what each turns into once all is gone."""
+"""How an attempt ends: makes each kind of Closing, and the status and event once all replicas are gone. Pure.
+
+`core/decide.py`, `core/withhold.py` and `core/standing.py` call it. It never decides whether an attempt ends.
+"""
 
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +16,7 @@ from trainshed.core.restart import STARTS, backoff
 
 
 def may_become_cancelled(status: Status) -> bool:
-    """A cancel wins over waiting, running and retrying, not over an outcome already decided."""
+    """A cancel wins over waiting, running and retrying, but not over a decided outcome."""
     return status.closing is None or status.closing.outcome is Outcome.RETRY
 
 
@@ -66,7 +69,7 @@ def retry(replica: Replica, now: datetime) -> Closing:
 
 
 def unprepared(readiness: Readiness, now: datetime) -> Closing:
-    """What the job needs before it can start cannot be had."""
+    """What the job needs before it can start cannot be prepared."""
     return _failed(
         Failure(reason=Reason.PREPARATION_FAILED, message=readiness.message, verdict=readiness.verdict),
         now,
@@ -99,7 +102,7 @@ def waiting(closing: Closing, count: int, kill_at: datetime) -> Waiting:
 
 
 def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> tuple[Status, Event]:
-    """The same admission and ports, a new attempt number, fresh restart budgets."""
+    """The next attempt: the same admission and ports, a new number, no restarts used."""
     delay = backoff(job.spec.scheduling.restart, status.attempt)
     why = closing.failure.message if closing.failure else ""
     number = status.attempt + 1

@@ -1,17 +1,20 @@
-"""Where a job that does not wait in the queue stands, and why: starting, running, ending, ended."""
+"""Why a job that is not in the queue is in its state: starting, running, ending, ended. Pure.
+
+`core/why.py` calls it.
+"""
 
 from datetime import datetime
 from typing import assert_never
 
-from trainshed.core.closing import waiting as winding
+from trainshed.core import closing as closings
 from trainshed.core.event import Reason
 from trainshed.core.explanation import Fact, Ground, clock, lasting
 from trainshed.core.job import Closing, Job, JobState, Outcome
 from trainshed.core.names import task_name
 from trainshed.core.replica import Phase, Replica
 
-_TOLD_WHOLE = (Reason.STORING_OUTPUTS, Reason.HELD)
-TOLD = 20  # replicas; the rest is counted
+_COMPLETE_REASONS = (Reason.STORING_OUTPUTS, Reason.HELD)  # their message needs no list of replicas
+MOST_REPLICAS = 20  # listed; the rest is counted
 
 
 def standing(job: Job, now: datetime) -> Ground:
@@ -39,12 +42,12 @@ def _starting(job: Job, now: datetime) -> Ground:
     replicas, waiting = job.status.replicas, job.status.waiting
     unseen = [r for r in replicas if r.phase is Phase.PLANNED]
     started = f"{len(replicas) - len(unseen)} of {len(replicas)} replicas have started"
-    said = waiting if waiting is not None and waiting.reason is not Reason.STARTING else None
-    grounds = [_replica(job, r, now) for r in unseen[:TOLD]]
+    obstacle = waiting if waiting is not None and waiting.reason is not Reason.STARTING else None
+    grounds = [_replica(job, r, now) for r in unseen[:MOST_REPLICAS]]
     return Ground(
-        reason=said.reason if said else Reason.STARTING,
-        message=f"{said.message} {started}." if said else f"It has its place; {started}.",
-        remedy=said.remedy if said else "The others start by themselves." if unseen else "",
+        reason=obstacle.reason if obstacle else Reason.STARTING,
+        message=f"{obstacle.message} {started}." if obstacle else f"It has its place; {started}.",
+        remedy=obstacle.remedy if obstacle else "The others start by themselves." if unseen else "",
         grounds=(*grounds, *_more(len(unseen))),
     )
 
@@ -56,7 +59,7 @@ def _running(job: Job, now: datetime) -> Ground:
     since = status.started_at or status.admitted_at or now
     until = since + job.spec.scheduling.timeout
     alive = f"{count - len(odd)} of {count} replicas run" if odd or count != 1 else "Its replica runs"
-    grounds = [_replica(job, r, now) for r in odd[:TOLD]]
+    grounds = [_replica(job, r, now) for r in odd[:MOST_REPLICAS]]
     hang = (Ground(reason=Reason.HANG_SUSPECTED, message=status.hang.message),) if status.hang else ()
     limit = Ground(
         reason=Fact.DEADLINE, message=f"It is stopped at {clock(until)}, by its timeout.", at=until
@@ -75,20 +78,22 @@ def _ending(job: Job, now: datetime) -> Ground:
     status = job.status
     asked = Closing(outcome=Outcome.CANCELLED, since=status.cancel_asked_at or now)
     closing = status.closing or asked
-    if (said := status.waiting) is not None and said.reason in _TOLD_WHOLE:
+    if (waiting := status.waiting) is not None and waiting.reason in _COMPLETE_REASONS:
         failure = closing.failure
         why = (Ground(reason=failure.reason, message=failure.message),) if failure else ()
-        return Ground(reason=said.reason, message=said.message, remedy=said.remedy, grounds=why)
+        return Ground(
+            reason=waiting.reason, message=waiting.message, remedy=waiting.remedy, grounds=why
+        )
     left = [r for r in status.replicas if r.phase in (Phase.RUNNING, Phase.MISSING)]
     kill_at = closing.since + job.spec.scheduling.grace
-    told = winding(closing, len(left), kill_at)
+    waiting = closings.waiting(closing, len(left), kill_at)
     failure = closing.failure
     reasons = [Ground(reason=failure.reason, message=failure.message)] if failure else []
-    replicas = [_replica(job, r, now) for r in left[:TOLD]]
+    replicas = [_replica(job, r, now) for r in left[:MOST_REPLICAS]]
     return Ground(
-        reason=told.reason,
-        message=told.message,
-        remedy=told.remedy,
+        reason=waiting.reason,
+        message=waiting.message,
+        remedy=waiting.remedy,
         at=kill_at,
         grounds=(*reasons, *replicas, *_more(len(left))),
     )
@@ -99,7 +104,7 @@ def _failed(job: Job) -> Ground:
     bad = [r for r in status.replicas if r.exit is not None and not r.exit.ok]
     first = sorted(bad, key=lambda r: (r.ended_at or status.ended_at or job.created_at, r.pool, r.index))
     replicas = [
-        Ground(reason=Fact.REPLICA, message=f"{_name(r)} {r.exit}.", at=r.ended_at) for r in first[:TOLD]
+        Ground(reason=Fact.REPLICA, message=f"{_name(r)} {r.exit}.", at=r.ended_at) for r in first[:MOST_REPLICAS]
     ]
     verdict = failure.verdict if failure else None
     judged = (Ground(reason=Fact.VERDICT, message=verdict.sentence),) if verdict else ()
@@ -156,4 +161,4 @@ def _attempt(job: Job) -> str:
 
 
 def _more(count: int) -> tuple[Ground, ...]:
-    return (Ground(reason=Fact.MORE, message=f"And {count - TOLD} more."),) if count > TOLD else ()
+    return (Ground(reason=Fact.MORE, message=f"And {count - MOST_REPLICAS} more."),) if count > MOST_REPLICAS else ()
