@@ -16,7 +16,7 @@ from trainshed.core import hold
 from trainshed.core.crash import place_of_crash, repeats
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
-from trainshed.core.names import RunKey, task_name
+from trainshed.core.names import RunKey
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 from trainshed.core.restart import STARTS, Meaning, backoff, meaning
@@ -283,11 +283,10 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
             previous=replica.as_ended(status.attempt),
         )
         text = (
-            f"{task_name(replica.pool, replica.index)} {replica.exit}; restart {replica.run + 1} of "
+            f"{replica.task} {replica.exit}; restart {replica.run + 1} of "
             f"{rule.replica_restarts} in {delay.total_seconds():g} s."
         )
-        task = task_name(replica.pool, replica.index)
-        events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, task))
+        events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, replica.task))
     replicas = tuple(again.get((r.pool, r.index), r) for r in status.replicas)
     if again and all(r.unstarted for r in replicas):  # no program of the job has ever started
         status = replace(status, state=JobState.PENDING, started_at=None)
@@ -375,9 +374,8 @@ def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetim
 
 
 def _late_failure(job: Job, replica: Replica, now: datetime) -> Event:
-    task = task_name(replica.pool, replica.index)
-    text = f"{task} {replica.exit} after the primary had succeeded; it is not restarted."
-    return _event(job.status, Reason.REPLICA_FAILED_LATE, text, now, Severity.WARNING, task)
+    text = f"{replica.task} {replica.exit} after the primary had succeeded; it is not restarted."
+    return _event(job.status, Reason.REPLICA_FAILED_LATE, text, now, Severity.WARNING, replica.task)
 
 
 def _event(

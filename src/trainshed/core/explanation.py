@@ -120,5 +120,10 @@ def lasting(length: timedelta) -> str:
     return " ".join(parts) or "0 s"
 
 
+def more(count: int, listed: int) -> tuple[Ground, ...]:
+    """The ground that counts what a list of `listed` grounds leaves out."""
+    return (Ground(reason=Fact.MORE, message=f"And {count - listed} more."),) if count > listed else ()
+
+
 def clock(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,5 +1,4 @@
-"""Google's host names as the programs of a job see them: which names lead to this server, and their
-variables. Pure.
+"""Google's host names as the programs of a job see them, and the variables that go with them. Pure.
 
 The backends, `service/access.py` and the listener for Google's names use it (ADR 34). Set the variables only
 where the names do lead to this server: elsewhere they would send a job's token to Google.

@@ -26,7 +26,7 @@ class Model:
     job: str
     artifact: str  # the folder of its files
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    said: Mapping[str, object] = field(default_factory=dict[str, object])  # sent by the client; returned, not used
+    said: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used here
     created_at: datetime | None = None  # when its job succeeded; None before
 
     @property

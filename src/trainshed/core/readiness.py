@@ -1,8 +1,7 @@
-"""Readiness: whether what a job needs before it can start (such as its runtime) is ready, in preparation, or
-failed.
+"""Readiness: whether what a job needs before it can start is ready, in preparation, or failed.
 
-`Backend.prepare` returns it. The scheduler offers only ready jobs to `admit`, and `decide` starts nothing
-before. It is never stored: callers ask for it whenever they need it.
+`Backend.prepare` returns it, for example for a runtime. The scheduler offers only ready jobs to `admit`, and
+`decide` starts nothing before. It is never stored: callers ask for it whenever they need it.
 """
 
 from collections.abc import Iterable

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from trainshed.core.names import RunKey
+from trainshed.core.names import RunKey, task_name
 
 Handle = Mapping[str, object]  # opaque JSON by which a backend finds a run again; the core never reads it
 
@@ -116,6 +116,10 @@ class Replica:
     noticed_at: datetime | None = None  # when its end was seen, by our own clock: delays count from it
     previous: EndedRun | None = None  # the run before, of this attempt or of the one before
     counted_until: datetime | None = None  # the ledger has the run's time up to here (core.ledger)
+
+    @property
+    def task(self) -> str:
+        return task_name(self.pool, self.index)
 
     def as_ended(self, attempt: int) -> EndedRun:
         return EndedRun(

@@ -1,5 +1,4 @@
-"""Python environments that are kept: what is known of each, and which are removed when the disk is full.
-Pure.
+"""Python environments: what is known of each, and which are removed when the disk is full. Pure.
 
 `runtimes/`, the backends and `service/runtimes.py` use it.
 """

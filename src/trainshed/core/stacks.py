@@ -165,7 +165,7 @@ def _own(frames: Sequence[StackFrame]) -> int | None:
 
 
 def _wraps(frame: StackFrame) -> bool:
-    return frame.name.rpartition(".")[2] in _WRAPPERS  # py-spy gives the qualified name, `logged.<locals>.wrapper`
+    return frame.name.rpartition(".")[2] in _WRAPPERS  # py-spy gives names such as `logged.<locals>.wrapper`
 
 
 def place_of(frames: Sequence[StackFrame]) -> str:

@@ -8,9 +8,8 @@ from typing import assert_never
 
 from trainshed.core import closing as closings
 from trainshed.core.event import Reason
-from trainshed.core.explanation import Fact, Ground, clock, lasting
+from trainshed.core.explanation import Fact, Ground, clock, lasting, more
 from trainshed.core.job import Closing, Job, JobState, Outcome
-from trainshed.core.names import task_name
 from trainshed.core.replica import Phase, Replica
 
 _COMPLETE_REASONS = (Reason.STORING_OUTPUTS, Reason.HELD)  # their message needs no list of replicas
@@ -48,7 +47,7 @@ def _starting(job: Job, now: datetime) -> Ground:
         reason=obstacle.reason if obstacle else Reason.STARTING,
         message=f"{obstacle.message} {started}." if obstacle else f"It has its place; {started}.",
         remedy=obstacle.remedy if obstacle else "The others start by themselves." if unseen else "",
-        grounds=(*grounds, *_more(len(unseen))),
+        grounds=(*grounds, *more(len(unseen), MOST_REPLICAS)),
     )
 
 
@@ -70,7 +69,7 @@ def _running(job: Job, now: datetime) -> Ground:
         message=f"{waiting.message + ' ' if waiting else ''}{alive}, for {lasting(now - since)} now"
         f"{_attempt(job)}.",
         remedy=waiting.remedy if waiting else "",
-        grounds=(*hang, *grounds, *_more(len(odd)), limit),
+        grounds=(*hang, *grounds, *more(len(odd), MOST_REPLICAS), limit),
     )
 
 
@@ -81,9 +80,7 @@ def _ending(job: Job, now: datetime) -> Ground:
     if (waiting := status.waiting) is not None and waiting.reason in _COMPLETE_REASONS:
         failure = closing.failure
         why = (Ground(reason=failure.reason, message=failure.message),) if failure else ()
-        return Ground(
-            reason=waiting.reason, message=waiting.message, remedy=waiting.remedy, grounds=why
-        )
+        return Ground(reason=waiting.reason, message=waiting.message, remedy=waiting.remedy, grounds=why)
     left = [r for r in status.replicas if r.phase in (Phase.RUNNING, Phase.MISSING)]
     kill_at = closing.since + job.spec.scheduling.grace
     waiting = closings.waiting(closing, len(left), kill_at)
@@ -95,7 +92,7 @@ def _ending(job: Job, now: datetime) -> Ground:
         message=waiting.message,
         remedy=waiting.remedy,
         at=kill_at,
-        grounds=(*reasons, *replicas, *_more(len(left))),
+        grounds=(*reasons, *replicas, *more(len(left), MOST_REPLICAS)),
     )
 
 
@@ -104,7 +101,8 @@ def _failed(job: Job) -> Ground:
     bad = [r for r in status.replicas if r.exit is not None and not r.exit.ok]
     first = sorted(bad, key=lambda r: (r.ended_at or status.ended_at or job.created_at, r.pool, r.index))
     replicas = [
-        Ground(reason=Fact.REPLICA, message=f"{_name(r)} {r.exit}.", at=r.ended_at) for r in first[:MOST_REPLICAS]
+        Ground(reason=Fact.REPLICA, message=f"{r.task} {r.exit}.", at=r.ended_at)
+        for r in first[:MOST_REPLICAS]
     ]
     verdict = failure.verdict if failure else None
     judged = (Ground(reason=Fact.VERDICT, message=verdict.sentence),) if verdict else ()
@@ -114,12 +112,12 @@ def _failed(job: Job) -> Ground:
         remedy=f"Its output: trainshed logs {job.id}"
         + (f" --replica {failure.task}" if failure and failure.task else ""),
         at=status.ended_at,
-        grounds=(*judged, *replicas, *_more(len(first))),
+        grounds=(*judged, *replicas, *more(len(first), MOST_REPLICAS)),
     )
 
 
 def _replica(job: Job, replica: Replica, now: datetime) -> Ground:
-    name, rule = _name(replica), job.spec.scheduling.restart
+    name, rule = replica.task, job.spec.scheduling.restart
     at: datetime | None = None
     match replica.phase:
         case Phase.PLANNED if replica.not_before is not None and replica.not_before > now:
@@ -145,10 +143,6 @@ def _restarts(replica: Replica) -> str:
     return f", after {replica.run} restart{'s' if replica.run > 1 else ''}" if replica.run else ""
 
 
-def _name(replica: Replica) -> str:
-    return task_name(replica.pool, replica.index)
-
-
 def _after(job: Job) -> str:
     status = job.status
     if status.started_at is None or status.ended_at is None:
@@ -158,7 +152,3 @@ def _after(job: Job) -> str:
 
 def _attempt(job: Job) -> str:
     return f", in attempt {job.status.attempt + 1}" if job.status.attempt else ""
-
-
-def _more(count: int) -> tuple[Ground, ...]:
-    return (Ground(reason=Fact.MORE, message=f"And {count - MOST_REPLICAS} more."),) if count > MOST_REPLICAS else ()

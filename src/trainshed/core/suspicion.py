@@ -14,8 +14,8 @@ from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.explanation import clock, lasting
 from trainshed.core.hang import HangPolicy, Pulse, ReplicaLife, Stall, StallKind, Suspicion
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
-from trainshed.core.names import RunKey, task_name
-from trainshed.core.replica import Phase, Replica
+from trainshed.core.names import RunKey
+from trainshed.core.replica import Phase
 from trainshed.core.stacks import MOST_GROUPS, StackGroup, drawn, told
 
 SERVERS, EVALUATOR = 2, 3  # pools whose end says nothing about the other pools
@@ -44,10 +44,10 @@ def lives(job: Job, pulses: Mapping[RunKey, Pulse]) -> tuple[ReplicaLife, ...] |
     for replica in job.status.replicas:
         pulse = pulses.get(job.key(replica))
         if replica.phase is Phase.RUNNING and pulse is not None:
-            replicas.append(ReplicaLife(task=_name(replica), pulse=pulse, waited_for=replica.pool != SERVERS))
+            replicas.append(ReplicaLife(task=replica.task, pulse=pulse, waited_for=replica.pool != SERVERS))
         elif replica.phase is Phase.ENDED and replica.exit is not None and replica.exit.ok:
             done_at = replica.noticed_at if replica.pool not in (SERVERS, EVALUATOR) else None
-            replicas.append(ReplicaLife(task=_name(replica), done_at=done_at))
+            replicas.append(ReplicaLife(task=replica.task, done_at=done_at))
         else:
             return None
     return tuple(replicas)
@@ -154,7 +154,3 @@ def _event(job: Job, reason: Reason, message: str, now: datetime, task: str = ""
         attempt=job.status.attempt,
         task=task,
     )
-
-
-def _name(replica: Replica) -> str:
-    return task_name(replica.pool, replica.index)

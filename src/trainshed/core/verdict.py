@@ -263,8 +263,7 @@ def _lines(output: _ParsedOutput, line: str) -> tuple[str, ...]:
     if output.chain:
         lines = lines_that_matter(output.chain)
     else:
-        output = output.stderr or output.stdout
-        lines = tuple(map(shown, output[-MOST_LINES:]))
+        lines = tuple(map(shown, (output.stderr or output.stdout)[-MOST_LINES:]))
     first = shown(line)
     if not line or any(first.strip() in item for item in lines):
         return lines

@@ -11,7 +11,7 @@ from dataclasses import replace
 from trainshed.core.admit import AdmissionResult, admit, order
 from trainshed.core.change import changes
 from trainshed.core.event import Reason
-from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting
+from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting, more
 from trainshed.core.foresee import foresee
 from trainshed.core.history import MIDDLE, quantile
 from trainshed.core.job import Job, JobState
@@ -110,7 +110,9 @@ def _needs(world: World, job: Job) -> Ground:
         pools.insert(0, Ground(reason=Reason.NO_GPUS, message=f"WARNING: {lacks}"))
     count = sum(p.replicas for p in job.spec.pools)
     message = f"Needs {total(wanted)} for {_replicas(count)}, all at once.{cut}"
-    return Ground(reason=Fact.NEEDS, message=message, grounds=tuple(pools[:MOST_LISTED]) if len(pools) > 1 else ())
+    return Ground(
+        reason=Fact.NEEDS, message=message, grounds=tuple(pools[:MOST_LISTED]) if len(pools) > 1 else ()
+    )
 
 
 def _free(world: World, room: Room) -> Ground:
@@ -171,18 +173,18 @@ def _before(world: World, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...
     """The jobs before it in the queue; below the first, the jobs that hold what it waits for."""
     grounds: list[Ground] = []
     for number, verdict in enumerate(ahead[:MOST_LISTED]):
-        other = verdict.job
-        wanted, _ = _wanted(world, other)
-        priority = f", priority {other.spec.scheduling.priority}" if other.spec.scheduling.priority else ""
+        job = verdict.job
+        wanted, _ = _wanted(world, job)
+        priority = f", priority {job.spec.scheduling.priority}" if job.spec.scheduling.priority else ""
         grounds.append(
             Ground(
                 reason=Fact.BEFORE,
-                message=f"Job {other.id} '{other.display_name}' is before it{priority}: needs {total(wanted)}.",
-                job=other.id,
+                message=f"Job {job.id} '{job.display_name}' is before it{priority}: needs {total(wanted)}.",
+                job=job.id,
                 grounds=_holders(world) if number == 0 else (),
             )
         )
-    return (*grounds, *_more(len(ahead)))
+    return (*grounds, *more(len(ahead), MOST_LISTED))
 
 
 def _delays(job: Job, world: World, room: Room, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
@@ -208,11 +210,7 @@ def _deadline(job: Job) -> tuple[Ground, ...]:
 
 
 def _first(grounds: Sequence[Ground]) -> tuple[Ground, ...]:
-    return (*grounds[:MOST_LISTED], *_more(len(grounds)))
-
-
-def _more(count: int) -> tuple[Ground, ...]:
-    return (Ground(reason=Fact.MORE, message=f"And {count - MOST_LISTED} more."),) if count > MOST_LISTED else ()
+    return (*grounds[:MOST_LISTED], *more(len(grounds), MOST_LISTED))
 
 
 def _replicas(count: int) -> str:

@@ -1,8 +1,8 @@
-"""Use cases of metrics: what runs now (from memory), what a job used (from the metric store), and its
-progress.
+"""Use cases of metrics: what runs now, what a job used, and its progress.
 
-The collector calls `LatestReadings.show` at each reading; `api/metrics.py` calls the rest. The collector
-writes the metric store; this module only reads it.
+The collector calls `LatestReadings.show` at each reading and writes the metric store; `api/metrics.py` calls
+the rest. What runs now comes from memory, what a job used from the metric store, which this module only
+reads.
 """
 
 from collections import deque

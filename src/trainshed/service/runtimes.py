@@ -1,5 +1,4 @@
-"""Use cases of runtimes: list them, build one before a job needs it, follow a build, remove what no job
-needs.
+"""Use cases of runtimes: list them, build one in advance, follow a build, remove what no job needs.
 
 `api/runtimes.py` calls it. It refuses to remove a runtime that a job which is not over needs. It never builds
 itself: that is the `RuntimeStore`.

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound
 from trainshed.core.hold import held_until
 from trainshed.core.job import Job
-from trainshed.core.names import RunKey, task_name
+from trainshed.core.names import RunKey
 from trainshed.core.ports import Clock, Store
 from trainshed.core.replica import Phase, Replica
 from trainshed.core.shell_port import Screen, Shells, Terminal
@@ -108,7 +108,7 @@ class ShellService:
 
     async def _running(self, place: ReplicaPlace) -> RunKey:
         job = await self.store.get(place.project, place.location, place.job)
-        replicas = {task_name(r.pool, r.index): r for r in job.status.replicas}
+        replicas = {r.task: r for r in job.status.replicas}
         if job.is_final:
             raise Conflict(
                 f"Job {job.name} is over ({job.status.state}): there is nothing to open a shell in."

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
-from trainshed.core.names import task_name
 from trainshed.core.ports import Stacks, Store
 from trainshed.core.replica import Phase
 from trainshed.core.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped, spread
@@ -25,7 +24,7 @@ class StackService:
         stored = await self.store.get(project, location, job)
         if self.stacks is None:
             raise Conflict("The backend of this server cannot tell where programs are.")
-        replicas = {task_name(r.pool, r.index): r for r in stored.status.replicas}
+        replicas = {r.task: r for r in stored.status.replicas}
         if task and task not in replicas:
             names = ", ".join(list(replicas)[:5]) + (" …" if len(replicas) > 5 else "")
             raise NotFound(f"Job {stored.name} has no replica '{task[:60]}'; it has {names or 'none'}.")
