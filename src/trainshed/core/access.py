@@ -1,7 +1,7 @@
-"""A job's right to the buckets of its project: how long it lasts, and what its programs are told of it. Pure.
+"""A job's right to the buckets of its project: how long it lasts, and the variables its programs get. Pure.
 
-Programs hold it as a token in the address of the storage API, because the clients that are pointed at another
-address send nothing else. It is never part of a job: it is made anew from the job's id whenever it is needed.
+`service/access.py` uses it. The right is a token in the address of the storage API, because clients that are
+pointed at another address send nothing else. The token is never stored: it is computed from the job's id.
 """
 
 import json
@@ -12,8 +12,8 @@ from typing import Protocol
 
 from trainshed.core.job import Job
 
-GRACE = timedelta(minutes=1)  # after its end: what a program has begun to send may yet arrive
-MARK = "job."  # how every token of a job begins; that of a server never does, it has no full stop
+GRACE = timedelta(minutes=1)  # after the job's end, so that uploads under way can finish
+MARK = "job."  # every token of a job begins so; a server's token never does: it has no full stop
 HIDDEN = "(hidden: for the job alone)"
 
 _TOKEN = re.compile(r"(job\.\w{1,64}\.)[\w-]{43}")
@@ -22,8 +22,8 @@ _TOKEN = re.compile(r"(job\.\w{1,64}\.)[\w-]{43}")
 class JobTokens(Protocol):
     """Tokens of jobs.
 
-    1. the same job has the same token, whichever server of the home is asked.
-    2. without the home's secret nobody can make one, nor find one piece by piece.
+    1. a job has the same token on every server of the home.
+    2. without the home's secret nobody can make a token, nor guess one piece by piece.
     """
 
     def issue(self, job: str) -> str: ...
@@ -41,7 +41,7 @@ def lasts_until(job: Job) -> datetime | None:
 
 
 def bucket_env(address: str, token: str, project: str) -> dict[str, str]:
-    """The variables by which clients of `gs://` find the buckets, and may use them."""
+    """The variables by which clients of `gs://` find the buckets and get access."""
     keyed = f"{address}/t/{token}"
     nobody = {"client_email": "", "private_key": "", "private_key_id": ""}
     key = {"gcs_base_url": keyed, "disable_oauth": True, **nobody}
@@ -51,10 +51,10 @@ def bucket_env(address: str, token: str, project: str) -> dict[str, str]:
         # gcsfs: look for no credentials, and do not ask Google's servers what kind of bucket it is.
         "FSSPEC_GCS_TOKEN": "anon",
         "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
-        # obstore, and what is built on the same library, which takes its address from nothing but a key.
+        # obstore and whatever uses the same library: it reads the address from a key only.
         "GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(key),
         "GOOGLE_ALLOW_HTTP": "true",
-        # gcloud: it drops an address's path where it uploads, but sends a token.
+        # gcloud drops the path of the address in uploads, but sends a token.
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{address}/",
         "CLOUDSDK_AUTH_ACCESS_TOKEN": token,
         "CLOUDSDK_CORE_PROJECT": project,
@@ -62,12 +62,12 @@ def bucket_env(address: str, token: str, project: str) -> dict[str, str]:
 
 
 def told_env(project: str) -> Mapping[str, str]:
-    """The same for people to read: what carries the token, or the address of one server, is not told."""
+    """The same for people to read: values with the token or a server's address are hidden."""
     mark = "HIDDEN"
-    found = bucket_env(mark, mark, project)
-    return {name: HIDDEN if mark in value else value for name, value in found.items()}
+    env = bucket_env(mark, mark, project)
+    return {name: HIDDEN if mark in value else value for name, value in env.items()}
 
 
 def masked(text: str) -> str:
-    """The text without the token that a client may have put into its error message, with the address."""
+    """The text without tokens of jobs, which clients put into error messages with the address."""
     return _TOKEN.sub(r"\1…", text) if MARK in text else text

@@ -1,13 +1,13 @@
-"""admit: one scheduling cycle. Gang or nothing, by priority then age, each *no* with a typed reason.
+"""admit: one scheduling cycle. All replicas of a job or none, by priority and then age. Pure.
 
-The first job that does not fit is the head. A smaller one behind it may pass only if that does not delay
-the head: with it in place, the head could still start no later than without it, were every running job to
-use its whole timeout.
+`control/scheduler.py` runs a `Cycle`; `core/why.py` calls `admit`. The first job that does not fit is the
+head. A smaller job behind it may pass only if that does not delay the head: even if every running job uses
+its whole timeout, the head can start as early as without the smaller one. Each refusal has a typed reason.
 
-Jobs of one *shape* (the same demand, the same timeout) are answered alike: once one of them is refused, the
-others of its shape are refused for the rest of the cycle. So a cycle costs as much as there are shapes, and
-behind the head it tries at most MOST_BEHIND of them. `admit` answers every job; the scheduler asks a `Cycle`
-only about jobs whose shape is not refused yet, and both come to the same decisions.
+Jobs of one *shape* (the same demand, the same timeout) get the same answer: once one is refused, the others
+of its shape are refused for the rest of the cycle. So the cost of a cycle depends on the number of shapes,
+and behind the head it tries at most MOST_BEHIND of them. `admit` answers every job; the scheduler asks a
+`Cycle` only about jobs whose shape is not refused yet. Both make the same decisions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ Shape: TypeAlias = tuple[Demand, timedelta]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What an admitted job holds, and until when at the latest."""
+    """The placements of an admitted job, and when they are free again at the latest."""
 
     job: str
     display_name: str
@@ -62,7 +62,7 @@ class AdmissionResult:
 
 
 def shape_of(job: Job) -> Shape:
-    """What of a job decides where it fits and whether it may pass: all but who asks."""
+    """The part of a job that decides where it fits and whether it may pass the head."""
     spec = job.spec
     pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
     return tuple(pools), spec.scheduling.timeout
@@ -84,14 +84,14 @@ def held_by(job: Job, now: datetime) -> Reservation:
 
 
 def is_waiting(job: Job) -> bool:
-    """Whether the job stands in the queue: it is this, and nothing else, that a cycle looks at."""
+    """Whether the job is in the queue: a cycle looks at these jobs only."""
     return job.status.state is JobState.QUEUED and job.status.admission is None
 
 
 def snapshot_of(active: Iterable[Job], nodes: tuple[Node, ...], fit: Fit, now: datetime) -> Snapshot:
-    """The fleet as a cycle sees it: what there is, and what the admitted jobs hold of it."""
-    held = tuple(held_by(job, now) for job in active if job.status.admission is not None)
-    return Snapshot(nodes=nodes, held=held, fit=fit)
+    """The fleet as a cycle sees it: the nodes, and what the admitted jobs hold of them."""
+    reservations = tuple(held_by(job, now) for job in active if job.status.admission is not None)
+    return Snapshot(nodes=nodes, held=reservations, fit=fit)
 
 
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[AdmissionResult, ...]:
@@ -102,7 +102,7 @@ def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[Ad
 
 @dataclass(slots=True)
 class Cycle:
-    """One cycle under way. It answers job after job, in the order of the queue; each *yes* takes room."""
+    """One cycle in progress. Call `answer` for the jobs in the order of the queue; admissions take room."""
 
     snapshot: Snapshot
     now: datetime
@@ -114,17 +114,16 @@ class Cycle:
     head_starts: datetime | None = None
     refused: dict[Shape, Refusal] = field(default_factory=dict[Shape, Refusal])
     behind: int = 0  # how many of these shapes were tried behind the head
-    full: dict[Demand, Refusal] = field(
-        default_factory=dict[Demand, Refusal]
-    )  # no room, whatever the timeout
-    far: Refusal | None = None  # what those are told that are not tried
+    # Demands for which there is no room, whatever the timeout.
+    full: dict[Demand, Refusal] = field(default_factory=dict[Demand, Refusal])
+    far: Refusal | None = None  # the refusal of all jobs that are not tried
     fits: dict[Demand, Fitted] = field(default_factory=dict[Demand, Fitted])
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
         self.held = list(self.snapshot.held)
-        for holder in self.held:
-            self.room.take(holder.placements)
+        for reservation in self.held:
+            self.room.take(reservation.placements)
 
     def copy(self) -> "Cycle":
         twin = copy(self)
@@ -134,7 +133,7 @@ class Cycle:
 
     @property
     def is_over(self) -> bool:
-        """Whether so many shapes were refused that no other is tried."""
+        """Whether so many shapes were refused that no more are tried."""
         return self.behind >= MOST_BEHIND
 
     def answer(self, job: Job) -> AdmissionResult:
@@ -162,7 +161,7 @@ class Cycle:
             self.head, self.head_needs = job, wanted
             self.head_starts = self._earliest(wanted, self.room, self.held)
             self.head_refusal = self._no_room(wanted)
-            self.refused[shape] = self.full[demand] = self._behind(wanted)  # what others like it are told
+            self.refused[shape] = self.full[demand] = self._behind(wanted)  # for others of its shape
             return AdmissionResult(job=job, refusal=self.head_refusal)
         self.behind += 1
         refusal = self.refused[shape] = self.full.get(demand) or self._behind(wanted)
@@ -171,7 +170,7 @@ class Cycle:
         return AdmissionResult(job=job, refusal=refusal)
 
     def refusal_of(self, job: Job) -> Refusal | None:
-        """Why the job was not let in, once the cycle has been through; None for one it knows nothing of."""
+        """Why the job was not admitted, after the cycle; None for a job that the cycle has no refusal for."""
         if self.head is not None and job.id == self.head.id:
             return self.head_refusal
         shape = shape_of(job)
@@ -187,21 +186,21 @@ class Cycle:
         return self.fits[demand]
 
     def _delays_head(self, mine: Reservation) -> bool:
-        """Whether the head, with that in place, could start later than without it."""
+        """Whether the head could start later with this reservation than without it."""
         if self.head is None:
             return False
         starts = self._earliest(self.head_needs, self.room, [*self.held, mine])
         return starts is None or self.head_starts is None or starts > self.head_starts
 
     def _earliest(
-        self, wanted: tuple[ReplicaNeed, ...], room: Room, held: list[Reservation]
+        self, wanted: tuple[ReplicaNeed, ...], room: Room, reservations: list[Reservation]
     ) -> datetime | None:
-        """When the wanted fits at the latest, were every holder to use its whole time."""
+        """When there is room for `wanted` at the latest, if every job uses its whole timeout."""
         later = room.copy()
-        for holder in sorted(held, key=lambda h: h.until):
-            later.give(holder.placements)
+        for reservation in sorted(reservations, key=lambda h: h.until):
+            later.give(reservation.placements)
             if later.copy().place(wanted) is not None:
-                return max(holder.until, self.now)
+                return max(reservation.until, self.now)
         return None
 
     def _too_large(self, job: Job) -> Refusal:
@@ -221,7 +220,7 @@ class Cycle:
         )
 
     def _far_behind(self) -> Refusal:
-        """The same for all that are not tried."""
+        """One refusal for all jobs that are not tried."""
         if self.far is None:
             self.far = replace(self._behind(()), kinds_before=MOST_BEHIND)
         return self.far

@@ -1,7 +1,8 @@
-"""Buckets and what is in them: the nouns, and the rules of names and preconditions.
+"""Buckets and objects as values, and the rules for their names and preconditions.
 
-A name is any text of up to 1024 bytes of UTF-8: colons, `..`, slashes at either end. Nothing here or above
-makes a path on a disk of it; an adapter that keeps files maps names to places of its own.
+The API, the service and every adapter of buckets use it. The name of an object is any text of up to 1024
+bytes of UTF-8, with colons, `..` and slashes anywhere. No code here or above makes a path of a name; an
+adapter that keeps files chooses its own paths.
 """
 
 import re
@@ -50,7 +51,7 @@ class OutOfRange(Invalid):
 
 
 def check_bucket_name(name: str) -> str:
-    """The name, where Google would take it too."""
+    """The name, where Google would accept it."""
     if 3 <= len(name) <= 222 and _BUCKET.fullmatch(name) and all(len(part) <= 63 for part in name.split(".")):
         return name
     sentence = (
@@ -61,7 +62,7 @@ def check_bucket_name(name: str) -> str:
 
 
 def check_new_bucket_name(name: str) -> str:
-    """The name, where Google would make a bucket of it: asked when one is made, of those there are never."""
+    """The name, where Google would accept it for a new bucket. Never used for buckets that exist."""
     broken = [rule for fault, rule in _new_name_rules(name) if fault]
     if broken:
         sentence = f"Invalid bucket name: '{name[:80]}'. {' '.join(broken)}"
@@ -123,13 +124,13 @@ class BucketInfo:
     scheme: str = "gs"  # how people write its address; its name alone says which bucket it is
 
     def is_open_to(self, project: str) -> bool:
-        """Whether it is the project's own, or nobody's."""
+        """Whether the bucket belongs to the project, or to none."""
         return self.project in (project, *NOBODY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """What is said about an object's bytes, and may be changed without touching them."""
+    """Metadata of an object, which may be changed without its bytes."""
 
     content_type: str = ""
     content_encoding: str = ""
@@ -162,19 +163,19 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precondition:
-    """What must hold of the object that is there now. A generation of 0 stands for none being there."""
+    """What must be true of the current object. A generation of 0 means that there must be none."""
 
     generation: int | None = None
     not_generation: int | None = None
     metageneration: int | None = None
     not_metageneration: int | None = None
 
-    def check(self, found: ObjectInfo | None) -> None:
-        generation, metageneration = (found.generation, found.metageneration) if found else (0, 0)
+    def check(self, current: ObjectInfo | None) -> None:
+        generation, metageneration = (current.generation, current.metageneration) if current else (0, 0)
         if self.generation is not None and self.generation != generation:
             raise PreconditionFailed(
                 f"The object has the generation {generation}, not {self.generation}."
-                if found
+                if current
                 else f"The object is not there; the generation {self.generation} was asked for."
             )
         if self.metageneration is not None and self.metageneration != metageneration:
@@ -192,7 +193,7 @@ ALWAYS = Precondition()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectDraft:
-    """An object that is to be: everything but its bytes. A hash that is given must be that of the bytes."""
+    """An object to be stored, without its bytes. A hash that is given must be that of the bytes."""
 
     name: str
     attributes: Attributes = PLAIN
@@ -200,9 +201,9 @@ class ObjectDraft:
     crc32c: str = ""
     md5: str = ""
     components: int = 0
-    size: int | None = None  # of all bytes of an upload in pieces, where it was told at its beginning
-    md5_at_once: bool = False  # the caller must be told the MD5 with the answer, however large the object is
-    # Objects of the same bucket that go with this one's commit, unless they were replaced meanwhile.
+    size: int | None = None  # of a whole upload in pieces, where the client gave it at the start
+    md5_at_once: bool = False  # the answer must have the MD5, however large the object is
+    # Objects of the same bucket that are deleted in this one's commit, unless replaced meanwhile.
     removes: tuple[ObjectInfo, ...] = ()
     request: str = ""  # names the caller's request: sent again, it gets the first answer
 
@@ -216,25 +217,25 @@ class ObjectDraft:
             raise Invalid((Violation("X-Upload-Content-Length", sentence),))
 
     def check_hashes(self, crc32c: str, md5: str) -> None:
-        for kind, given, found in (("CRC32C", self.crc32c, crc32c), ("MD5 hash", self.md5, md5)):
-            if given and given != found:
-                sentence = f'Provided {kind} "{given}" doesn\'t match calculated {kind} "{found}".'
+        for kind, given, actual in (("CRC32C", self.crc32c, crc32c), ("MD5 hash", self.md5, md5)):
+            if given and given != actual:
+                sentence = f'Provided {kind} "{given}" doesn\'t match calculated {kind} "{actual}".'
                 raise Invalid((Violation("crc32c" if kind == "CRC32C" else "md5Hash", sentence),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectQuery:
-    """Which objects to list. With a delimiter, names that go on behind it are told as one prefix."""
+    """Which objects to list. With a delimiter, names that continue after it are listed as one prefix."""
 
     prefix: str = ""
     delimiter: str = ""
-    start: str = ""  # the first name that may come
-    end: str = ""  # the first that may not; empty: all may
-    trailing: bool = False  # tell an object whose name ends with the delimiter as an object too
+    start: str = ""  # the first name that may be listed
+    end: str = ""  # the first name that may not; empty: no end
+    trailing: bool = False  # also list an object whose name ends with the delimiter as an object
     size: int = PAGE
-    after: str = ""  # the cursor: names and prefixes up to here were told already
-    versions: bool = False  # tell old versions too, the oldest of each name first
-    after_generation: int = 0  # with versions: those of the name `after` up to this one were told already
+    after: str = ""  # the cursor: names and prefixes up to here were listed already
+    versions: bool = False  # list old versions too, the oldest of each name first
+    after_generation: int = 0  # with versions: the name `after` was listed up to this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,10 +272,10 @@ WHOLE = Span()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """Where an upload in pieces stands."""
+    """The state of an upload in pieces."""
 
     id: str
     draft: ObjectDraft
-    received: int  # bytes that are kept, whatever happens
-    crc32c: str = ""  # of those bytes; told by append only
+    received: int  # bytes that are stored durably
+    crc32c: str = ""  # of those bytes; only set by `append`
     done: ObjectInfo | None = None

@@ -1,5 +1,6 @@
-"""The seam between buckets as people use them and where their bytes lie. Each numbered promise has a
-contract test.
+"""The ports to buckets and their objects. Each numbered promise has a contract test.
+
+The adapters in `buckets/` implement them; the service and `control/` call them.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -23,8 +24,9 @@ from trainshed.core.bucket import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """How far buckets keep the promises; declared by them, never guessed from their class. What is not said
-    here every bucket keeps.
+    """Which promises buckets keep. Each adapter declares it; nobody asks for its class.
+
+    Every bucket keeps the promises that are not named here.
     """
 
     creates: bool = True  # buckets are made, labelled and removed here; else they are those of the settings
@@ -46,7 +48,7 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True)
 class ObjectReading:
-    """Bytes of an object on their way out: the object they are of, where they begin, how many they are."""
+    """Bytes of an object that are being read: the object, their offset, their number, the bytes."""
 
     info: ObjectInfo
     first: int
@@ -60,7 +62,7 @@ class Bucket(Protocol):
     1. what put has returned survives kill -9 and, on a sane disk, a power cut; until then the old object
        stands.
     2. a reader sees one object whole, the old or the new, also while it is replaced or deleted.
-    3. of writers with the same precondition at the same time, exactly one has its way.
+    3. of writers with the same precondition at the same time, exactly one succeeds.
     4. a hash given with the bytes is checked, and an object whose bytes do not have it never comes to be.
     5. every content has its size, CRC32C, soon its MD5 (at once where asked), and a generation higher than
        any before it in the bucket.
@@ -85,7 +87,7 @@ class Bucket(Protocol):
     async def find(self, query: ObjectQuery) -> ObjectListing: ...
 
     async def answered(self, request: str) -> ObjectInfo | None:
-        """What the request of that name made, where it was carried out already."""
+        """The object that the request of that name made, where it was carried out already."""
         ...
 
     async def put(self, draft: ObjectDraft, chunks: AsyncIterator[bytes]) -> ObjectInfo: ...
@@ -122,7 +124,7 @@ class Bucket(Protocol):
     ) -> None: ...
 
     async def begin(self, draft: ObjectDraft) -> Upload:
-        """An upload in pieces. The precondition is looked at now and, for good, at the end."""
+        """Start an upload in pieces. The precondition is checked now, and again at the end."""
         ...
 
     async def upload(self, upload: str) -> Upload: ...
@@ -140,7 +142,7 @@ class Bucket(Protocol):
         ...
 
     def received(self, upload: str) -> AsyncIterator[bytes]:
-        """The bytes of an upload that count so far."""
+        """The bytes that an upload has so far."""
         ...
 
     async def abandon(self, upload: str) -> None: ...

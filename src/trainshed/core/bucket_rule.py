@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class LifecycleRule:
     """Every condition that is given must hold. Dates are written YYYY-MM-DD, in UTC."""
 
-    age: int | None = None  # days since it was created
+    age: int | None = None  # days since the object was created
     created_before: str = ""
     is_live: bool | None = None
     newer_versions: int | None = None  # of the same object, at least

@@ -1,8 +1,9 @@
-"""change: which one field, set otherwise, starts a waiting job now.
+"""change: which single field, set differently, would start a waiting job now. Pure.
 
-Every change named has been tried: the scheduler's own rule, run over the changed world, lets the job in.
-A field of the job is tried as a person would set it: the job goes, and comes back so, last of its priority.
-The search is bounded; it may miss a change, it never names one that does not work.
+`core/why.py` calls it. Every change it names has been tried: the scheduler's own rule admits the job in the
+changed world. A field of the job is tried as a person would change it: the job is cancelled and submitted
+again, last of its priority. The search is bounded: it may miss a change, but never names one that does not
+work.
 """
 
 import re
@@ -17,8 +18,8 @@ from trainshed.core.job import Job, JobSpec, Outcome, Pool
 from trainshed.core.place import Amount, needs, total
 from trainshed.core.waiting_jobs import WaitingJobs
 
-MOST_ANSWERS = 3000  # of the scheduler's rule: bounds the cost
-MOST_OTHERS = 10  # how many other jobs are tried without
+MOST_ANSWERS = 3000  # of the scheduler's rule for one explanation: bounds the cost
+MOST_OTHERS = 10  # how many other jobs are tried to be cancelled
 MOST_PRIORITY = 2**31 - 1  # what the wire can carry
 SPEC, POOL = "jobSpec.scheduling", "jobSpec.workerPoolSpecs"
 _SIZE = re.compile(r"-\d+[a-z]*$")
@@ -28,9 +29,9 @@ T = TypeVar("T")
 
 
 def changes(world: World, job: Job) -> tuple[Change, ...]:
-    """The smallest first: what costs nobody, then the job itself, then the queue, then another job."""
+    """All changes that work, by whom they cost something: nobody, the job itself, the queue, another job."""
     trials = _Trials(world, job)
-    found = [
+    working = [
         *_timeout(trials),
         *_accelerators(trials),
         *_replicas(trials),
@@ -38,7 +39,7 @@ def changes(world: World, job: Job) -> tuple[Change, ...]:
         *_priority(trials),
         *_others(trials),
     ]
-    return tuple(sorted(found, key=lambda c: (_TOLLS.index(c.toll), c.loss)))
+    return tuple(sorted(working, key=lambda c: (_TOLLS.index(c.toll), c.loss)))
 
 
 @dataclass(slots=True)
@@ -47,35 +48,34 @@ class _Trials:
     job: Job
     left: int = MOST_ANSWERS
     queue: WaitingJobs = field(init=False)
-    lines: dict[int, Cycle] = field(
-        default_factory=dict[int, Cycle]
-    )  # by priority: up to a job that comes now
+    # By priority: a cycle that has answered all jobs before one that is submitted now.
+    cycles: dict[int, Cycle] = field(default_factory=dict[int, Cycle])
 
     def __post_init__(self) -> None:
         self.queue = WaitingJobs(self.world.waiting)
 
     def again(self, spec: JobSpec) -> bool:
-        """Whether the job starts now if it goes and is submitted again as this."""
+        """Whether the job starts now if it is cancelled and submitted again with this spec."""
         created_at = max(self.world.now, self.job.created_at)
         new = replace(self.job, id=NEWEST, spec=spec, created_at=created_at)
         priority = spec.scheduling.priority
-        if priority not in self.lines:
-            self.lines[priority] = self._up_to(new, self.world.snapshot)
+        if priority not in self.cycles:
+            self.cycles[priority] = self._up_to(new, self.world.snapshot)
         self.left -= 1
-        return self.left >= 0 and self.lines[priority].copy().answer(new).admission is not None
+        return self.left >= 0 and self.cycles[priority].copy().answer(new).admission is not None
 
     def without(self, other: str) -> bool:
-        """Whether the job as it is starts as soon as the other one is gone."""
-        held = tuple(h for h in self.world.snapshot.held if h.job != other)
-        snapshot = replace(self.world.snapshot, held=held)
+        """Whether the unchanged job starts as soon as the other one is gone."""
+        remaining = tuple(h for h in self.world.snapshot.held if h.job != other)
+        snapshot = replace(self.world.snapshot, held=remaining)
         return self.left > 0 and self._up_to(self.job, snapshot, other).answer(self.job).admission is not None
 
     def _up_to(self, job: Job, snapshot: Snapshot, without: str = "") -> Cycle:
-        """A cycle that has answered those before the job, but for itself and the one that is gone."""
+        """A cycle that has answered the jobs before this one, except itself and the one that is gone."""
         cycle = Cycle(snapshot, self.world.now)
         for other in self.queue.in_order(cycle.refused):
             if cycle.is_over or order(other) >= order(job):
-                break  # who stands behind a job has no say in its answer
+                break  # jobs behind this one do not change its answer
             if other.id not in (self.job.id, without):
                 cycle.answer(other)
                 self.left -= 1
@@ -83,7 +83,7 @@ class _Trials:
 
 
 def _first(options: Sequence[T], works: Callable[[T], bool]) -> T | None:
-    """Of options from the largest change to the smallest, the smallest that works, found by halving."""
+    """The smallest change that works, by bisection. The options are sorted from the largest change."""
     if not options or not works(options[0]):
         return None
     good, bad = 0, len(options)
@@ -97,7 +97,7 @@ def _first(options: Sequence[T], works: Callable[[T], bool]) -> T | None:
 
 
 def _timeout(trials: _Trials) -> Iterator[Change]:
-    """Short enough to pass: it is then gone when the first in the queue could start."""
+    """A timeout so short that the job is over when the first in the queue could start."""
     spec, now = trials.job.spec, trials.world.now
     own = trials.world.history.of(trials.job)
     least = max(timedelta(seconds=1), *own) if own else timedelta(seconds=1)
@@ -122,7 +122,7 @@ def _timeout(trials: _Trials) -> Iterator[Change]:
 
 
 def _round(length: timedelta) -> timedelta:
-    """A little less, in round numbers: some time passes before a person has submitted the job again."""
+    """A little less, in round numbers, because a person needs time to submit the job again."""
     seconds = length.total_seconds()
     seconds -= max(10.0, seconds * 0.02)
     unit = 3600 if seconds >= 86400 else 60 if seconds >= 3600 else 1
@@ -133,8 +133,8 @@ def _replicas(trials: _Trials) -> Iterator[Change]:
     for number, pool in enumerate(trials.job.spec.pools):
         best = _first(
             range(1, pool.replicas),
-            lambda count, at=number, one=pool: trials.again(
-                _with(trials, {at: replace(one, replicas=count)})
+            lambda count, at=number, old=pool: trials.again(
+                _with(trials, {at: replace(old, replicas=count)})
             ),
         )
         if best is not None:
@@ -152,10 +152,10 @@ def _accelerators(trials: _Trials) -> Iterator[Change]:
     for number, pool in enumerate(trials.job.spec.pools):
         machine = trials.world.catalogue.machines.get(pool.machine_type)
         if pool.is_empty or (machine and machine.accelerators):
-            continue  # part of the machine type: a smaller machine has fewer
+            continue  # the GPUs are part of the machine type: see _machines
         best = _first(
             range(pool.accelerators),
-            lambda count, at=number, one=pool: trials.again(_with(trials, {at: _with_gpus(one, count)})),
+            lambda count, at=number, old=pool: trials.again(_with(trials, {at: _with_gpus(old, count)})),
         )
         if best is not None:
             yield Change(
@@ -170,7 +170,7 @@ def _accelerators(trials: _Trials) -> Iterator[Change]:
 
 
 def _machines(trials: _Trials) -> Iterator[Change]:
-    """For one pool; or for all of one machine type, where one pool alone is not enough."""
+    """A smaller machine for one pool; or for all pools of one machine type, where one is not enough."""
     pools = {n: p for n, p in enumerate(trials.job.spec.pools) if not p.is_empty}
     single = [change for n in pools if (change := _smaller(trials, {n: pools[n]}, f"[{n}]"))]
     yield from single
@@ -235,7 +235,7 @@ def _priority(trials: _Trials) -> Iterator[Change]:
 
 
 def _others(trials: _Trials) -> Iterator[Change]:
-    """The first in the queue it waits behind; and of those that hold something, the smallest that will do."""
+    """Cancel a job before it in the queue; or the smallest running job that makes enough room."""
     ahead = sorted((j for j in trials.world.waiting if order(j) < order(trials.job)), key=order)
     for other in ahead[:MOST_OTHERS]:
         if trials.without(other.id):
@@ -246,9 +246,9 @@ def _others(trials: _Trials) -> Iterator[Change]:
     sized = [
         (sum(p.cpus for p in h.placements), h) for h in trials.world.snapshot.held if h.job not in ending
     ]
-    for cpus, held in sorted(sized, key=lambda pair: (pair[0], pair[1].job))[:MOST_OTHERS]:
-        if trials.without(held.job):
-            yield _cancel(held.job, held.display_name, "RUNNING", min(1.0, cpus / everything))
+    for cpus, running in sorted(sized, key=lambda pair: (pair[0], pair[1].job))[:MOST_OTHERS]:
+        if trials.without(running.job):
+            yield _cancel(running.job, running.display_name, "RUNNING", min(1.0, cpus / everything))
             break
 
 
@@ -258,12 +258,12 @@ def _ends(job: Job) -> bool:
 
 
 def _cancel(job: str, name: str, before: str, loss: float) -> Change:
-    held = "as soon as it has stopped" if before == "RUNNING" else "at once"
+    when = "as soon as it has stopped" if before == "RUNNING" else "at once"
     return Change(
         field="cancel",
         before=before,
         after="CANCELLED",
-        sentence=f"Cancel job {job} '{name}': this one then starts {held}.",
+        sentence=f"Cancel job {job} '{name}': this one then starts {when}.",
         toll=ChangeCost.OTHER,
         loss=loss,
         job=job,
@@ -280,7 +280,7 @@ def _with_gpus(pool: Pool, count: int) -> Pool:
 
 
 def _loss(trials: _Trials, changed: dict[int, Pool]) -> float:
-    """The share of what was asked for that goes, over the kinds of resource asked for."""
+    """The share of what was asked for that is lost, averaged over the kinds of resource."""
     before, after = total(needs(trials.job.spec)), total(needs(_with(trials, changed)))
     kept = [now / then for now, then in zip(_kinds(after), _kinds(before), strict=True) if then]
     return 1 - sum(kept) / len(kept) if kept else 0

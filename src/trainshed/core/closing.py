@@ -1,4 +1,7 @@
-"""How an attempt is wound up: the closings there are, and what each turns into once all is gone."""
+"""How an attempt ends: makes each kind of Closing, and the status and event once all replicas are gone. Pure.
+
+`core/decide.py`, `core/withhold.py` and `core/standing.py` call it. It never decides whether an attempt ends.
+"""
 
 from dataclasses import replace
 from datetime import datetime
@@ -6,14 +9,13 @@ from typing import assert_never
 
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, planned_replicas
-from trainshed.core.names import task_name
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Replica
 from trainshed.core.restart import STARTS, backoff
 
 
 def may_become_cancelled(status: Status) -> bool:
-    """A cancel wins over waiting, running and retrying, not over an outcome already decided."""
+    """A cancel wins over waiting, running and retrying, but not over a decided outcome."""
     return status.closing is None or status.closing.outcome is Outcome.RETRY
 
 
@@ -23,50 +25,45 @@ def cancelled(status: Status, now: datetime) -> Closing:
 
 
 def program_failed(replica: Replica, now: datetime) -> Closing:
-    task = task_name(replica.pool, replica.index)
     if replica.unstarted:
         times = f" {replica.run + 1} times" if replica.run else ""
-        message = f"{task} was never started{times}: {replica.unstarted}."
-        return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
+        message = f"{replica.task} was never started{times}: {replica.unstarted}."
+        return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=replica.task), now)
     why = "it was over a limit of its own" if replica.over_limit else "the program itself failed"
-    message = f"{task} {replica.exit}: {why}, so the job was not retried."
-    return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
+    message = f"{replica.task} {replica.exit}: {why}, so the job was not retried."
+    return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=replica.task), now)
 
 
 def crashed_again(replica: Replica, now: datetime) -> Closing:
-    task = task_name(replica.pool, replica.index)
     message = (
-        f"{task} {replica.exit}, {replica.crashes} times in a row, soon after its start and with the same "
-        f"last words: it would do so again, so the job was not retried."
+        f"{replica.task} {replica.exit}, {replica.crashes} times in a row, soon after its start and with the "
+        f"same last words: it would do so again, so the job was not retried."
     )
-    return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=task), now)
+    return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=replica.task), now)
 
 
 def interrupted(replica: Replica, now: datetime) -> Closing:
-    task = task_name(replica.pool, replica.index)
-    message = f"{task} {replica.exit}; retries are disabled for this job."
-    return _failed(Failure(reason=_why(replica), message=message, task=task), now)
+    message = f"{replica.task} {replica.exit}; retries are disabled for this job."
+    return _failed(Failure(reason=_why(replica), message=message, task=replica.task), now)
 
 
 def exhausted(job: Job, replica: Replica, now: datetime) -> Closing:
     rule = job.spec.scheduling.restart
-    task = task_name(replica.pool, replica.index)
     tries = "attempt" if job.status.attempt == 0 else "attempts"
     message = (
-        f"{task} {replica.exit}, after {replica.run} of {rule.replica_restarts} restarts in this attempt; "
-        f"all {job.status.attempt + 1} {tries} are used up."
+        f"{replica.task} {replica.exit}, after {replica.run} of {rule.replica_restarts} restarts in this "
+        f"attempt; all {job.status.attempt + 1} {tries} are used up."
     )
-    return _failed(Failure(reason=Reason.RETRIES_EXHAUSTED, message=message, task=task), now)
+    return _failed(Failure(reason=Reason.RETRIES_EXHAUSTED, message=message, task=replica.task), now)
 
 
 def retry(replica: Replica, now: datetime) -> Closing:
-    task = task_name(replica.pool, replica.index)
-    failure = Failure(reason=_why(replica), message=f"{task} {replica.exit}.", task=task)
+    failure = Failure(reason=_why(replica), message=f"{replica.task} {replica.exit}.", task=replica.task)
     return Closing(outcome=Outcome.RETRY, since=now, failure=failure)
 
 
 def unprepared(readiness: Readiness, now: datetime) -> Closing:
-    """What the job needs before it can start cannot be had."""
+    """What the job needs before it can start cannot be prepared."""
     return _failed(
         Failure(reason=Reason.PREPARATION_FAILED, message=readiness.message, verdict=readiness.verdict),
         now,
@@ -76,7 +73,7 @@ def unprepared(readiness: Readiness, now: datetime) -> Closing:
 def unstarted(replica: Replica) -> Waiting:
     return Waiting(
         reason=Reason.LAUNCH_FAILED,
-        message=f"{task_name(replica.pool, replica.index)} could not be started: {replica.unstarted}.",
+        message=f"{replica.task} could not be started: {replica.unstarted}.",
         remedy=f"It is tried {STARTS} times, then the job fails: correct what the message names.",
     )
 
@@ -99,7 +96,7 @@ def waiting(closing: Closing, count: int, kill_at: datetime) -> Waiting:
 
 
 def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> tuple[Status, Event]:
-    """The same admission and ports, a new attempt number, fresh restart budgets."""
+    """The next attempt: the same admission and ports, a new number, no restarts used."""
     delay = backoff(job.spec.scheduling.restart, status.attempt)
     why = closing.failure.message if closing.failure else ""
     number = status.attempt + 1

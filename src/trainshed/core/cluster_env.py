@@ -1,7 +1,8 @@
-"""The environment of every replica: how each one learns who it is and where the others are.
+"""The environment variables of every replica: who it is, and where the others are. Pure.
 
-Google's names (CLUSTER_SPEC, TF_CONFIG, CLOUD_ML_*, AIP_*), PyTorch's (MASTER_ADDR, RANK, …), torchrun's
-(PET_*) and the two that older guides print. The job's own `env` wins over all of them.
+`core/launching.py` and `api/environment.py` call it. The variables are Google's (CLUSTER_SPEC, TF_CONFIG,
+CLOUD_ML_*, AIP_*), PyTorch's (MASTER_ADDR, RANK, …), torchrun's (PET_*) and two that older guides print. The
+job's own `env` wins over all of them.
 """
 
 import json
@@ -53,7 +54,7 @@ def cluster_spec(job: Job, admission: Admission, replica: Replica) -> dict[str, 
 
 
 def tf_config(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
-    """TensorFlow knows one chief: further replicas of the first pool are its first workers."""
+    """TensorFlow has one chief: further replicas of the first pool are its first workers."""
     legacy = legacy_of(job)
     cluster: dict[str, list[str]] = {}
     mine = ("", 0)
@@ -67,14 +68,14 @@ def tf_config(job: Job, admission: Admission, replica: Replica) -> dict[str, obj
         members.append(f"{place.host}:{place.port}")
     config: dict[str, object] = {"cluster": cluster, "environment": "cloud", "job": _job(job.spec, legacy)}
     if legacy:
-        cluster.pop(EVALUATOR, None)  # the older API counts them not among the cluster
+        cluster.pop(EVALUATOR, None)  # the older API does not list evaluators in the cluster
     if mine[0]:
         config["task"] = {"type": mine[0], "index": mine[1]}
     return config
 
 
 def _role(spec: JobSpec, pool: int, index: int, legacy: Legacy | None) -> str | None:
-    """TensorFlow's word for a place. Reducers speak no TensorFlow; pools past the evaluators are workers."""
+    """TensorFlow's name for a replica; None for reducers. Pools after the evaluators are workers."""
     if spec.pools[pool].is_reducer:
         return None
     if pool == 0:
@@ -86,7 +87,7 @@ def _role(spec: JobSpec, pool: int, index: int, legacy: Legacy | None) -> str | 
 def _ranks(spec: JobSpec, admission: Admission, replica: Replica) -> dict[str, str]:
     """Every replica but the reducers has a rank, in order of pools; the first one is the master."""
     ranked = [p for p in admission.placements if not spec.pools[p.pool].is_reducer]
-    ranked = ranked or list(admission.placements)  # nothing but reducers: odd, but it must start
+    ranked = ranked or list(admission.placements)  # a job of reducers only must start too
     master, port = ranked[0].host, str(admission.master_port)
     size = str(len(ranked))
     env = {"MASTER_ADDR": master, "MASTER_PORT": port, "PET_MASTER_ADDR": master, "PET_MASTER_PORT": port}
@@ -120,7 +121,7 @@ def _output(spec: JobSpec) -> dict[str, str]:
 
 
 def _job(spec: JobSpec, legacy: Legacy | None) -> dict[str, object]:
-    """The job as programs may look it up; without its arguments where these would overflow a variable."""
+    """The job, for programs to read. Its arguments are left out where they are too large for a variable."""
     if legacy is not None:
         return _training_input(legacy)
     size = sum(len(text) for pool in spec.pools for text in pool.command + pool.args)

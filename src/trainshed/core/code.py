@@ -1,9 +1,9 @@
-"""A job's folder as values: which files it has, what they hold, and the one id that follows from it. Pure.
+"""A folder of code as values: its files, their hashes, and the id computed from them. Pure.
 
-A folder is known by its content: two people who send the same files get the same id, and whoever has the id
-can tell whether what came back is what went in. The rules for names make every list of files one that can
-be laid out below one folder and nowhere else: no way leads up, and nothing lies below a file or a link.
-Nothing here looks at a disk.
+The adapter in `code/`, the API and the service use it. The id is a hash of the content: the same files always
+have the same id, and whoever has the id can check what comes back. The rules for paths guarantee that every
+manifest can be written below one folder and nowhere else: no path leads up, and nothing is below a file or a
+link. It never reads a disk.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from enum import StrEnum
 
 MOST_FILES = 100_000
 MOST_SIZE = 10 * 2**30  # bytes of all files of a folder together
-LONGEST_PATH = 4095  # bytes: what one call of the system takes
-LONGEST_NAME = 255  # bytes of one part of a path: what file systems take
-MOST_DEPTH = 200  # folders in one another: deeper ones break tools that walk them
+LONGEST_PATH = 4095  # bytes: the limit of system calls
+LONGEST_NAME = 255  # bytes of one part of a path: the limit of file systems
+MOST_DEPTH = 200  # nested folders: deeper ones break tools that walk them
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -43,7 +43,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is said of a blob before its bytes come."""
+    """What precedes the bytes of a blob in a stream."""
 
     sha256: str
     size: int
@@ -54,7 +54,7 @@ Piece = Header | bytes  # of a stream of blobs
 
 @dataclass(frozen=True, slots=True)
 class FolderManifest:
-    """All files of a folder, in order of their paths' bytes. `manifest_of` puts them so."""
+    """All files of a folder, sorted by the bytes of their paths (`manifest_of` sorts them)."""
 
     files: tuple[File, ...] = ()
 
@@ -64,7 +64,7 @@ class FolderManifest:
 
     @property
     def text(self) -> bytes:
-        """The form the id is the hash of, and the form in which it is kept."""
+        """The manifest as it is hashed and stored."""
         return b"".join(f"{f.mode} {f.sha256} {f.size} {f.path}\0".encode() for f in self.files)
 
     @property
@@ -82,7 +82,7 @@ def manifest_of(files: Sequence[File]) -> FolderManifest:
 
 
 def read_manifest(text: bytes) -> FolderManifest:
-    """The manifest that `FolderManifest.text` wrote. ValueError where it cannot be."""
+    """The manifest that `FolderManifest.text` wrote. Raises ValueError where the text is not one."""
     files: list[File] = []
     for row in text.split(b"\0")[:-1]:
         mode, sha256, size, path = row.decode().split(" ", 3)
@@ -91,12 +91,12 @@ def read_manifest(text: bytes) -> FolderManifest:
 
 
 def is_hash(text: str) -> bool:
-    """Whether this can be the hash of a content or the id of a folder: safe as a file's name, too."""
+    """Whether this can be the hash of a content or the id of a folder. Such a text is safe as a file name."""
     return _HASH.fullmatch(text) is not None
 
 
 def path_fault(path: str) -> str | None:
-    """Why there can be no file of that path in a folder; None where there can."""
+    """Why no file of a folder can have that path; None where one can."""
     if not path:
         return "must not be empty."
     if "\0" in path:
@@ -121,7 +121,7 @@ def path_fault(path: str) -> str | None:
 
 
 def collisions(files: Sequence[File]) -> Iterator[tuple[int, str]]:
-    """Which files cannot lie beside the others, by their place in the list, and why."""
+    """The files that collide with others: their index in the list, and why."""
     taken: dict[str, int] = {}
     for number, file in enumerate(files):
         if file.path in taken:
@@ -138,7 +138,7 @@ def collisions(files: Sequence[File]) -> Iterator[tuple[int, str]]:
 
 
 def contradictions(files: Sequence[File]) -> Iterator[tuple[int, str]]:
-    """Which files say another size of a content than one before them, by their place in the list."""
+    """The files whose size differs from an earlier file with the same hash: their index, and why."""
     sizes: dict[str, int] = {}
     for number, file in enumerate(files):
         known = sizes.setdefault(file.sha256, file.size)

@@ -1,4 +1,7 @@
-"""The seam to where the folders of jobs are kept. Each numbered promise has a contract test."""
+"""The port to the store of code folders. Each numbered promise has a contract test.
+
+`code/` implements it; the service, the backends and the sweeper call it.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
@@ -23,11 +26,11 @@ class CodeStore(Protocol):
     async def close(self) -> None: ...
 
     async def missing(self, manifest: FolderManifest) -> tuple[str, ...]:
-        """The contents still to be sent, each once. With none of them missing the folder is kept."""
+        """The hashes still to be sent, each once. With none missing, the folder is kept."""
         ...
 
     async def take(self, pieces: AsyncIterator[Sequence[Piece]]) -> int:
-        """Keep blobs as they come: of each its header, then its bytes. How many were kept for good."""
+        """Store blobs as they come, each as its header and then its bytes. Returns how many were stored."""
         ...
 
     async def manifest(self, code: str) -> FolderManifest:
@@ -35,11 +38,11 @@ class CodeStore(Protocol):
         ...
 
     def read(self, code: str, sha256: str) -> AsyncIterator[bytes]:
-        """What the files of that hash in that folder hold. NotFound, at any chunk, where it is not whole."""
+        """The content of that hash in that folder. NotFound, at any chunk, where it is missing or damaged."""
         ...
 
     async def hold(self, code: str) -> bool:
-        """Whether there is such a folder; if so it stays for a day at least, job or no job."""
+        """Whether there is such a folder. If so, it stays for a day at least, even without a job."""
         ...
 
     async def lay_out(self, code: str, folder: str) -> None:
@@ -47,12 +50,12 @@ class CodeStore(Protocol):
         ...
 
     def lay_out_small(self, code: str, folder: str) -> bool:
-        """The same at once, for what is so small that a thread would cost more; False where it is not."""
+        """The same without a thread, for folders so small that a thread costs more; False for larger ones."""
         ...
 
     async def tidy(self, used: frozenset[str]) -> int:
         """Remove folders not among `used` a day after they were first seen so, and contents nobody needs.
 
-        How many folders went.
+        Returns how many folders were removed.
         """
         ...

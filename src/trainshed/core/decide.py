@@ -1,9 +1,9 @@
-"""decide: one job's facts to a plan. Pure and total: no clock, no await, no surprise.
+"""decide: from the facts about one job to a plan. Pure and total: no clock, no await.
 
-The rule that makes every crash harmless: *actions follow from what is durable; new decisions only change
-the status*. A replica is launched or stopped only because the status, as stored, says so; raising a run
-or attempt number is a status change alone, acted on in the next turn. So a lost action is taken again,
-and a lost write means that nothing was decided.
+`control/jobs.py` calls it at each turn of a job. One rule makes every crash harmless: *actions follow from
+the stored status; new decisions only change the status*. A replica is launched or stopped only because the
+status, as stored, says so. A new run or attempt number is a change of the status alone; the next turn acts on
+it. So a lost action is repeated, and a lost write means that nothing was decided.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from trainshed.core import closing as wind
+from trainshed.core import closing as closings
 from trainshed.core import hold
 from trainshed.core.crash import place_of_crash, repeats
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
-from trainshed.core.names import RunKey, task_name
+from trainshed.core.names import RunKey
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 from trainshed.core.restart import STARTS, Meaning, backoff, meaning
 
-MISSING_FOR = timedelta(seconds=2)  # a backend may be late to show a run; a gone one is rare
-BEGUN = timedelta(seconds=1)  # a program that ran so long after failed starts has begun
-SERVERS = 2  # the pool of parameter servers or reducers: they never end by themselves
+MISSING_FOR = timedelta(seconds=2)  # a backend may show a run late; a run that is really gone is rare
+BEGUN = timedelta(seconds=1)  # after failed starts, a program that runs so long counts as started
+SERVERS = 2  # the pool of parameter servers or reducers, which never end by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ Action: TypeAlias = Start | Stop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do now, what to remember, and when to look again at the latest."""
+    """The actions to take, the status and events to write, and when to decide again at the latest."""
 
     status: Status
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     again_at: datetime | None = None
-    held: Status | None = None  # of a plan that ends an attempt: as it stood, with its closing (withhold.py)
+    held: Status | None = None  # where the plan ends an attempt: the status before, with its closing
 
 
 def decide(job: Job, seen: Iterable[Observation], now: datetime, readiness: Readiness = READY) -> Plan:
@@ -56,11 +56,11 @@ def decide(job: Job, seen: Iterable[Observation], now: datetime, readiness: Read
     status = job.status
     if job.is_final:
         return Plan(status=status, actions=tuple(Stop(k, True) for k, o in runs.items() if o.alive))
-    if status.cancel_asked_at is not None and wind.may_become_cancelled(status):
-        status = replace(status, state=JobState.CANCELLING, closing=wind.cancelled(status, now))
-        return _wind_up(job, status, runs, now, durable=False)
+    if status.cancel_asked_at is not None and closings.may_become_cancelled(status):
+        status = replace(status, state=JobState.CANCELLING, closing=closings.cancelled(status, now))
+        return _close_attempt(job, status, runs, now, durable=False)
     if status.closing is not None:
-        return _wind_up(job, status, runs, now, durable=True)
+        return _close_attempt(job, status, runs, now, durable=True)
     if status.admission is None:
         return _wait(job, now, readiness)
     return _prepared(job, _run(job, runs, now), runs, now, readiness)
@@ -69,11 +69,11 @@ def decide(job: Job, seen: Iterable[Observation], now: datetime, readiness: Read
 def _prepared(
     job: Job, plan: Plan, runs: Mapping[RunKey, Observation], now: datetime, readiness: Readiness
 ) -> Plan:
-    """The plan where what its starts need is there; else it waits, or ends where that cannot be had."""
+    """The plan if what its starts need is ready; else the job waits, or fails if that cannot be had."""
     if readiness.is_ready or not any(isinstance(action, Start) for action in plan.actions):
         return plan
     if readiness.standing is ReadinessState.FAILED:
-        return _close(job, plan.status, wind.unprepared(readiness, now), runs, now, plan.events)
+        return _close(job, plan.status, closings.unprepared(readiness, now), runs, now, plan.events)
     before = job.status.waiting
     waiting = before if before and before.reason is Reason.PREPARING else readiness.waiting
     return replace(plan, status=replace(plan.status, waiting=waiting), actions=())
@@ -81,7 +81,7 @@ def _prepared(
 
 def _wait(job: Job, now: datetime, readiness: Readiness) -> Plan:
     if readiness.standing is ReadinessState.FAILED:
-        return _end(job, job.status, wind.unprepared(readiness, now), now)
+        return _end(job, job.status, closings.unprepared(readiness, now), now)
     limit = job.spec.scheduling.max_wait
     if limit is None:
         return Plan(status=job.status)
@@ -96,7 +96,7 @@ def _wait(job: Job, now: datetime, readiness: Readiness) -> Plan:
 
 
 def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
-    """The attempt is on: take in what is seen, judge what ended, start what is planned."""
+    """The attempt runs: take in the observations, judge what ended, start what is planned."""
     replicas = tuple(_absorb(r, runs.get(job.key(r)), now) for r in job.status.replicas)
     status = replace(job.status, replicas=replicas)
     status, events = _mark_running(status, runs.values(), now)
@@ -114,7 +114,7 @@ def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
         if closing is not None:
             return _close(job, status, closing, runs, now, events)
     leftovers = tuple(Stop(k, True) for k, o in runs.items() if o.alive and k.name.attempt < status.attempt)
-    if leftovers:  # given up as lost, and back: two attempts never live together
+    if leftovers:  # runs that were counted as lost and came back: two attempts never run together
         return Plan(status=status, actions=leftovers, events=events, again_at=now + timedelta(seconds=1))
     starts = tuple(
         Start(r)
@@ -146,7 +146,7 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
         replica, missing_since=None, not_before=None, started_at=sight.started_at or replica.started_at or now
     )
     if sight.sight is Sight.RUNNING:
-        # A program that could not be run is seen for a moment before it says so.
+        # A program that cannot be started looks like a running one for a moment.
         fresh = sight.started_at is not None and now - sight.started_at < BEGUN
         return replace(replica, phase=Phase.RUNNING, unstarted=replica.unstarted if fresh else "")
     ended = replace(
@@ -169,14 +169,14 @@ def _mark_running(
     """PENDING until every replica of the attempt has been seen once; RUNNING from then on."""
     unseen = sum(r.phase is Phase.PLANNED or bool(r.unstarted) for r in status.replicas)
     total = len(status.replicas)
-    if status.state is not JobState.PENDING:  # whatever was said while a restart was refused is over
+    if status.state is not JobState.PENDING:  # a waiting reason from a failed restart no longer holds
         return (status if unseen or status.waiting is None else replace(status, waiting=None)), ()
     if unseen:
         message = f"{total - unseen} of {total} replicas have started."
         waiting = Waiting(reason=Reason.STARTING, message=message, remedy="The others start by themselves.")
         refused = next((r for r in status.replicas if r.unstarted), None)
         if refused is not None:
-            waiting = wind.unstarted(refused)
+            waiting = closings.unstarted(refused)
         if status.waiting is None or status.waiting.reason is not waiting.reason:
             return replace(status, waiting=waiting), ()
         return status, ()
@@ -187,14 +187,14 @@ def _mark_running(
 
 
 def _started_at(status: Status, now: datetime) -> datetime:
-    """When the last replica started: by the backend's clock, which counts only within the bounds of ours."""
-    told = [r.started_at for r in status.replicas if r.started_at is not None]
+    """When the last replica started, by the backend's clock, limited to the times of our own clock."""
+    starts = [r.started_at for r in status.replicas if r.started_at is not None]
     earliest = status.admitted_at or now
-    return status.started_at or min(now, max([earliest, *told]))
+    return status.started_at or min(now, max([earliest, *starts]))
 
 
 def _primary(job: Job, replicas: tuple[Replica, ...]) -> Replica | None:
-    """The primary, once it has succeeded: it speaks for the job as a whole."""
+    """The primary replica, once it has succeeded: its success is the job's."""
     first = primary(job.spec)
     for replica in replicas:
         if (replica.pool, replica.index) == first:
@@ -215,7 +215,7 @@ def _timed_out(job: Job, status: Status, now: datetime) -> Closing | None:
 
 
 def _finished(job: Job, replicas: tuple[Replica, ...], chief: Replica, now: datetime) -> Closing | None:
-    """The primary has succeeded: the job ends with the last worker, or when the drain time is over."""
+    """The primary has succeeded: the job ends with the last worker, or after the drain time."""
     going = [
         r
         for r in replicas
@@ -237,7 +237,7 @@ def _newly_failed(job: Job, replicas: tuple[Replica, ...]) -> list[Replica]:
 
 
 def _failed(replicas: tuple[Replica, ...], now: datetime) -> list[Replica]:
-    """Those that ended badly, the first to do so first."""
+    """The replicas that failed, in the order in which they ended."""
     return sorted(
         (r for r in replicas if r.exit is not None and not r.exit.ok and r.phase is Phase.ENDED),
         key=lambda r: (r.ended_at or now, r.pool, r.index),
@@ -245,29 +245,29 @@ def _failed(replicas: tuple[Replica, ...], now: datetime) -> list[Replica]:
 
 
 def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Closing | None:
-    """A program that says it failed, or met a limit of its own, has failed its job, whichever it is."""
+    """The end of the job, where a program failed by itself or exceeded a limit of its own."""
     rule = job.spec.scheduling.restart
     for replica in _failed(replicas, now):
         given_up = bool(replica.unstarted) and replica.run + 1 >= STARTS
         end = meaning(_exit(replica), rule, over_limit=replica.over_limit, given_up=given_up)
         if end is Meaning.OWN_FAILURE:
-            return wind.program_failed(replica, now)
+            return closings.program_failed(replica, now)
     return None
 
 
 def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event, ...], Closing | None]:
-    """What the interrupted replicas mean: a restart each, a new attempt, or the end of the job."""
+    """What follows for interrupted replicas: a restart each, a new attempt, or the end of the job."""
     rule = job.spec.scheduling.restart
     ended = _failed(status.replicas, now)
     for replica in ended:
         if rule.disabled:
-            return status, (), wind.interrupted(replica, now)
+            return status, (), closings.interrupted(replica, now)
         if repeats(replica, rule):
-            return status, (), wind.crashed_again(replica, now)
+            return status, (), closings.crashed_again(replica, now)
         if rule.whole_gang or replica.run >= rule.replica_restarts:
             if status.attempt >= rule.job_retries:
-                return status, (), wind.exhausted(job, replica, now)
-            return status, (), wind.retry(replica, now)
+                return status, (), closings.exhausted(job, replica, now)
+            return status, (), closings.retry(replica, now)
     events: list[Event] = []
     again: dict[tuple[int, int], Replica] = {}
     for replica in ended:
@@ -283,13 +283,12 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
             previous=replica.as_ended(status.attempt),
         )
         text = (
-            f"{task_name(replica.pool, replica.index)} {replica.exit}; restart {replica.run + 1} of "
+            f"{replica.task} {replica.exit}; restart {replica.run + 1} of "
             f"{rule.replica_restarts} in {delay.total_seconds():g} s."
         )
-        task = task_name(replica.pool, replica.index)
-        events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, task))
+        events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, replica.task))
     replicas = tuple(again.get((r.pool, r.index), r) for r in status.replicas)
-    if again and all(r.unstarted for r in replicas):  # no program of it has ever begun
+    if again and all(r.unstarted for r in replicas):  # no program of the job has ever started
         status = replace(status, state=JobState.PENDING, started_at=None)
     return replace(status, replicas=replicas), tuple(events), None
 
@@ -302,29 +301,29 @@ def _close(
     now: datetime,
     events: tuple[Event, ...],
 ) -> Plan:
-    plan = _wind_up(job, replace(status, closing=closing), runs, now, durable=False)
+    plan = _close_attempt(job, replace(status, closing=closing), runs, now, durable=False)
     return replace(plan, events=events + plan.events)
 
 
-def _wind_up(
+def _close_attempt(
     job: Job, status: Status, runs: Mapping[RunKey, Observation], now: datetime, *, durable: bool
 ) -> Plan:
-    """Stop what is alive (once the decision to do so is durable); when all is gone, turn to the outcome.
+    """Stop what is alive, once that decision is stored; when all is gone, turn to the outcome.
 
-    Of a job that has failed, what is to be kept for a look is left alone until its time is over.
+    Replicas of a failed job that are held for inspection stay until their time is over.
     """
     closing = status.closing
     assert closing is not None
-    replicas = tuple(_fade(r, runs.get(job.key(r)), closing, now) for r in status.replicas)
+    replicas = tuple(_absorb_closing(r, runs.get(job.key(r)), closing, now) for r in status.replicas)
     status = replace(status, replicas=replicas)
-    kept = hold.held(job, status, runs, now)
+    kept = hold.kept_runs(job, status, runs, now)
     alive = [o.key for o in runs.values() if o.alive and o.key not in kept]
     unsure = [r for r in replicas if r.missing_since and now - r.missing_since < MISSING_FOR]
     if not alive and not unsure:
         return _hold(job, status, kept, now) if kept else _end(job, status, closing, now)
     kill_at = closing.since + job.spec.scheduling.grace
     force = now >= kill_at
-    waiting = wind.waiting(closing, len(alive) + len(unsure), kill_at)
+    waiting = closings.waiting(closing, len(alive) + len(unsure), kill_at)
     if status.waiting is None or status.waiting.reason is not waiting.reason:
         status = replace(status, waiting=waiting)
     stops = tuple(Stop(key, force) for key in alive) if durable else ()
@@ -339,12 +338,12 @@ def _hold(job: Job, status: Status, kept: frozenset[RunKey], now: datetime) -> P
     if status.waiting is not None and status.waiting.reason is Reason.HELD:
         return Plan(status=status, again_at=until)
     waiting = hold.waiting(job, kept, until)
-    event = hold.told(job, status, waiting, now)
+    event = hold.event(job, status, waiting, now)
     return Plan(status=replace(status, waiting=waiting), events=(event,), again_at=until)
 
 
-def _fade(replica: Replica, sight: Observation | None, closing: Closing, now: datetime) -> Replica:
-    """As _absorb; but what may have been launched just before the end was decided is looked for as well."""
+def _absorb_closing(replica: Replica, sight: Observation | None, closing: Closing, now: datetime) -> Replica:
+    """As _absorb, but also wait for a run that may have been launched just before the end was decided."""
     if sight is None and replica.phase is Phase.PLANNED and replica.missing_since is None:
         could_start = replica.not_before is None or replica.not_before <= closing.since
         return replace(replica, missing_since=now) if could_start else replica
@@ -352,14 +351,14 @@ def _fade(replica: Replica, sight: Observation | None, closing: Closing, now: da
 
 
 def _end(job: Job, status: Status, closing: Closing, now: datetime) -> Plan:
-    held = replace(status, closing=closing)
+    before = replace(status, closing=closing)
     if closing.outcome is Outcome.RETRY:
-        status, event = wind.next_attempt(job, status, closing, now)
+        status, event = closings.next_attempt(job, status, closing, now)
     else:
-        status, event = wind.final(status, closing, now)
+        status, event = closings.final(status, closing, now)
     again = min((r.not_before for r in status.replicas if r.not_before), default=None)
     look = None if status.state.is_final else again
-    return Plan(status=status, events=(event,), again_at=look, held=held)
+    return Plan(status=status, events=(event,), again_at=look, held=before)
 
 
 def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetime) -> datetime | None:
@@ -375,9 +374,8 @@ def _next_look(job: Job, status: Status, succeeded: Replica | None, now: datetim
 
 
 def _late_failure(job: Job, replica: Replica, now: datetime) -> Event:
-    task = task_name(replica.pool, replica.index)
-    text = f"{task} {replica.exit} after the primary had succeeded; it is not restarted."
-    return _event(job.status, Reason.REPLICA_FAILED_LATE, text, now, Severity.WARNING, task)
+    text = f"{replica.task} {replica.exit} after the primary had succeeded; it is not restarted."
+    return _event(job.status, Reason.REPLICA_FAILED_LATE, text, now, Severity.WARNING, replica.task)
 
 
 def _event(

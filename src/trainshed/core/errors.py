@@ -1,7 +1,7 @@
-"""Everything that can go wrong for a caller, named by what the caller may do about it.
+"""All errors of the core and the adapters, named by what the caller may do about them.
 
     TrainshedError
-    ├── Invalid            the request is wrong: mend every violation and send it again
+    ├── Invalid            the request is wrong: correct every violation and send it again
     ├── NotFound           the thing is not there (or not yours to see)
     ├── AlreadyExists      the name is taken
     ├── Conflict           the thing changed meanwhile, or its state forbids this
@@ -9,7 +9,7 @@
     ├── Unauthenticated    the credentials are wrong
     ├── Exhausted          a ceiling is reached: wait, or ask for less
     └── Unavailable        try again: nothing permanent is wrong
-        └── NotYet         it is being made; who makes it hints when it is there
+        └── NotYet         it is being prepared; a hint follows when it is ready
 
 The docstring of a class is its default message. Only `wire/status.py` turns these into HTTP numbers.
 A failed *job* is none of these: it is an Event with a Reason.

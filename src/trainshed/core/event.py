@@ -1,4 +1,7 @@
-"""History with typed reasons: why a job waits, what happened to it, how it ended."""
+"""The history of a job: events and waiting reasons, each with a typed reason.
+
+Every part of the server makes them; the store keeps them; the API shows them.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,7 @@
-"""An explanation: why a job stands where it stands, what would start it now, and when it may start.
+"""The values of an explanation: why a job is in its state, what would start it now, and when it may start.
 
-Values only, and the World they are found in: what one cycle of the scheduler would see, and what has been.
-The answers are made in `why.py`, `change.py` and `foresee.py`. Nothing here looks at a clock or a store.
+`why.py`, `change.py` and `foresee.py` compute them from a `World`: what a scheduling cycle would see, and the
+history of earlier jobs. `service/why.py` builds the World. Nothing here reads a clock or a store.
 """
 
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from trainshed.core.job import Job, JobState
 from trainshed.core.machine import Catalogue
 from trainshed.core.readiness import READY, Readiness
 
-NEWEST = "~"  # the id of a job that is not submitted yet: behind all others, as ids sort by age
+NEWEST = "~"  # the id of a job that is not submitted yet; it sorts after all other ids
 
 
 class Fact(StrEnum):
-    """What stands behind a reason. Scripts may rely on these words, as on those of Reason."""
+    """The kind of a fact that supports a reason. Scripts may rely on these words, as on those of Reason."""
 
     NEEDS = "NEEDS"
     FREE = "FREE"
@@ -29,35 +29,35 @@ class Fact(StrEnum):
     DEADLINE = "DEADLINE"
     REPLICA = "REPLICA"
     VERDICT = "VERDICT"
-    MORE = "MORE"  # there are others like the ones told
+    MORE = "MORE"  # there are more like those listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """A sentence with numbers, and the grounds behind it."""
+    """A sentence with numbers, and the facts that support it."""
 
     reason: Reason | Fact
     message: str
     remedy: str = ""
     job: str = ""  # the other job it is about
-    at: datetime | None = None  # until when, or when, where that is known
+    at: datetime | None = None  # when, or until when, where that is known
     grounds: tuple["Ground", ...] = ()
 
 
 class ChangeCost(StrEnum):
-    """Whom a change costs something, the cheapest first."""
+    """Who pays for a change, the cheapest first."""
 
     NOBODY = "NOBODY"
     ITSELF = "ITSELF"
-    QUEUE = "QUEUE"  # it goes before others
-    OTHER = "OTHER"  # another job ends for it
+    QUEUE = "QUEUE"  # the job passes others
+    OTHER = "OTHER"  # another job is cancelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One field that, set so, starts the job now: not a guess, the scheduler's rule has said yes to it.
+    """One field that starts the job now if it is set so. The scheduler's rule has been tried with it.
 
-    A field of the job means: cancel it and submit it again so. The field `cancel` is about another job.
+    For a field of the job: cancel the job and submit it again. The field `cancel` is about another job.
     """
 
     field: str
@@ -65,13 +65,13 @@ class Change:
     after: str
     sentence: str
     toll: ChangeCost
-    loss: float = 0  # how much of it goes, from 0 to 1: what makes one change smaller than another
+    loss: float = 0  # the share that is lost, from 0 to 1: a smaller loss is a smaller change
     job: str = ""  # the other job, where it is about one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eta:
-    """When a job may start, and from what that is known. A bound that nothing tells is None."""
+    """When a job may start, and what the estimate is based on. An unknown bound is None."""
 
     earliest: datetime
     likely: datetime | None
@@ -85,14 +85,14 @@ class Explanation:
     ground: Ground
     starts_now: bool = False
     position: int | None = None  # in the queue, from 1; None for a job that is not in it
-    queue: int = 0  # how many wait
+    queue: int = 0  # how many jobs wait
     changes: tuple[Change, ...] = ()  # the smallest first
     eta: Eta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """All that an explanation is made from."""
+    """The input of an explanation."""
 
     snapshot: Snapshot
     waiting: tuple[Job, ...]
@@ -100,7 +100,7 @@ class World:
     history: History
     catalogue: Catalogue = field(repr=False)
     now: datetime
-    readiness: Readiness = READY  # of the job that is asked about; of the others only ready ones wait
+    readiness: Readiness = READY  # of the job that is asked about; `waiting` has only ready jobs
 
 
 def lasting(length: timedelta) -> str:
@@ -116,8 +116,13 @@ def lasting(length: timedelta) -> str:
         (whole % 60, "s"),
     )
     first = next((at for at, (count, _) in enumerate(units) if count), len(units) - 1)
-    told = [f"{count} {unit}" for count, unit in units[first : first + 2] if count]
-    return " ".join(told) or "0 s"
+    parts = [f"{count} {unit}" for count, unit in units[first : first + 2] if count]
+    return " ".join(parts) or "0 s"
+
+
+def more(count: int, listed: int) -> tuple[Ground, ...]:
+    """The ground that counts what a list of `listed` grounds leaves out."""
+    return (Ground(reason=Fact.MORE, message=f"And {count - listed} more."),) if count > listed else ()
 
 
 def clock(at: datetime) -> str:

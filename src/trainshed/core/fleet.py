@@ -1,4 +1,4 @@
-"""What a backend offers (nodes) and the recorded answer "yes, these replicas there" (admission)."""
+"""What a backend offers (nodes), and the recorded decision which replica runs on which node (admission)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from enum import StrEnum
 class Fit(StrEnum):
     """What to do with a job larger than the whole fleet."""
 
-    SHRINK = "shrink"  # it gets all there is, and is told what was cut
+    SHRINK = "shrink"  # it gets all there is, and its admission says what was cut
     STRICT = "strict"  # it waits for larger machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     name: str
-    host: str  # where its replicas reach each other
+    host: str  # the address by which its replicas reach each other
     cpus: float
     memory: int
     gpus: tuple[str, ...] = ()  # device ids, in order
@@ -25,7 +25,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """One replica's place: where, and how much of what."""
+    """The node of one replica, and the resources it gets there."""
 
     pool: int
     index: int
@@ -49,7 +49,7 @@ class Admission:
         return frozenset(p.port for p in self.placements) | {self.master_port}
 
     def numbered(self, ports: Sequence[int]) -> "Admission":
-        """With these ports: the master's first, then one for each replica."""
+        """The admission with these ports: the master's first, then one for each replica."""
         places = tuple(replace(p, port=port) for p, port in zip(self.placements, ports[1:], strict=True))
         return replace(self, placements=places, master_port=ports[0])
 

@@ -1,8 +1,8 @@
-"""foresee: when a waiting job may start, by playing the queue forward with the scheduler's own rule.
+"""foresee: when a waiting job may start, by simulating the queue with the scheduler's own rule. Pure.
 
-Three plays: every job ends as soon as such jobs ever do, as such jobs usually do, and only with its
-timeout. Where no job like one of those that have to end before has ended yet, there is no usual, and none
-is told. Later jobs of higher priority are not foreseen.
+`core/why.py` calls it. It runs three simulations: every job ends as early as such jobs ever did, as such jobs
+usually do, and at its timeout. Where no earlier run like one of the jobs that must end is known, no usual
+time is given. Jobs of higher priority that are submitted later are not considered.
 """
 
 from collections.abc import Callable
@@ -16,32 +16,32 @@ from trainshed.core.history import RemainingTime, rest
 from trainshed.core.job import Job
 from trainshed.core.waiting_jobs import WaitingJobs
 
-MOST_WORK = 30_000  # of one play, in questions times those that hold something: bounds the cost
-A_CYCLE = 50  # what a cycle costs of that before it asks anything
-PASSERS = 10  # jobs behind this one are played too, as they may pass it: so many of them
+MOST_WORK = 30_000  # of one simulation, in answers times running jobs: bounds the cost
+A_CYCLE = 50  # the fixed cost of a cycle in the same unit
+PASSERS = 10  # jobs behind this one that are simulated too, because they may pass it
 NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Play:
-    """How one play went: when the job started (None: never) and who had to end before."""
+class _Simulation:
+    """The result of one simulation: when the job started (None: never), and which jobs ended before."""
 
     at: datetime | None
-    whole: bool = True  # False: given up there, the start is later
+    whole: bool = True  # False: it was stopped at MOST_WORK; the start is later
     ended: tuple[str, ...] = ()
 
 
 def foresee(world: World, job: Job) -> Eta | None:
     """None for a job that cannot start on these machines, however long it waits."""
     guess = _guesses(world)
-    soon = _play(world, job, lambda id: guess(id).least)
-    usual = _play(world, job, lambda id: _or(guess(id).likely, guess(id).most))
-    slow = _play(world, job, lambda id: guess(id).most)
+    soon = _simulate(world, job, lambda id: guess(id).least)
+    usual = _simulate(world, job, lambda id: _or(guess(id).likely, guess(id).most))
+    slow = _simulate(world, job, lambda id: guess(id).most)
     if soon.at is None or usual.at is None or slow.at is None:
         return None
     unknown = {id for id in (*usual.ended, *slow.ended) if guess(id).likely is None}
     known = usual.whole and not unknown.intersection(usual.ended)
-    # A job that ends sooner may let another in that holds more for longer: plays are not always in order.
+    # A job that ends sooner may let a larger and longer one in: the three times are not always in order.
     times = [soon.at, slow.at] if not known else [soon.at, usual.at, slow.at]
     earliest, latest = min(times), max(times)
     return Eta(
@@ -53,7 +53,7 @@ def foresee(world: World, job: Job) -> Eta | None:
 
 
 def _guesses(world: World) -> Callable[[str], RemainingTime]:
-    """How long a job, once it holds something, goes on from now or from then."""
+    """How long a job will run, from now or from its start."""
     jobs = {job.id: job for job in (*world.running, *world.waiting)}
     until = {item.job: item.until for item in world.snapshot.held}
 
@@ -66,43 +66,43 @@ def _guesses(world: World) -> Callable[[str], RemainingTime]:
     return guess
 
 
-def _play(world: World, job: Job, length: Callable[[str], timedelta]) -> _Play:
-    now, held = world.now, {h.job: h for h in world.snapshot.held}
-    ends = {id: now + length(id) for id in held}
+def _simulate(world: World, job: Job, length: Callable[[str], timedelta]) -> _Simulation:
+    now, running = world.now, {h.job: h for h in world.snapshot.held}
+    ends = {id: now + length(id) for id in running}
     ahead = sorted({j.id: j for j in (*world.waiting, job)}.values(), key=order)
     waiting = WaitingJobs(ahead[: ahead.index(job) + 1 + PASSERS])
     ended: list[str] = []
     work = 0
     while work < MOST_WORK:
         work += A_CYCLE
-        cycle = Cycle(replace(world.snapshot, held=tuple(held.values())), now)
+        cycle = Cycle(replace(world.snapshot, held=tuple(running.values())), now)
         for other in waiting.in_order(cycle.refused):
-            work += 10 + len(held)
+            work += 10 + len(running)
             if cycle.is_over:
                 break
             if cycle.answer(other).admission is None:
                 continue
             if other.id == job.id:
-                return _Play(now, ended=tuple(ended))
-            held[other.id] = cycle.held[-1]
+                return _Simulation(now, ended=tuple(ended))
+            running[other.id] = cycle.held[-1]
             ends[other.id] = now + length(other.id)
-        for id in held:
+        for id in running:
             waiting.remove(id)
-        if not held:
-            return _Play(None)
+        if not running:
+            return _Simulation(None)
         now = max(now, min(ends.values()))
         for id in [id for id, at in ends.items() if at <= now]:
             ended.append(id)
-            del held[id], ends[id]
-    return _Play(now, whole=False, ended=tuple(ended))
+            del running[id], ends[id]
+    return _Simulation(now, whole=False, ended=tuple(ended))
 
 
 def _or(length: timedelta | None, otherwise: timedelta) -> timedelta:
     return otherwise if length is None else length
 
 
-def _basis(world: World, slow: _Play, ended: set[str], unknown: set[str]) -> str:
-    """From what it is known, in a few sentences."""
+def _basis(world: World, slow: _Simulation, ended: set[str], unknown: set[str]) -> str:
+    """What the estimate is based on, in a few sentences."""
     if not slow.ended and slow.whole:
         return "There is room for it now."
     by_id = {job.id: job for job in (*world.running, *world.waiting)}
@@ -130,7 +130,7 @@ def _basis(world: World, slow: _Play, ended: set[str], unknown: set[str]) -> str
     return " ".join([*parts, "Jobs of higher priority that are still to come are not counted."])
 
 
-def _listed(found: dict[str, str]) -> str:
-    names = list(found.values())
+def _listed(sentences: dict[str, str]) -> str:
+    names = list(sentences.values())
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

@@ -1,17 +1,17 @@
-"""Google's own hosts, as the programs of a job find them: which names lead to this server, and the variables
-that go with it (decision 34). Pure.
+"""Google's host names as the programs of a job see them, and the variables that go with them. Pure.
 
-The variables hold only where the names do lead here: elsewhere they would send a job's token to Google.
+The backends, `service/access.py` and the listener for Google's names use it (ADR 34). Set the variables only
+where the names do lead to this server: elsewhere they would send a job's token to Google.
 """
 
 from collections.abc import Mapping
 
 API, STORAGE, OAUTH = "www.googleapis.com", "storage.googleapis.com", "oauth2.googleapis.com"
 HOSTS = (API, STORAGE, OAUTH)
-PORT = 443  # it is part of addresses that programs have compiled in
+PORT = 443  # part of addresses that are compiled into programs
 TOKEN = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # where TensorFlow and TensorStore look for a token first
 
-# Each names a file of trusted roots to some library, which then trusts no others.
+# Each names a file of trusted root certificates to some library, which then trusts no others.
 ROOTS = (
     "CURL_CA_BUNDLE",  # curl, and the one inside TensorFlow
     "REQUESTS_CA_BUNDLE",
@@ -26,11 +26,11 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy
 
 
 def google_env(address: str, token: str, roots: str) -> dict[str, str]:
-    """What makes programs trust this server under Google's names, and come with their job's token.
+    """Variables that make programs trust this server under Google's names and send their job's token.
 
-    `address` is the server's own, as jobs are told; `roots` the file of roots that holds this server's too.
+    `address` is the server's own; `roots` is a file of root certificates that includes this server's.
     """
-    # Libraries put "http://" in front and a path behind: so the token may be part of it.
+    # Libraries prepend "http://" and append a path, so the value may include the token.
     metadata = f"{address.removeprefix('http://')}/t/{token}"
     return {
         **dict.fromkeys(ROOTS, roots),
@@ -41,12 +41,12 @@ def google_env(address: str, token: str, roots: str) -> dict[str, str]:
 
 
 def wants_google(env: Mapping[str, str]) -> bool:
-    """Whether a job says that it means Google's own buckets: its own variable names Google's own host."""
+    """Whether a job uses Google's own buckets: it sets the variable to Google's own host."""
     return env.get("STORAGE_EMULATOR_HOST", "").removeprefix("https://").partition("/")[0] in HOSTS
 
 
 def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """What keeps clients from asking a proxy for the names, where these variables name one."""
+    """Variables that keep clients from sending these names to a proxy, where `env` names a proxy."""
     if not any(env.get(name) for name in _PROXIES):
         return {}
     listed = env.get("no_proxy") or env.get("NO_PROXY")
@@ -54,7 +54,7 @@ def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def hosts_file(machine: str, address: str) -> str:
-    """The machine's /etc/hosts with the names led to an address, and nowhere else."""
+    """The machine's /etc/hosts, changed so that the names lead to this address only."""
     lines = [f"{address} {' '.join(HOSTS)}"]
     for line in machine.splitlines():
         words = line.partition("#")[0].split()

@@ -1,9 +1,9 @@
-"""Whether a job hangs: the rule a person gives, and the judge. Pure: no clock, no files.
+"""Whether a job hangs: the rule that a person sets, and the function that judges. Pure: no clock, no files.
 
-A judge is fed with signs of life, one per run and look, and keeps of each run a pulse: when it last *spoke*
-(printed, or reported a step) and when it last *worked* (used CPU, disk or a GPU to speak of). What it has not
-seen it does not hold against anybody: a run begins to be still when it is first seen, and again after a gap
-in which nobody looked.
+`control/hangs.py` calls `felt` for every run at every look and `judge` for every job. A Pulse keeps when a
+run last *spoke* (printed, or reported a step) and when it last *worked* (used CPU, disk or GPU noticeably).
+Time in which nobody looked never counts against a run: its silence begins at the first look, and again after
+a gap.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-BUSY_SHARE = 0.05  # of a core: watchdogs and sleeping loops use less, whatever computes uses more
+BUSY_SHARE = 0.05  # of a core: watchdogs and polling loops use less, computation uses more
 GPU_SHARE = 0.02  # of a GPU's time
 DISK_PACE = 65536.0  # bytes a second
-LOOKS = 20  # in the time after which a job counts as hung
+LOOKS = 20  # during the time after which a job counts as hung
 SHORTEST, LONGEST = timedelta(seconds=2), timedelta(seconds=60)  # between two looks
-GAP = 5  # looks left out, after which nothing is known of what happened meanwhile ...
-LEAST_GAP = timedelta(seconds=30)  # ... but looking at stacks may take this long
+GAP = 5  # missed looks after which a pulse starts over ...
+LEAST_GAP = timedelta(seconds=30)  # ... but at least this long: taking stacks is slow
 
 _OFF = timedelta()
 
@@ -30,12 +30,12 @@ class HangPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangRule:
-    """When a job counts as hung, and what is done then. Zero: not watched."""
+    """When a job counts as hung, and what follows. Zero: not watched."""
 
     after: timedelta = timedelta(minutes=20)  # nothing moves
-    exit_after: timedelta = timedelta(minutes=10)  # a replica is done, the others are silent and do not end
+    exit_after: timedelta = timedelta(minutes=10)  # one replica succeeded, the others are silent and go on
     policy: HangPolicy = HangPolicy.WARN
-    asked: bool = False  # said by a person; else only jobs of several replicas are watched
+    asked: bool = False  # set by a person; else only jobs of several replicas are watched
 
     def watches(self, replicas: int) -> bool:
         return self.after > _OFF and (self.asked or replicas > 1)
@@ -54,13 +54,13 @@ DEFAULT_WATCH = HangRule()
 
 class StallKind(StrEnum):
     STILL = "STILL"  # no output, no step, no CPU, disk or GPU movement
-    BUSY = "BUSY"  # computes, but the steps it used to report do not come: to be confirmed by its stacks
-    EXIT = "EXIT"  # a replica is done, the others are silent and do not end
+    BUSY = "BUSY"  # it computes but no longer reports steps: its stacks have to confirm it
+    EXIT = "EXIT"  # one replica succeeded, the others are silent and go on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspicion:
-    """A hang that has been told of and is not over."""
+    """A hang that is in the job's history and is not over."""
 
     kind: StallKind
     since: datetime
@@ -70,7 +70,7 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunActivity:
-    """One run at one look. What cannot be told is None."""
+    """One run at one look. What the backend cannot measure is None."""
 
     printed: int = 0  # bytes of output so far
     said: object = None  # what it last reported of its progress; None: it never did
@@ -81,7 +81,7 @@ class RunActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """What is remembered of a run between looks."""
+    """The state of a run between two looks."""
 
     sign: RunActivity
     begun_at: datetime
@@ -118,23 +118,23 @@ def _grown(old: float | None, new: float | None) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLife:
-    """One replica to the judge: alive with a pulse, or done since."""
+    """One replica, as `judge` takes it: alive with a pulse, or succeeded at `done_at`."""
 
     task: str
     pulse: Pulse | None = None
     done_at: datetime | None = None  # ended well
-    waited_for: bool = True  # it should end by itself, as parameter servers do not
+    waited_for: bool = True  # False for replicas that never end by themselves (parameter servers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
     kind: StallKind
     since: datetime
-    done: tuple[str, ...] = ()  # those that have ended well, the first first
+    done: tuple[str, ...] = ()  # tasks that have succeeded, in order of time
 
 
 def judge(rule: HangRule, lives: Sequence[ReplicaLife], now: datetime) -> Stall | None:
-    """Whether the job as a whole stands still, since when, and in which way. One that moves moves the job."""
+    """Whether the whole job stands still, since when, and how. One active replica is enough to be alive."""
     pulses = [life.pulse for life in lives if life.pulse is not None]
     if not pulses:
         return None
@@ -155,7 +155,7 @@ def judge(rule: HangRule, lives: Sequence[ReplicaLife], now: datetime) -> Stall 
 
 
 def is_over(suspicion: Suspicion, lives: Sequence[ReplicaLife]) -> bool:
-    """Whether it was seen to move since. That nothing is known of it (a new server) is no movement."""
+    """Whether the job was seen to move since. A pulse that only began (a new server) is no movement."""
     for life in lives:
         if (pulse := life.pulse) is None:
             continue

@@ -1,6 +1,7 @@
-"""How long jobs like this one have taken: of the same display name, or else of the same program.
+"""How long earlier jobs like this one took: those of the same display name, else of the same program. Pure.
 
-Made from ended jobs. One that was cancelled tells nothing about how long it would have taken.
+`service/why.py` builds a History from ended jobs; `core/foresee.py`, `core/change.py` and `core/why.py` read
+it. Cancelled jobs are left out: they do not show how long they would have taken.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ from trainshed.core.job import Job, JobState, Outcome
 Lengths: TypeAlias = tuple[timedelta, ...]
 Kin: TypeAlias = tuple[object, ...]
 
-SOON, MIDDLE = 0.1, 0.5  # quantiles: earlier than nearly all, and what is as often shorter as longer
+SOON, MIDDLE = 0.1, 0.5  # quantiles: nearly the earliest, and the median
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class RemainingTime:
-    """How much longer a job may hold what it holds. `likely` is None where nothing like it has ended."""
+    """How much longer a job may run. `likely` is None where no job like it has ended."""
 
     least: timedelta
     likely: timedelta | None
@@ -59,13 +60,13 @@ def named(job: Job) -> Kin:
 
 
 def program(job: Job) -> Kin:
-    """What the job runs, apart from how many of it and on what."""
+    """What the job runs, without its machines and counts."""
     parts = tuple((p.image, p.command, p.args, p.module) for p in job.spec.pools if not p.is_empty)
     return job.project, parts
 
 
 def rest(history: History, job: Job, now: datetime) -> RemainingTime:
-    """What is left to a job that holds its place; and to one that would get it now, all there is."""
+    """The remaining time of a running job; the whole time of one that would start now."""
     scheduling, status = job.spec.scheduling, job.status
     zero = timedelta()
     ends = status.closing is not None and status.closing.outcome is not Outcome.RETRY
@@ -82,5 +83,5 @@ def rest(history: History, job: Job, now: datetime) -> RemainingTime:
 
 
 def quantile(lengths: list[timedelta], share: float) -> timedelta:
-    """The shortest that at least this share of all does not exceed; of few, an actual one."""
+    """The given quantile: always one of the lengths, never interpolated."""
     return sorted(lengths)[min(len(lengths) - 1, int(share * len(lengths)))]

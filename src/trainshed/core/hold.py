@@ -1,7 +1,8 @@
-"""The replicas of a failed job are kept for a look: which, for how long, and what is told of it. Pure.
+"""Replicas of a failed job that are held for inspection: which, until when, and the event about it. Pure.
 
-The job has failed and will say so; only its end waits. Its programs are dead, their places are not: files,
-variables, mounts, network and limits are as they were, and a shell can be opened there. A cancel ends it.
+`core/decide.py` and `service/shells.py` call it. The job has failed; only its end waits. Its programs are
+dead, but their files, variables, mounts, network and limits stay, and a shell can be opened there. A cancel
+ends it.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,14 +15,16 @@ from trainshed.core.replica import Observation, Sight
 
 
 def held_until(job: Job, status: Status) -> datetime | None:
-    """None where nothing is kept, or nothing any more."""
+    """When the hold ends; None where nothing is held."""
     closing, length = status.closing, job.spec.scheduling.hold
     if not length or closing is None or closing.outcome is not Outcome.FAILED or status.cancel_asked_at:
         return None
     return closing.since + length
 
 
-def held(job: Job, status: Status, runs: Mapping[RunKey, Observation], now: datetime) -> frozenset[RunKey]:
+def kept_runs(
+    job: Job, status: Status, runs: Mapping[RunKey, Observation], now: datetime
+) -> frozenset[RunKey]:
     until = held_until(job, status)
     if until is None or now >= until:
         return frozenset()
@@ -41,7 +44,7 @@ def waiting(job: Job, keys: Collection[RunKey], until: datetime) -> Waiting:
     )
 
 
-def told(job: Job, status: Status, waiting: Waiting, now: datetime) -> Event:
+def event(job: Job, status: Status, waiting: Waiting, now: datetime) -> Event:
     failure = status.closing.failure if status.closing else None
     return Event(
         at=now,

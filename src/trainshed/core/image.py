@@ -1,7 +1,8 @@
-"""Container images: how their names are written, and what is known of each. Pure.
+"""Names of container images, and what is known of an image. Pure.
 
-Names keep to the grammar that registries and engines share. `canonical` is the one long form by which two
-spellings of the same name are known to be the same; people are shown the short one.
+The container backend, the API and the service use it. Names follow the grammar that registries and engines
+share. `canonical` is the full form, equal for all spellings of a name; people see the short form
+(`familiar`).
 """
 
 import re
@@ -23,7 +24,7 @@ _ID = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A name of an image, taken apart and filled up."""
+    """A parsed name of an image, with defaults filled in."""
 
     domain: str
     path: str
@@ -37,7 +38,7 @@ class Reference:
 
     @property
     def canonical(self) -> str:
-        """A digest says more than a tag beside it: engines go by it too."""
+        """The full name. A digest wins over a tag, as it does in engines."""
         return f"{self.name}@{self.digest}" if self.digest else f"{self.name}:{self.tag}"
 
     @property
@@ -49,7 +50,7 @@ class Reference:
     def places(self) -> tuple[str, ...]:
         """The full names under which an engine may have it: Podman puts its own builds below localhost.
 
-        Engines are asked by these alone: of a short name Podman takes any that ends so.
+        Ask engines only for these: for a short name Podman takes any image whose name ends so.
         """
         if not self.is_short:
             return (self.canonical,)
@@ -58,7 +59,7 @@ class Reference:
 
 
 def parse(text: str) -> Reference:
-    """The reference; ValueError with a sentence's end ("has …", "is …") where it is none."""
+    """The reference. Raises ValueError with the end of a sentence ("has …", "is …") for a wrong name."""
     name, at, digest = text.partition("@")
     if at and not _DIGEST.fullmatch(digest):
         raise ValueError(f"has '{digest}' for a digest, which would read sha256: and 64 digits of 0-9a-f")
@@ -97,7 +98,7 @@ def parse(text: str) -> Reference:
 
 
 def refusal(text: str) -> str | None:
-    """A sentence on what is wrong with a name; None where it is one."""
+    """A sentence on what is wrong with a name; None for a valid one."""
     try:
         parse(text)
     except ValueError as error:
@@ -121,9 +122,9 @@ def _is_domain(first: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageConfig:
-    """What an image says of how it is to be run."""
+    """How an image is to be run, from its own configuration."""
 
-    id: str  # sha256:..., which means this content and no other
+    id: str  # sha256:..., the hash of its content
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -138,7 +139,7 @@ class ImageConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """One that is here."""
+    """An image that the engine has."""
 
     id: str
     names: tuple[str, ...] = ()  # familiar; none: it lost its name to a newer one
@@ -150,11 +151,11 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageStep:
-    """One word on how far a pull, push, build or load is; the last one is the outcome."""
+    """One step of a pull, push, build or load; the last step is the outcome."""
 
     text: str
-    percent: int | None = None  # None: nobody can tell
-    image: str = ""  # the id of what there is now: of the last step
+    percent: int | None = None  # None: not known
+    image: str = ""  # in the last step: the id of the new image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""An ImageCache: images that are to be here before a job asks for them, and stay. Pure.
+"""An ImageCache: images that are pulled before a job needs them, and kept. Pure.
 
-The server pulls its images, keeps them from being collected, and forgets it when its retention is over. A job
-whose images are all in one starts from there. Nothing here asks an engine or a clock.
+The cache keeper (`control/image_caches.py`) pulls the images, the collector (`control/image_collector.py`)
+does not remove them, and the cache is deleted when its retention is over. Nothing here calls an engine or a
+clock.
 """
 
 from collections.abc import Iterable
@@ -29,8 +30,8 @@ class ImageCache:
     location: str
     images: tuple[str, ...]
     created_at: datetime
-    room: int = 0  # GiB asked for, told and not held to
-    retention_days: int = 0  # it stays until it is deleted where 0
+    room: int = 0  # GiB asked for; shown, not enforced
+    retention_days: int = 0  # 0: until somebody deletes it
     state: CacheState = CacheState.CREATING
     percent: int = 0
     reason: str = ""  # what it waits for, or why it failed
@@ -77,9 +78,9 @@ class ImageCacheStore(Protocol):
 
 
 def best(caches: Iterable[ImageCache], project: str, images: Iterable[str]) -> ImageCache | None:
-    """The ready cache of the project that has most of the images, of those the one with least beside them.
+    """The ready cache of the project that has the most of these images; None where none has any.
 
-    The newer one where that is equal; None where none has any.
+    Of equal ones, that with the fewest other images, then the newest.
     """
     wanted = _names(images)
     ranked: list[tuple[int, int, datetime, ImageCache]] = []
@@ -88,7 +89,7 @@ def best(caches: Iterable[ImageCache], project: str, images: Iterable[str]) -> I
             has = _names(cache.images)
             if shared := len(wanted & has):
                 ranked.append((shared, -len(has - wanted), cache.created_at, cache))
-    return max(ranked, key=lambda one: one[:3], default=(0, 0, None, None))[3]
+    return max(ranked, key=lambda row: row[:3], default=(0, 0, None, None))[3]
 
 
 def _names(images: Iterable[str]) -> frozenset[str]:
@@ -101,19 +102,19 @@ def held(caches: Iterable[ImageCache]) -> frozenset[str]:
 
 
 def holding(caches: Iterable[ImageCache], images: Iterable[str]) -> ImageCache | None:
-    """One that keeps any of the images."""
+    """A cache that keeps any of the images."""
     names = _names(images)
     return next((cache for cache in caches if names & _names(cache.images)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PulledImage:
-    """An image that came here through this server."""
+    """An image that this server pulled or built."""
 
     id: str
     names: tuple[str, ...]  # canonical
     size: int
-    used_at: datetime  # when a job last started with it, or when it came
+    used_at: datetime  # when a job last started with it, or when it was pulled
 
 
 def to_collect(
@@ -123,16 +124,16 @@ def to_collect(
     retention: timedelta | None,
     lacking: int,
 ) -> tuple[PulledImage, ...]:
-    """Which are to go: all not used for longer than the retention, then the least used until enough is free.
+    """The images to remove: those unused for the retention, then the least recently used.
 
-    `wanted` are the names that jobs and caches hold; `lacking` bytes are missing from what is to stay free.
+    `wanted` are the names that jobs and caches need; `lacking` is how many bytes have to be freed.
     """
     going: list[PulledImage] = []
-    for one in sorted(images, key=lambda image: (image.used_at, image.id)):
-        if wanted & set(one.names):
+    for image in sorted(images, key=lambda image: (image.used_at, image.id)):
+        if wanted & set(image.names):
             continue
-        is_old = retention is not None and now - one.used_at >= retention
+        is_old = retention is not None and now - image.used_at >= retention
         if is_old or lacking > 0:
-            going.append(one)
-            lacking -= one.size
+            going.append(image)
+            lacking -= image.size
     return tuple(going)

@@ -1,4 +1,7 @@
-"""The seam to container images. Each numbered promise has a contract test."""
+"""The ports to container images. Each numbered promise has a contract test.
+
+`backends/container` implements them; the backends, `control/` and `service/images.py` call them.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
@@ -15,12 +18,12 @@ class Images(Protocol):
     2. however many jobs ask for an image at once, it is pulled once; what is here is not pulled.
     3. what a name means is looked up once for each job, and stays so for all of its runs.
     4. FAILED stays FAILED for the jobs that waited for it; the next job that asks begins anew.
-    5. a registry that is silent is given up after a while, and that is said.
+    5. a registry that does not answer is a failure after a while, with a message that says so.
     6. credentials go to the engine alone, and are in no answer, error or log.
     """
 
     async def close(self) -> None:
-        """Give up what is on its way. What is here stays."""
+        """Stop the pulls under way. Images that are here stay."""
         ...
 
     def refuse(self, image: str) -> str | None:
@@ -32,19 +35,19 @@ class Images(Protocol):
         ...
 
     def config(self, image: str, job: str = "") -> ImageConfig | None:
-        """What is known of it without asking anybody: what it is for the job, else what it was lately."""
+        """What is known of the image without a call: as resolved for the job, else as last seen."""
         ...
 
     async def resolve(self, image: str, job: str) -> ImageConfig:
-        """What the image is for all runs of the job. NotYet, and it is had again, where it went meanwhile."""
+        """The image for all runs of the job. NotYet where it was removed meanwhile and is pulled again."""
         ...
 
     def forget(self, image: str, job: str = "") -> None:
-        """The engine no longer has it, whatever was known: look again when next asked."""
+        """The engine no longer has the image: look again at the next call."""
         ...
 
     def made(self, image: str, name: str) -> None:
-        """One was made here under that name, or is used again: it may go when room is needed, as others."""
+        """An image was made here under that name, or is used again. It may be collected like others."""
         ...
 
     def on_change(self, hint: Callable[[str], None]) -> None:
@@ -53,32 +56,32 @@ class Images(Protocol):
 
 
 class ImageInventory(Protocol):
-    """The images as the one sees them who makes room. Only those that could be had again are shown."""
+    """The images as the collector sees them: only those that could be pulled or built again."""
 
     async def kept(self) -> tuple[PulledImage, ...]:
-        """Those that were pulled here, under no name that somebody else gave them."""
+        """The images that this server pulled and that have no name from anybody else."""
         ...
 
     async def space(self) -> tuple[int, int] | None:
-        """Bytes free, and all bytes, of the disk they are on; None where that cannot be seen."""
+        """Free bytes and all bytes of the disk they are on; None where that is unknown."""
         ...
 
     async def remove(self, name: str, *, force: bool = False) -> tuple[str, ...]: ...
 
 
 class ImageStore(Protocol):
-    """The images as people see them. What a stream of steps cannot do it raises, in the registry's words."""
+    """The images as people see them. A stream of steps raises where it fails, with the registry's message."""
 
     async def all(self) -> tuple[Image, ...]: ...
 
     async def get(self, name: str) -> Image: ...
 
     async def inspect(self, name: str) -> ImageConfig:
-        """What it says of itself, asked of the engine. NotFound where it is not here."""
+        """Its configuration, from the engine. NotFound where the engine does not have it."""
         ...
 
     def pull(self, name: str) -> AsyncIterator[ImageStep]:
-        """Have it here, as it is in its registry now. Who comes while it is pulled joins in."""
+        """Pull it as it is in its registry now. A second caller joins a pull that is under way."""
         ...
 
     def push(self, name: str) -> AsyncIterator[ImageStep]: ...
@@ -96,5 +99,5 @@ class ImageStore(Protocol):
     async def tag(self, name: str, new: str) -> None: ...
 
     async def remove(self, name: str, *, force: bool = False) -> tuple[str, ...]:
-        """What went: names, and ids of contents. Conflict where a container is made of it."""
+        """Returns what was removed: names and ids. Conflict where a container uses it."""
         ...

@@ -1,4 +1,7 @@
-"""A Job: what a person asked for, and where it stands. Frozen values; change is a new value."""
+"""A Job: what a person asked for, and its status. Frozen values; a change is a new value.
+
+Everything uses it. `store/codec.py` stores these classes by their field names: never rename a field.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +23,7 @@ MAX_ENV = 100  # a pool
 PIPELINE = "pipeline"
 LEGACY = "legacy"
 MANIFEST = "manifest"
-# Keys of `Job.extras`: what the job was asked for as, where not as a customJob.
+# Keys of `Job.extras`: the kind of request, where it was not a customJob.
 KINDS = (PIPELINE, LEGACY, MANIFEST)
 
 
@@ -43,7 +46,7 @@ FINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A homogeneous group of replicas. A pool of no replicas only holds its place: position is role."""
+    """A homogeneous group of replicas. Position is role: an empty pool keeps the others in place."""
 
     machine_type: str = ""
     cpus: float = 0
@@ -59,11 +62,9 @@ class Pool:
     module: str = ""
     is_reducer: bool = False
     nfs: tuple[NfsMount, ...] = ()
-    disk: int = 0  # bytes a replica may fill; as much as there is where 0
+    disk: int = 0  # bytes a replica may fill; 0: no limit
     scratch: tuple[str, ...] = ()  # folders each run finds empty, by their paths
-    extras: Mapping[str, object] = field(
-        default_factory=dict[str, object]
-    )  # asked for, echoed, unused so far
+    extras: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used
 
     @property
     def is_empty(self) -> bool:
@@ -72,7 +73,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartRule:
-    """Which ends are worth another try, and how many tries. The defaults are Vertex AI's."""
+    """Which failures are retried, and how often. The defaults are Vertex AI's."""
 
     retry_codes: tuple[tuple[int, int], ...] = ((129, 255),)  # inclusive ranges
     replica_restarts: int = 5
@@ -89,9 +90,9 @@ class Scheduling:
     max_wait: timedelta | None = None
     strategy: str = ""
     priority: int = 0
-    grace: timedelta = timedelta(seconds=30)  # the Kubernetes default, so that all backends feel alike
-    drain: timedelta = timedelta(seconds=60)  # how long others may go on once the primary has succeeded
-    hold: timedelta = timedelta()  # how long replicas of a job that has failed are kept for a look
+    grace: timedelta = timedelta(seconds=30)  # the Kubernetes default, the same on all backends
+    drain: timedelta = timedelta(seconds=60)  # how long others may run after the primary has succeeded
+    hold: timedelta = timedelta()  # how long replicas of a failed job are held for inspection
     restart: RestartRule = RestartRule()
     hang: HangRule = DEFAULT_WATCH
 
@@ -102,8 +103,8 @@ class JobSpec:
     scheduling: Scheduling = Scheduling()
     output: str = ""  # base output directory
     web_access: bool = False
-    code: str = ""  # the folder its replicas run in, by id (core.code); none where empty
-    working_directory: str = ""  # where in its code each replica starts; at the top where empty
+    code: str = ""  # the id of the folder its replicas run in (core.code); empty: none
+    working_directory: str = ""  # where in its code each replica starts; empty: at the top
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of each pool's runtime
     isolated: bool = False  # its replicas reach each other and this server, and nothing else
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -120,7 +121,7 @@ class Failure:
 
 
 class Outcome(StrEnum):
-    """What an attempt that is being wound up will turn into once all of it is gone."""
+    """What follows once all replicas of a closing attempt are gone."""
 
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
@@ -130,7 +131,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
-    """The durable decision to end the current attempt. Stops follow from it, never the reverse."""
+    """The stored decision to end the current attempt. Replicas are stopped because of it, never before."""
 
     outcome: Outcome
     since: datetime
@@ -139,7 +140,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Where a job stands: the only part of it that changes."""
+    """The state of a job: the part of it that changes."""
 
     state: JobState = JobState.QUEUED
     attempt: int = 0
@@ -147,10 +148,10 @@ class Status:
     replicas: tuple[Replica, ...] = ()
     closing: Closing | None = None
     waiting: Waiting | None = None
-    hang: Suspicion | None = None  # it seems to stand still, since when and where
+    hang: Suspicion | None = None  # a suspected hang
     failure: Failure | None = None
     cancel_asked_at: datetime | None = None
-    preparing_since: datetime | None = None  # what it needs was not there yet when it was first looked at
+    preparing_since: datetime | None = None  # when its preparation began, where it needed any
     prepared_at: datetime | None = None
     admitted_at: datetime | None = None
     started_at: datetime | None = None
@@ -164,7 +165,7 @@ class OwnerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What a job belongs to, from its submit on."""
+    """The resource that a job belongs to, fixed at its submit."""
 
     kind: OwnerKind
     id: str
@@ -174,7 +175,7 @@ class Owner:
 
     @classmethod
     def parse(cls, text: str) -> "Owner":
-        """What `str` gave. Raises ValueError where the text is none."""
+        """The owner that `str` wrote. Raises ValueError for any other text."""
         kind, slash, identity = text.partition("/")
         if not slash or not identity or kind not in tuple(OwnerKind):
             kinds = " or ".join(f"{known.value}/ID" for known in OwnerKind)
@@ -206,7 +207,7 @@ class Job:
 
     @property
     def kind(self) -> str:
-        """What it was asked for as, and is seen as beside the customJob it always is; empty where nothing."""
+        """The key of KINDS that the job was requested as; empty for a plain customJob."""
         return next((kind for kind in KINDS if kind in self.extras), "") if self.extras else ""
 
     def key(self, replica: Replica) -> RunKey:
@@ -224,6 +225,6 @@ def planned_replicas(spec: JobSpec) -> tuple[Replica, ...]:
 
 
 def primary(spec: JobSpec) -> tuple[int, int]:
-    """The pool and index of the replica that speaks for the job: the first one there is."""
+    """The pool and index of the primary replica: the first one there is."""
     first = next(number for number, pool in enumerate(spec.pools) if not pool.is_empty)
     return first, 0

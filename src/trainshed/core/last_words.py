@@ -1,7 +1,7 @@
-"""What a program said last: the traceback it died of, and the few lines worth reading. Pure.
+"""The last output of a program: the traceback it died of, and the few lines worth reading. Pure.
 
-It may be given any text at all: cut lines, escape codes, progress bars, several tracebacks. It never
-decides why a program failed (core/verdict.py does), and what it gives out has its secrets masked.
+`core/verdict.py` and `core/stacks.py` call it. It accepts any text: cut lines, escape codes, progress bars,
+several tracebacks. It masks secrets in what it returns. It never decides why a program failed.
 """
 
 import re
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 MOST_LINES = 20
 LONGEST_LINE = 400  # characters of one line that are kept
-NEAR_THE_END = 40  # a traceback with more than that behind it was survived
+NEAR_THE_END = 40  # the program survived a traceback that has more lines after it
 LONGEST_MESSAGE = 8  # lines of one exception's message that are looked at
 
-# All patterns are linear in the text, or nearly so: what programs print may be made to be slow.
+# All patterns take (nearly) linear time, because the output may be written to make them slow.
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\x1b]{0,200}\x07")
 _CONTROLS = dict.fromkeys([*range(9), *range(10, 32), *range(127, 160), 0x2028, 0x2029])
 _RANK = re.compile(r"^\[rank\d+\]:\s?")
@@ -49,7 +49,7 @@ _KNOWN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """One exception of a traceback: where the traceback begins, its frames, what was raised."""
+    """One exception of a traceback: its header, its frames, its message."""
 
     before: tuple[str, ...]  # the sentence that joins it to the one before, if any, and the header
     frames: tuple[tuple[str, ...], ...]  # each: the line naming the file, and the source line if shown
@@ -68,7 +68,7 @@ Chain = tuple[Raised, ...]  # exceptions that led to each other, the last one ra
 
 
 def clean(text: str) -> str:
-    """A line as a terminal would leave it standing: no escape codes, only what came after the last return."""
+    """A line as a terminal would show it: no escape codes, only the text after the last carriage return."""
     if "\r" in text:
         text = text.rstrip("\r").rpartition("\r")[2]
     text = text[: 2 * LONGEST_LINE]
@@ -81,17 +81,17 @@ def clean(text: str) -> str:
 
 
 def spoken(lines: Sequence[str]) -> list[str]:
-    """The lines cleaned, without progress bars. Blank ones stay: they tell where a message ends."""
+    """The cleaned lines without progress bars. Blank lines stay: they show where a message ends."""
     return [text for text in map(clean, lines) if not _is_progress(text)]
 
 
 def _is_progress(text: str) -> bool:
-    # A look at its characters first: most lines have none of these, and the pattern is slow.
+    # Check the characters first: most lines have none of these, and the pattern is slow.
     return any(mark in text for mark in "|]━█") and _PROGRESS.search(text) is not None
 
 
 def mask(text: str) -> str:
-    """The text with what looks like a password, token or key made unreadable."""
+    """The text with everything that looks like a password, token or key replaced."""
     text = _PASSWORD.sub(r"\1***", text)
     text = _ASSIGNED.sub(r"\1***", text)
     text = _BEARER.sub(r"\1***", text)
@@ -105,7 +105,7 @@ def shown(text: str) -> str:
 
 
 def find_chains(lines: Sequence[str]) -> list[Chain]:
-    """All complete tracebacks near the end of what was spoken, each with those that led to it."""
+    """All complete tracebacks near the end of the lines, each with those that led to it."""
     chains: list[list[Raised]] = []
     at, joined = 0, False
     ends: list[int] = []
@@ -114,7 +114,7 @@ def find_chains(lines: Sequence[str]) -> list[Chain]:
         if _HEADER.match(text) or _FATAL.match(text):
             raised, stop = _read(lines, at)
             if raised is None:
-                break  # cut off: not known what was raised
+                break  # cut off: the exception is not known
             if (joined or text.startswith("Original ")) and chains:
                 chains[-1].append(raised)
                 ends[-1] = stop
@@ -125,10 +125,10 @@ def find_chains(lines: Sequence[str]) -> list[Chain]:
             continue
         joined = joined or bool(_JOINT.match(text))
         at += 1
-    found = [
+    near_end = [
         tuple(chain) for chain, end in zip(chains, ends, strict=True) if len(lines) - end <= NEAR_THE_END
     ]
-    return found or _headless(lines)
+    return near_end or _headless(lines)
 
 
 def _read(lines: Sequence[str], at: int) -> tuple[Raised | None, int]:
@@ -148,10 +148,8 @@ def _read(lines: Sequence[str], at: int) -> tuple[Raised | None, int]:
             pass
         elif frames and text.startswith(("    ", "  |  ")) and len(frames[-1]) == 1:
             frames[-1] = (*frames[-1], text)
-        elif not text or text.startswith(
-            "  "
-        ):  # further source lines, "[Previous line repeated …]", notes in between
-            pass
+        elif not text or text.startswith("  "):
+            pass  # further source lines, "[Previous line repeated …]", notes in between
         else:
             break
         at += 1
@@ -164,7 +162,7 @@ def _read(lines: Sequence[str], at: int) -> tuple[Raised | None, int]:
 
 
 def _read_fatal(lines: Sequence[str], at: int) -> tuple[Raised, int]:
-    """What faulthandler prints when the interpreter dies: the frames follow, innermost first."""
+    """What faulthandler prints when the interpreter dies: the innermost frame comes first."""
     stop = at + 1
     frames: list[tuple[str, ...]] = []
     while stop < len(lines):
@@ -178,7 +176,7 @@ def _read_fatal(lines: Sequence[str], at: int) -> tuple[Raised, int]:
 
 
 def _headless(lines: Sequence[str]) -> list[Chain]:
-    """An error in the program's own text has no header: the place, the text, then the exception."""
+    """A syntax error has no header: the place, the source line, then the exception."""
     for at in range(len(lines) - 1, max(-1, len(lines) - NEAR_THE_END), -1):
         if _NAMED.match(lines[at]):
             start = next((i for i in range(at - 1, max(-1, at - 5), -1) if _FRAME.match(lines[i])), None)
@@ -193,7 +191,7 @@ def _begins(text: str) -> bool:
 
 
 def lines_that_matter(chain: Chain) -> tuple[str, ...]:
-    """At most twenty lines of it: how it was raised last, in the program's own files first."""
+    """At most twenty lines: the last exception, with frames of the program's own files preferred."""
     last = chain[-1]
     earlier: list[str] = []
     for item in chain[:-1]:
@@ -210,7 +208,7 @@ def lines_that_matter(chain: Chain) -> tuple[str, ...]:
 
 
 def _fitting(frames: tuple[tuple[str, ...], ...], room: int) -> list[tuple[str, ...]]:
-    """Those frames there is room for: the innermost, then the program's own, then any, latest first."""
+    """The frames that fit: the innermost first, then the program's own, then any, latest first."""
     order = sorted(range(len(frames)), key=lambda i: (i < len(frames) - 1, _is_library(frames[i]), -i))
     kept: list[int] = []
     for at in order:

@@ -1,4 +1,7 @@
-"""What a backend needs to start one run of one replica: everything, and nothing to look up."""
+"""The Launch: everything a backend needs to start one run of one replica, without any lookup.
+
+`core/launching.py` makes it; backends read it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,24 +22,23 @@ class Launch:
     args: tuple[str, ...]
     module: str = ""  # run as `python -m module` where given
     packages: tuple[str, ...] = ()
-    code: str = ""  # the folder it finds as its working directory, by id (core.code)
-    working_directory: str = ""  # where in the code it starts; at its top where empty
+    code: str = ""  # the id of the folder that is its working directory (core.code)
+    working_directory: str = ""  # where in the code it starts; empty: at the top
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    google_env: Mapping[str, str] = field(
-        default_factory=dict[str, str]
-    )  # weaker; empty: Google's names mean Google
+    # Lower priority than `env`. Empty: Google's host names lead to Google.
+    google_env: Mapping[str, str] = field(default_factory=dict[str, str])
     placement: Placement
-    room: SharedRoom | None = None  # what it shares with others of its job, where that was cut to fit
+    room: SharedRoom | None = None  # what the job's replicas share, where the job was cut to fit
     peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order
     stdout: str  # the files its output goes straight into, opened for appending
     stderr: str
-    report: str = ""  # the file it may report into, which the variable of that name tells too
+    report: str = ""  # the file it may report into (also in its TRAINSHED_REPORT)
     grace: timedelta = timedelta(seconds=30)
-    view: View | None = None  # what it finds of buckets below /gcs
+    view: View | None = None  # the buckets that it sees below /gcs
     nfs: tuple[NfsMount, ...] = ()
-    disk: int = 0  # bytes it may fill; as much as there is where 0
-    scratch: tuple[str, ...] = ()  # folders it finds empty, by their paths
+    disk: int = 0  # bytes it may fill; 0: no limit
+    scratch: tuple[str, ...] = ()  # paths of folders that are empty at its start
     isolated: bool = False  # it reaches its peers and this server, and nothing else
-    held: bool = False  # should its program end badly, its place is kept until it is stopped
-    watched: bool = False  # where it stands may be asked while it runs
+    held: bool = False  # if its program fails, keep its files and network until it is stopped
+    watched: bool = False  # its stacks may be taken while it runs

@@ -1,4 +1,7 @@
-"""The seam to what is installed on top of an image before a job starts: packages, and how pip is set here."""
+"""The port to what is installed on top of an image before a job starts: packages, and the settings of pip.
+
+`runtimes/` implements it; `backends/container` calls it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from trainshed.core.verdict import Verdict
 
 
 class NotInstallable(Exception):
-    """What a job asked for cannot be had, or must not be unpacked: never, however often it is tried."""
+    """What a job asked for cannot be installed, or must not be unpacked. A retry cannot help."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.summary)
@@ -19,34 +22,34 @@ class NotInstallable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallKit:
-    """What one installation finds, laid out on this machine: nothing of it stays in an image."""
+    """The input of one installation, as files of this machine. Nothing of it stays in the image."""
 
     plan: dict[str, object]  # for the program that installs; it may hold credentials
-    shown: tuple[tuple[str, str], ...] = ()  # paths of this machine and where they are inside, read only
+    shown: tuple[tuple[str, str], ...] = ()  # paths here and in the container, read only
     addresses: tuple[str, ...] = ()  # where pip looks
 
 
 class PipListener(Protocol):
-    """Listens to pip."""
+    """Reads the output of pip."""
 
     def hear(self, line: str) -> None: ...
 
     @property
     def now(self) -> str:
-        """What it is doing."""
+        """What pip is doing."""
         ...
 
     def last_words(self) -> tuple[str, ...]:
-        """The lines that say why it failed."""
+        """The lines that say why pip failed."""
         ...
 
 
 class Supplies(Protocol):
-    """Gives what is put on top of images.
+    """Provides what is installed on top of images.
 
     1. what an address of a package leads to is looked up once for each job, and stays so for all of its runs.
-    2. a package that is hostile, or no longer what the job began with, is Unfit.
-    3. credentials are in the kit's plan and addresses alone: what a Hearing says holds none.
+    2. a package that is hostile, or no longer what the job began with, is NotInstallable.
+    3. credentials are only in the kit's plan and addresses, never in what a PipListener returns.
     """
 
     def of(self, uris: tuple[str, ...], job: str) -> tuple[Package, ...] | None:
@@ -54,13 +57,13 @@ class Supplies(Protocol):
         ...
 
     def readiness(self, uris: tuple[str, ...], job: str) -> Readiness:
-        """Of packages that are not all there."""
+        """The readiness of packages that are not all fetched."""
         ...
 
     async def lay_out(
         self, packages: tuple[Package, ...], requirements: tuple[str, ...], jobs: Iterable[str], inside: str
     ) -> InstallKit:
-        """`inside` is the folder below which things are shown in the container."""
+        """Write the input of an installation. `inside` is the folder of the container in which it appears."""
         ...
 
     def listen(self) -> PipListener: ...

@@ -1,9 +1,9 @@
-"""The ledger: where each second of each CPU and GPU went. Pure.
+"""The ledger: what each second of each CPU and GPU was spent on. Pure.
 
-Every store calls `account` in every guarded write of a status, so nobody who changes a status can forget
-it. The intervals of one run begin where the one before ended, in order of time, from the moment the run
-was asked for until its place is free. An interval is told once: `Replica.counted_until` is part of the
-same write and says how far the ledger has come.
+Every store calls `account` in every guarded write of a status, so no writer can forget it. The intervals of a
+run follow each other without gaps, from the moment the run was asked for until its place is free. Each
+interval is written once: `Replica.counted_until` is part of the same write and says how far the ledger has
+come.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,37 +23,37 @@ from trainshed.core.replica import EndedRun, Exit, Phase, Replica
 class TimeClass(StrEnum):
     """What a run's time was spent on."""
 
-    QUEUED = "QUEUED"  # nothing is taken yet
-    PULLED = "PULLED"  # images, environments and packages are made
-    SET_UP = "SET_UP"  # its place is taken, its program does not run yet
+    QUEUED = "QUEUED"  # it holds no resources yet
+    PULLED = "PULLED"  # images, environments and packages are prepared
+    SET_UP = "SET_UP"  # it holds its resources, its program does not run yet
     WAITED_FOR_GANG = "WAITED_FOR_GANG"  # it runs, others of its attempt have not started yet
     COMPUTED = "COMPUTED"
-    CHECKPOINTED = "CHECKPOINTED"  # what it wrote is being stored
-    LOST = "LOST"  # the backend did not show it any more, and it never came back
-    HELD = "HELD"  # it has failed, and its place is kept for a look
-    IDLE = "IDLE"  # its place is taken and nothing runs in it
+    CHECKPOINTED = "CHECKPOINTED"  # its outputs are being stored
+    LOST = "LOST"  # the backend no longer showed it, and it never came back
+    HELD = "HELD"  # it has failed and is held for inspection
+    IDLE = "IDLE"  # it holds its resources and nothing runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A closed stretch of a run's time. It is empty only where a run ended that took no time."""
+    """A closed interval of a run's time. It is empty only where a run ended that took no time."""
 
     key: RunKey
     spent_on: TimeClass
     from_at: datetime
     to_at: datetime
-    node: str = ""  # empty while nothing is taken: the rest is then what was asked for
+    node: str = ""  # empty while QUEUED: the resources are then those asked for
     cpus: float = 0
     memory: int = 0
     gpus: int = 0
-    devices: tuple[str, ...] = ()  # the GPUs by id, once they are taken
+    devices: tuple[str, ...] = ()  # the ids of its GPUs, once it has them
     exit: Exit | None = None  # how the run ended, in the interval at whose end it did
 
 
 class Turning(NamedTuple):
-    """From a moment on a run's time goes into another class; into none once the run's place is free.
+    """The moment from which a run's time has another class; None once its resources are free.
 
-    A tuple, as some are made at every write of every job.
+    A tuple, because some are made at every write of every job.
     """
 
     at: datetime
@@ -62,7 +62,7 @@ class Turning(NamedTuple):
 
 
 def account(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Interval, ...]]:
-    """The intervals that end as the job changes to this status, and the status that remembers them."""
+    """The status with its `counted_until` moved on, and the intervals that end with this change."""
     before = job.status
     if before.state.is_final or (
         before.admission is None and not (status.admission or status.state.is_final)
@@ -95,7 +95,7 @@ def _counted(replica: Replica, until: datetime) -> Replica:
 
 
 def _until_admitted(job: Job, status: Status, now: datetime) -> tuple[Turning, ...]:
-    """From the submit until its places were given, or until it was over without them."""
+    """From the submit until the job was admitted, or ended without that."""
     turnings = [Turning(job.created_at, TimeClass.QUEUED)]
     if status.preparing_since is not None:
         turnings.append(Turning(status.preparing_since, TimeClass.PULLED))
@@ -111,7 +111,7 @@ def _turnings(
     before = job.status
     begun_at = (
         replica.counted_until
-        or replica.ended_at  # this and the next: of a status that an older version wrote
+        or replica.ended_at  # this and the next: for a status that an older version wrote
         or replica.started_at
         or before.admitted_at
         or job.created_at
@@ -138,7 +138,7 @@ def _turnings(
 def _start_and_end(
     before: Status, replica: Replica, seen: Replica | EndedRun, gang_at: datetime | None
 ) -> Iterator[Turning]:
-    """What became known of a run's start and end."""
+    """The turnings that follow from what is newly known of a run's start and end."""
     if seen.started_at is None:
         return
     if replica.phase is Phase.PLANNED:
@@ -168,7 +168,7 @@ def _gang_started_at(before: Status, status: Status) -> datetime | None:
 
 
 def _spent_on(status: Status, replica: Replica) -> TimeClass:
-    """As far as the status alone can tell."""
+    """The class of a run's time, as far as the status alone shows it."""
     reason = status.waiting.reason if status.waiting else None
     match replica.phase:
         case Phase.PLANNED:
@@ -191,9 +191,9 @@ def _running(status: Status) -> TimeClass:
 
 
 def _in_order(turnings: Iterable[Turning], now: datetime) -> tuple[Turning, ...]:
-    """Each at or after the one before: moments by a backend's clock count only within the bounds of ours.
+    """In order of time: moments of a backend's clock are limited to the times of our own clock.
 
-    Left out are those that change nothing, and those that last no time and end no run.
+    Turnings that change nothing, or last no time and end no run, are left out.
     """
     ordered: list[Turning] = []
     for moment, to, exit in turnings:

@@ -1,7 +1,7 @@
-"""Rules by which objects of a bucket are deleted as time goes by. Pure.
+"""Applies the lifecycle rules of a bucket: which objects are to be deleted now. Pure.
 
-`control/lifecycle.py` asks them of every object and its versions. A rule only ever deletes, as a person
-would: in a bucket that keeps versions a live object becomes an old version, and an old version goes for good.
+`control/lifecycle.py` calls it for every object and its versions. A rule only deletes, as a person would: in
+a bucket with versioning a live object becomes an old version, and an old version is removed for good.
 """
 
 from collections.abc import Sequence

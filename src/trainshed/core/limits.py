@@ -1,8 +1,8 @@
-"""What one replica may use, and what it shares with others of its job. Pure.
+"""What one replica may use, and what it shares with the others of its job. Pure.
 
-A replica has limits of its own, as large as its machine type. Where its job was cut to fit the machines here,
-nobody is held to the cut: of what was cut, all replicas of the job on a machine share one limit, the sum of
-what was admitted there, and the size of each is only its weight. So none lacks what the others leave.
+The backends, `core/launching.py` and the service call it. A replica has the limits of its machine type. Where
+the job was cut to fit the machines here, no replica is limited to its cut: the job's replicas on a machine
+share one limit, the sum of what was admitted there, and the size of each is only its weight.
 """
 
 from collections.abc import Iterable
@@ -18,17 +18,17 @@ _CLOSE = 1e-9  # shares of a CPU are floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRoom:
-    """What the replicas of a job share on one machine. What was not cut is 0: of that each has its own."""
+    """What the replicas of a job share on one machine. 0: not cut, so each replica has its own limit."""
 
     cpus: float = 0
     memory: int = 0
     asked_memory: int = 0  # what this replica asked for, before the cut
-    sharers: int = 1  # replicas in this room
+    sharers: int = 1  # replicas that share it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLimit:
-    """How much memory a run may use, for whoever holds it to that."""
+    """How much memory a run may use."""
 
     most: int  # bytes: of this run, or of all runs of its job on this machine where shared
     weight: int  # bytes: its part of a shared limit
@@ -37,7 +37,7 @@ class MemoryLimit:
 
 
 def shared_room(spec: JobSpec, admission: Admission, place: Placement) -> SharedRoom | None:
-    """What the replica at this place shares; None where nothing of its job was cut there."""
+    """What the replica at this place shares; None where its job was not cut there."""
     here = [other for other in admission.placements if other.node == place.node]
     pools = spec.pools
     cpus_cut = any(other.cpus < pools[other.pool].cpus - _CLOSE for other in here)

@@ -1,4 +1,7 @@
-"""Log lines as values, and the question one may ask about them."""
+"""Log lines and chunks of output as values, and the queries for them.
+
+`logs/` reads and writes them; the service and the API use them.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,7 +34,7 @@ class Line:
 
     @property
     def insert_id(self) -> str:
-        """Fixed width, so that it sorts as text in the order the lines are given."""
+        """Fixed width, so that it sorts as text in the order of the lines."""
         stream = 0 if self.stream is OutputStream.STDOUT else 1
         return (
             f"l{self.at_ns:020d}{self.attempt:04d}{self.pool:02d}{self.index:04d}{stream}{self.sequence:016d}"
@@ -43,7 +46,7 @@ class Line:
 
 
 def place_of(insert_id: str) -> tuple[int, str] | None:
-    """Where the line of that id stands in the order; None where no line can have such an id."""
+    """The position of the line of that id; None where no line can have such an id."""
     digits = insert_id[1:]
     if (
         len(insert_id) != INSERT_ID_LENGTH
@@ -71,7 +74,7 @@ class LogQuery:
 
 @dataclass(frozen=True, slots=True)
 class OutputPlace:
-    """How far a reader of a job's output has come: behind that byte of that file, in that batch of it."""
+    """How far a reader of a job's output has come: the file, the batch in it, and the byte offset."""
 
     attempt: int
     pool: int
@@ -85,7 +88,7 @@ class OutputPlace:
 
     @classmethod
     def parse(cls, text: str) -> "OutputPlace":
-        """Raises ValueError for what `str` never makes."""
+        """The place that `str` wrote. Raises ValueError for any other text."""
         parts = text.split(".")
         numbers = [part for at, part in enumerate(parts) if at != _STREAM_PART]
         if len(parts) != _PLACE_PARTS or not all(
@@ -98,11 +101,11 @@ class OutputPlace:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes of one output file as they are: whole lines, or a part of a line longer than 32 KiB."""
+    """Raw bytes of one output file: whole lines, or a part of a line longer than 32 KiB."""
 
     data: bytes
-    end: OutputPlace  # a reader that has the chunk goes on behind it
-    is_marker: bool = False  # a line of ours in place of bytes that are gone
+    end: OutputPlace  # where a reader continues after this chunk
+    is_marker: bool = False  # a line of the server in place of bytes that were dropped
 
     @property
     def task(self) -> str:
@@ -111,7 +114,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputQuery:
-    """Which bytes of a job's output, and from where: behind `after`; else the last lines, of those since."""
+    """Which bytes of a job's output: those after `after`; else the last lines since `since_ns`."""
 
     after: OutputPlace | None = None
     since_ns: int | None = None  # inclusive
@@ -121,5 +124,5 @@ class OutputQuery:
 
 
 def event_insert_id(job: str, event: Event) -> str:
-    """Events stand among the lines: before those of the same moment, in their own order."""
+    """The id that sorts an event before the lines of the same moment, in the order of the events."""
     return f"e{event.sequence:012d}-{job}"

@@ -1,4 +1,7 @@
-"""Machine types and scale tiers as values. The numbers live in a data file, read by `catalogue.py`."""
+"""Machine types and scale tiers as values, and sizes in words. Pure.
+
+`catalogue.py` reads the numbers from a data file; the service, `wire/` and `core/place.py` use them.
+"""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +18,7 @@ def in_gib(size: int) -> str:
 
 
 def in_cpus(cpus: float) -> str:
-    """A number of CPUs in words: two digits behind the point at most, and never 0 of something."""
+    """A number of CPUs in words: at most two decimals, and never "0" for more than none."""
     return f"{max(round(cpus, 2), 0.01):g}" if cpus > 0 else "0"
 
 
@@ -52,7 +55,7 @@ class Catalogue:
     families: tuple[str, ...] = ()  # e.g. "n1-standard-N (1, 2, 4…)": for error messages
 
     def machine(self, name: str) -> Machine | None:
-        """The type of that name; `custom-CPUS-MIB` is one of exactly that size."""
+        """The type of that name; `custom-CPUS-MIB` has exactly that size."""
         if (known := self.machines.get(name)) is not None:
             return known
         match = _CUSTOM.fullmatch(name)
@@ -61,7 +64,7 @@ class Catalogue:
         return Machine(name=name, cpus=float(match[1]), memory=int(match[2]) << 20)
 
     def accelerator_of(self, device: str) -> str:
-        """The accelerator that a driver calls so, such as "NVIDIA H200"; "" where none is known."""
+        """The accelerator for a driver's device name, such as "NVIDIA H200"; "" where none matches."""
         words = set(re.split(r"[^A-Z0-9]+", device.upper()))
         best, most = "", (0, 0)
         for name in self.accelerators:

@@ -1,7 +1,8 @@
-"""A job that was applied as a Kubernetes manifest: what it is called there. Pure.
+"""The Kubernetes manifest that a job was applied as. Pure.
 
-Its kind and name are its identity: one of a name at a time. `extras["manifest"]` keeps them, with the hash of
-what was asked for, so that the same manifest applied again is known to be the same.
+`service/manifests.py`, `wire/manifest.py` and `core/cluster_env.py` use it. Kind and name identify a job: one
+job of a name at a time. `extras["manifest"]` keeps them with the hash of the manifest, so that the same
+manifest, applied again, is recognised.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from typing import cast
 
 from trainshed.core.job import MANIFEST, Job
 
-# Kept where idempotency keys are, which come in a header: no header can hold this one's line break.
+# Stored as an idempotency key. Clients send theirs in a header, which cannot have a line break.
 _KEY = "manifests\n"
 
 
@@ -21,29 +22,29 @@ class KubernetesManifest:
     kind: str  # Pod, Job
     name: str
     digest: str
-    is_indexed: bool = False  # replicas are told their number as JOB_COMPLETION_INDEX
+    is_indexed: bool = False  # replicas get their number as JOB_COMPLETION_INDEX
 
     def extra(self) -> dict[str, object]:
-        """As it is kept in `Job.extras`."""
+        """The entry for `Job.extras`."""
         kept: dict[str, object] = {"kind": self.kind, "name": self.name, "digest": self.digest}
         return {MANIFEST: kept | ({"indexed": True} if self.is_indexed else {})}
 
     def key(self, location: str, before: str) -> str:
-        """By which a job is the one that follows the given one under its name, or the first."""
+        """The key of the job that follows `before` under this name; empty `before`: of the first job."""
         return f"{_KEY}{location}\n{self.kind}\n{self.name}\n{before}"
 
 
 def manifest_of(job: Job) -> KubernetesManifest | None:
-    """What was applied; None where the job came by another way."""
+    """The manifest that was applied; None for any other job."""
     kept = job.extras.get(MANIFEST)
     if not isinstance(kept, Mapping):
         return None
-    said = cast("Mapping[str, object]", kept)
+    entry = cast("Mapping[str, object]", kept)
     return KubernetesManifest(
-        kind=str(said["kind"]),
-        name=str(said["name"]),
-        digest=str(said["digest"]),
-        is_indexed=bool(said.get("indexed")),
+        kind=str(entry["kind"]),
+        name=str(entry["name"]),
+        digest=str(entry["digest"]),
+        is_indexed=bool(entry.get("indexed")),
     )
 
 

@@ -1,7 +1,7 @@
-"""What replicas use and report: counters as a backend reads them, samples as they are kept, and progress.
+"""What replicas use and report: counters of a backend, stored samples, series, and progress. Pure arithmetic.
 
-A backend gives counters (Usage); the collector makes rates of them and keeps Samples; whoever asks gets
-Series. A program's own words come as Reports. All of it is arithmetic: no clock, no files.
+A backend returns counters (Usage); the collector computes rates and stores Samples; queries return Series.
+Programs send Reports about themselves. No clock, no files.
 """
 
 import math
@@ -14,11 +14,11 @@ from typing import assert_never
 from trainshed.core.names import RunKey
 
 REPORT = "TRAINSHED_REPORT"  # names the file a replica may report into (trainshed.report)
-VALUE = "value."  # what a program reports besides steps is a series of this and its own name
+VALUE = "value."  # prefix of the series for values that a program reports besides steps
 
 
 class Measure(StrEnum):
-    """What a backend may be able to tell of a run."""
+    """What a backend may be able to measure."""
 
     CPU = "cpu"
     MEMORY = "memory"
@@ -36,11 +36,11 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """A run's whole process tree at one moment. What cannot be told is None; counters began at its start."""
+    """A run's whole process tree at one moment. None: not measured. Counters begin with the run."""
 
-    taken: float  # seconds of a steady clock of the backend's own: for differences only
+    taken: float  # seconds of the backend's monotonic clock: for differences only
     cpu_seconds: float | None = None
-    memory: int | None = None  # bytes; pages shared within the run count once as far as can be told
+    memory: int | None = None  # bytes; pages shared within the run count once where possible
     read_bytes: int | None = None
     written_bytes: int | None = None
     received_bytes: int | None = None
@@ -51,7 +51,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a program last said of itself."""
+    """The last report of a program about itself."""
 
     at: datetime
     step: float | None = None
@@ -60,7 +60,7 @@ class Report:
 
 
 class Fold(StrEnum):
-    """How many values become one."""
+    """How several values become one."""
 
     MEAN = "mean"
     MOST = "most"
@@ -134,14 +134,14 @@ def unit_of(name: str) -> str:
 
 
 def fold_of(name: str) -> Fold:
-    """A peak of memory is what ends a program, so it stays; of what a program says the last word counts."""
+    """How to thin a series: the peak of memory, the last of reported values, the mean of all others."""
     if name.startswith(VALUE) or name in ("step", "total"):
         return Fold.LAST
     return Fold.MOST if "memory" in name else Fold.MEAN
 
 
 def bucket(at: float, step: float) -> float:
-    """The beginning of the stretch of length `step` in which a moment lies."""
+    """The start of the interval of length `step` that contains a moment."""
     return math.floor(at / step) * step
 
 
@@ -162,7 +162,7 @@ def thinned(series: Series, step: timedelta) -> Series:
 
 
 def rates(before: Usage | None, now: Usage) -> dict[str, float]:
-    """The values of one moment: levels as they are, counters as what they grew by since `before`."""
+    """The values of one moment: levels as they are, counters as their growth per second since `before`."""
     result: dict[str, float] = {}
     if now.memory is not None:
         result["memory"] = float(now.memory)
@@ -187,7 +187,7 @@ def rates(before: Usage | None, now: Usage) -> dict[str, float]:
 
 
 def report_samples(task: str, report: Report) -> list[Sample]:
-    """What was reported, as samples. A value that is no number (a loss of NaN) cannot be drawn."""
+    """A report as samples. NaN and infinite values are left out: they cannot be drawn."""
     named = {f"{VALUE}{name}": value for name, value in report.values.items()}
     plain = {"step": report.step, "total": report.total}
     return [
@@ -204,7 +204,7 @@ class Progress:
     step: float | None
     total: float | None
     values: Mapping[str, float]
-    left: timedelta | None = None  # how much longer at the pace so far
+    left: timedelta | None = None  # the remaining time at the pace so far
 
     @property
     def share(self) -> float | None:
@@ -215,17 +215,17 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReading:
-    """One run at one look of the collector."""
+    """One run at one reading of the collector."""
 
     key: RunKey
     usage: Usage | None
     values: Mapping[str, float]
     report: Report | None
-    first: Report | None  # of this run: from where its pace is counted
+    first: Report | None  # the run's first report: its pace is measured from it
 
 
 def progress(task: str, report: Report, first: Report | None, now: datetime) -> Progress:
-    """Where a program stands and, by the pace between its first report and its last, how long it needs."""
+    """The progress of a program, and its remaining time by the pace since its first report."""
     return Progress(
         task=task,
         at=report.at,
@@ -247,12 +247,12 @@ def _left(report: Report, first: Report | None, now: datetime) -> timedelta | No
 
 
 def last_progress(series: Iterable[Series]) -> Progress | None:
-    """Where a program stood by what is kept: its first replica that reported steps, or any values."""
-    found: dict[str, dict[str, Point]] = {}
-    for one in series:
-        if one.points and fold_of(one.name) is Fold.LAST:
-            found.setdefault(one.task, {})[one.name] = one.points[-1]
-    for task, points in sorted(found.items(), key=lambda item: ("step" not in item[1], item[0])):
+    """The progress from stored series: of the first replica that reported steps, else any values."""
+    last_points: dict[str, dict[str, Point]] = {}  # by task and name
+    for item in series:
+        if item.points and fold_of(item.name) is Fold.LAST:
+            last_points.setdefault(item.task, {})[item.name] = item.points[-1]
+    for task, points in sorted(last_points.items(), key=lambda item: ("step" not in item[1], item[0])):
         step, total = points.get("step"), points.get("total")
         return Progress(
             task=task,

@@ -1,8 +1,8 @@
-"""A Model: what a pipeline has trained, by name: where its files lie and what was said about serving it.
+"""A Model: the result of a training pipeline, with the folder of its files and the settings for serving it.
 
-It is made by its job and by nothing else. Its name is taken when the job is kept and free again if the job
-does not succeed; from the success on it is there, and outlives the job. All of it follows from the job
-(`model_of`), so a store needs no second order to make one. Nothing here reads the files.
+The store makes it from its job (`model_of`); nothing else makes one. Its name is reserved when the job is
+stored, and released if the job does not succeed. The model appears when the job succeeds, and outlives the
+job. Nothing here reads the files.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ class Model:
     location: str
     display_name: str
     job: str
-    artifact: str  # the folder its files lie in
+    artifact: str  # the folder of its files
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    said: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, unused here
+    said: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used here
     created_at: datetime | None = None  # when its job succeeded; None before
 
     @property
@@ -39,30 +39,30 @@ class Model:
 
 
 def order(
-    display_name: str, identity: str, labels: Mapping[str, str], said: Mapping[str, object]
+    display_name: str, identity: str, labels: Mapping[str, str], settings: Mapping[str, object]
 ) -> dict[str, object]:
-    """What a job's extras say of the model it is to make; `model_of` reads it."""
-    return {"display_name": display_name, "id": identity, "labels": dict(labels), "said": dict(said)}
+    """The entry of a job's extras for the model it makes; `model_of` reads it."""
+    return {"display_name": display_name, "id": identity, "labels": dict(labels), "said": dict(settings)}
 
 
 def model_of(job: Job) -> Model | None:
-    """The model a job makes, or None where it makes none. Without an id of its own it takes the job's."""
+    """The model that a job makes; None where it makes none. Without an id of its own it has the job's."""
     pipeline = job.extras.get(PIPELINE)
     if not isinstance(pipeline, Mapping):
         return None
     asked = cast("Mapping[str, object]", pipeline).get("model")
     if not isinstance(asked, Mapping):
         return None
-    told = cast("Mapping[str, object]", asked)
+    entry = cast("Mapping[str, object]", asked)
     return Model(
-        id=str(told["id"]) or job.id,
+        id=str(entry["id"]) or job.id,
         project=job.project,
         location=job.location,
-        display_name=str(told["display_name"]),
+        display_name=str(entry["display_name"]),
         job=job.id,
         artifact=f"{job.spec.output.rstrip('/')}/model",
-        labels=cast("Mapping[str, str]", told["labels"]),
-        said=cast("Mapping[str, object]", told["said"]),
+        labels=cast("Mapping[str, str]", entry["labels"]),
+        said=cast("Mapping[str, object]", entry["said"]),
     )
 
 
@@ -87,9 +87,9 @@ class ModelStore(Protocol):
     """Remembers models; the same store as the jobs', so that both change together.
 
     1. the insert of a job that makes a model takes the model's name, or neither is kept: AlreadyExists.
-    2. the write that makes the job SUCCEEDED makes the model be there; any other end frees the name.
+    2. the write that makes the job SUCCEEDED makes the model visible; any other end frees the name.
     3. a model outlives its job; deleting one deletes nothing of the other.
-    4. what is not there yet is neither found nor deleted.
+    4. a model that is not visible yet is neither found nor deleted.
     """
 
     async def model(self, project: str, location: str, model: str) -> Model: ...
@@ -97,5 +97,5 @@ class ModelStore(Protocol):
     async def models(self, query: ModelQuery) -> ModelPage: ...
 
     async def delete_model(self, model: Model, operation: Operation) -> None:
-        """Forget it, and keep the operation."""
+        """Delete the model and store the operation."""
         ...

@@ -1,11 +1,11 @@
-"""Names are identities: a replica is found again by its name, after any crash, on any backend."""
+"""Names of replicas and runs. A backend finds a replica again by its name after any crash."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ReplicaName:
-    """One place in one attempt of one job. A restart keeps the name and raises the run number."""
+    """One replica in one attempt of one job. A restart keeps the name and raises the run number."""
 
     job: str
     attempt: int

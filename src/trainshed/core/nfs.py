@@ -1,6 +1,7 @@
-"""Folders of NFS servers that a pool's replicas find below /mnt/nfs, as Vertex AI has them. Pure.
+"""Folders of NFS servers that a pool's replicas see below /mnt/nfs, as in Vertex AI. Pure.
 
-A mount point that begins with a slash is a place of its own: Kubernetes' manifests name such.
+`wire/` checks them with `faults`; the backends mount them. A mount point that begins with a slash is a path
+of its own, as Kubernetes manifests have.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 ROOT = "/mnt/nfs"
 MOST = 32  # of one pool
 
-# What ends up among the options of a mount must not be able to bring others in.
+# These become options of a mount: they must not be able to add other options.
 _SERVER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _INNER = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]+")
@@ -31,7 +32,7 @@ class NfsMount:
 
 
 def faults(mounts: Sequence[NfsMount]) -> Iterator[tuple[int, str, str]]:
-    """Everything that is wrong: the number of the mount, its field, a sentence."""
+    """Every fault: the index of the mount, its field, a sentence."""
     seen: set[str] = set()
     for number, mount in enumerate(mounts):
         if not mount.server:
@@ -71,7 +72,7 @@ def _point_fault(point: str) -> str:
 
 
 def folder_fault(path: str) -> str:
-    """What keeps a path inside a replica from being given another folder; "" where nothing does."""
+    """Why no folder can be mounted at that path of a replica; "" where one can."""
     if len(path) > _LONGEST or not all(_INNER.fullmatch(part) for part in path[1:].split("/")):
         return f"must be the path of a folder, of letters, digits, '.', '_' and '-', not {_quoted(path)}."
     if any(f"{path}/".startswith(f"{taken}/") for taken in TAKEN):

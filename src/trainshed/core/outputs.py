@@ -1,13 +1,14 @@
-"""What of a job's written files may be stored now, and what counts as complete. Pure.
+"""Which files that a job wrote may be stored now, and which sets of files are complete. Pure.
 
-Files below AIP_MODEL_DIR are one *unit*, each folder below AIP_CHECKPOINT_DIR is one, and so are the files
-right in it. A unit is complete once its manifest is there, which is put last and taken away before anything
-it names is changed: who sees a manifest sees all of its files. Everything else is stored file by file.
+`control/outputs.py` and `control/commit.py` call it. The files below AIP_MODEL_DIR are one *unit*; so is each
+folder below AIP_CHECKPOINT_DIR, and so are the files directly in it. A unit is complete once its manifest is
+stored. The manifest is stored last, and removed before any file it names is changed: whoever sees a manifest
+sees all of its files. Any other file is stored by itself.
 
-A checkpoint is taken for complete when nothing in it has moved for a while, when the program went on to a
-later one, or when the program ended well. One that was being written when its program was killed is not
-stored at all, nor is one under a name that says it is not finished (`tmp-…`, `….tmp`, `.…`), which programs
-rename when it is; the model is complete only if the job has succeeded.
+A checkpoint counts as complete when nothing in it has changed for a while, when the program has begun a later
+one, or when the program succeeded. A checkpoint that was being written when its program was killed is never
+stored. Nor is one whose name says that it is unfinished (`tmp-…`, `….tmp`, `.…`): programs rename it when it
+is done. The model is complete only if the job succeeded.
 """
 
 import json
@@ -20,26 +21,26 @@ from enum import StrEnum
 from trainshed.core.view import Stored, Written, address
 
 MANIFEST = ".trainshed-manifest.json"
-SETTLE = timedelta(seconds=2)  # a file that has not moved for so long is no longer being written
-NEWEST = "newest"  # of a manifest's metadata: the highest generation among its files
-QUIET = timedelta(seconds=5)  # ... a checkpoint
+SETTLE = timedelta(seconds=2)  # a file that has not changed for so long is no longer being written
+NEWEST = "newest"  # key of a manifest's metadata: the highest generation among its files
+QUIET = timedelta(seconds=5)  # the same for a checkpoint
 
 Key = tuple[str, str]  # bucket and name
 _UNFINISHED = re.compile(r"^\.|(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|$)", re.IGNORECASE)
 
 
 class UnitKind(StrEnum):
-    FREE = "FREE"  # a file for itself
+    FREE = "FREE"  # a file by itself
     MODEL = "MODEL"
     CHECKPOINT = "CHECKPOINT"  # a folder below AIP_CHECKPOINT_DIR
-    CHECKPOINTS = "CHECKPOINTS"  # the files right in it
+    CHECKPOINTS = "CHECKPOINTS"  # the files directly in it
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     kind: UnitKind
     bucket: str
-    prefix: str  # of the names of all of its files; with the manifest's it is the manifest's name
+    prefix: str  # common to the names of all of its files
 
     @property
     def manifest(self) -> str:
@@ -47,16 +48,16 @@ class Unit:
 
     @property
     def unfinished(self) -> bool:
-        """Whether its name says that it will get another one."""
+        """Whether its name says that the program will rename it."""
         step = self.prefix.rstrip("/").rpartition("/")[2]
         return self.kind is UnitKind.CHECKPOINT and _UNFINISHED.search(step) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritersEnd:
-    """How the programs that wrote have ended; without one they may still write."""
+    """How the writing programs ended. While there is none, they may still write."""
 
-    clean: bool  # on their own, with code 0
+    clean: bool  # by themselves, with code 0
     succeeded: bool
     at: datetime
 
@@ -72,7 +73,7 @@ class StoreBatch:
 
 @dataclass(slots=True)
 class SettlingFiles:
-    """Since when each file is as it is, by our own clock: that of the files may jump."""
+    """Since when each file is unchanged, by our own clock: times of files may jump."""
 
     since: dict[Key, tuple[str, datetime]] = field(default_factory=dict[Key, tuple[str, datetime]])
 
@@ -84,13 +85,13 @@ class SettlingFiles:
         }
 
     def restart(self, unit: "Unit", now: datetime) -> None:
-        """Something of the unit was removed: all of it moves."""
+        """A file of the unit was removed: all of the unit counts as changed."""
         for key, (stamp, _) in self.since.items():
             if key[0] == unit.bucket and key[1].startswith(unit.prefix):
                 self.since[key] = (stamp, now)
 
-    def is_still(self, one: Written, now: datetime, long: timedelta) -> bool:
-        return now - self.since[one.bucket, one.name][1] >= long
+    def is_still(self, file: Written, now: datetime, long: timedelta) -> bool:
+        return now - self.since[file.bucket, file.name][1] >= long
 
 
 def unit_of(bucket: str, name: str, output: str) -> Unit:
@@ -111,11 +112,11 @@ def unit_of(bucket: str, name: str, output: str) -> Unit:
 def batches(
     files: Sequence[Written], output: str, patience: SettlingFiles, now: datetime, end: WritersEnd | None
 ) -> list[StoreBatch]:
-    """What may be stored now. Every unit that is complete has all of its files; others may have some."""
+    """What may be stored now. A complete batch has all files of its unit; others may have some."""
     units: dict[Unit, list[Written]] = {}
-    for one in files:
-        if one.name.rpartition("/")[2] != MANIFEST:  # ours to write, whatever a program copies
-            units.setdefault(unit_of(one.bucket, one.name, output), []).append(one)
+    for file in files:
+        if file.name.rpartition("/")[2] != MANIFEST:  # programs may copy one; only we write it
+            units.setdefault(unit_of(file.bucket, file.name, output), []).append(file)
     newest = max(
         (
             item.changed_at
@@ -125,14 +126,14 @@ def batches(
         ),
         default=None,
     )
-    found: list[StoreBatch] = []
+    ready: list[StoreBatch] = []
     for unit, some in units.items():
         if unit.kind is UnitKind.CHECKPOINT:
             if unit.unfinished and not (end and end.clean):
                 continue
             passed = newest is not None and max(item.changed_at for item in some) < newest
             if _is_whole(some, patience, now, end, SETTLE if passed else QUIET, passed):
-                found.append(StoreBatch(unit, some, complete=True))
+                ready.append(StoreBatch(unit, some, complete=True))
             continue
         long = QUIET if unit.kind is UnitKind.CHECKPOINTS else SETTLE
         still = [
@@ -145,9 +146,9 @@ def batches(
             succeeded if unit.kind is UnitKind.MODEL else unit.kind is UnitKind.CHECKPOINTS and bool(still)
         )
         if still:
-            found.append(StoreBatch(unit, still, complete))
+            ready.append(StoreBatch(unit, still, complete))
     # In the order they were written: of several checkpoints the last one written is stored last.
-    return sorted(found, key=lambda batch: max(file.changed_at for file in batch.files))
+    return sorted(ready, key=lambda batch: max(file.changed_at for file in batch.files))
 
 
 def _is_whole(
@@ -164,7 +165,7 @@ def _is_whole(
 
 
 def _may_go(
-    one: Written,
+    file: Written,
     patience: SettlingFiles,
     now: datetime,
     end: WritersEnd | None,
@@ -172,8 +173,8 @@ def _may_go(
     careful: bool,
 ) -> bool:
     if end is None:
-        return patience.is_still(one, now, long)
-    return not careful or end.clean or end.at - one.changed_at >= long
+        return patience.is_still(file, now, long)
+    return not careful or end.clean or end.at - file.changed_at >= long
 
 
 def manifest_of(unit: Unit, stored: Mapping[Key, Stored], job: str, attempt: int) -> bytes:
@@ -185,24 +186,24 @@ def manifest_of(unit: Unit, stored: Mapping[Key, Stored], job: str, attempt: int
             "crc32c": item.crc32c,
             "generation": str(item.generation),
         }
-        for item in sorted(stored.values(), key=lambda one: one.name)
+        for item in sorted(stored.values(), key=lambda file: file.name)
         if not item.manifest and belongs(unit, item)
     ]
-    told = {"version": 1, "job": job, "attempt": attempt, "files": files}
-    return json.dumps(told, ensure_ascii=False, indent=1).encode() + b"\n"
+    document = {"version": 1, "job": job, "attempt": attempt, "files": files}
+    return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
-def belongs(unit: Unit, one: Stored) -> bool:
-    if unit.kind is UnitKind.FREE or one.bucket != unit.bucket or not one.name.startswith(unit.prefix):
+def belongs(unit: Unit, file: Stored) -> bool:
+    if unit.kind is UnitKind.FREE or file.bucket != unit.bucket or not file.name.startswith(unit.prefix):
         return False
-    return unit.kind is not UnitKind.CHECKPOINTS or "/" not in one.name[len(unit.prefix) :]
+    return unit.kind is not UnitKind.CHECKPOINTS or "/" not in file.name[len(unit.prefix) :]
 
 
 def named_in(manifest: bytes) -> dict[str, tuple[int, str]]:
-    """Size and CRC32C of every file a manifest names. ValueError where it is none."""
-    told = json.loads(manifest)
+    """Size and CRC32C of every file that a manifest names. Raises ValueError where it is not a manifest."""
+    document = json.loads(manifest)
     try:
-        return {item["name"]: (int(item["size"]), str(item["crc32c"])) for item in told["files"]}
+        return {item["name"]: (int(item["size"]), str(item["crc32c"])) for item in document["files"]}
     except (TypeError, KeyError) as error:
         raise ValueError("not a manifest") from error
 

@@ -1,7 +1,8 @@
-"""Python packages a job brings: which addresses may name one, what is known of one that came. Pure.
+"""Python packages that a job brings: which addresses may name one, and what a fetched one is. Pure.
 
-An address is that of an object in a bucket. Files of the server's machine and web addresses are refused:
-either would let a job have the server read what the job itself may not reach.
+`wire/` checks addresses with `faults`; `runtimes/` and the container backend install the packages. An address
+names an object in a bucket. Files of the server's machine and web addresses are refused: either would let a
+job make the server read what the job itself may not reach.
 """
 
 import re
@@ -13,11 +14,11 @@ from trainshed.core.errors import Invalid
 
 SCHEMES = ("gs", "s3", "az")
 MOST = 100  # packages a pool
-LARGEST = 2 << 30  # bytes, as it lies in its bucket
+LARGEST = 2 << 30  # bytes, packed
 UNPACKED = 8 << 30  # bytes
 MOST_FILES = 200_000
-FREE = 16 << 20  # bytes that may come out of however few
-RATIO = 200  # ... and beyond them, so many times what went in
+FREE = 16 << 20  # bytes that any archive may unpack to
+RATIO = 200  # ... beyond that, so many times its packed size
 
 _SDISTS = (".tar.gz", ".zip")
 _WHEEL = re.compile(r"[\w.]+-[\w.!+]+(?:-\d[\w.]*)?-[\w.]+-[\w.]+-[\w.]+\.whl", re.ASCII)
@@ -30,7 +31,7 @@ _MACHINES = ("localhost", "metadata", "metadata.google.internal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """One package as a job got it. What the address leads to later makes no difference to that job."""
+    """One package as a job got it. A later change of the object does not affect that job."""
 
     uri: str
     sha256: str
@@ -46,7 +47,7 @@ class Package:
 
 
 def file_name(uri: str) -> str:
-    """What its file is called on the disk; pip reads a wheel's tags from it."""
+    """The name of its file on disk; pip reads a wheel's tags from it."""
     name = uri.rpartition("/")[2]
     if _WHEEL.fullmatch(name):
         return name
@@ -61,7 +62,7 @@ def split(uri: str) -> tuple[str, str, str]:
 
 
 def faults(uris: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """Every address that may not be, by its number from 0, and why."""
+    """Every refused address: its index, and why."""
     if len(uris) > MOST:
         return ((MOST, f"is one of {len(uris)} packages; at most {MOST} are installed."),)
     return tuple((number, why) for number, uri in enumerate(uris) if (why := fault(uri)))

@@ -1,8 +1,8 @@
 """Who asks, and what they may do: one pure function decides it for every method of the API.
 
-Each row of the method table names its permission; whoever comes in is a Principal with rights. `allowed`
-compares the two, and looks at whose the thing is that is asked for. It reads nothing and changes nothing:
-who calls it has already found out who asks, and which bucket is meant.
+Each row of the method table names its permission, and each caller is a Principal with rights. `allowed`
+compares the two, and checks whose the resource is. The API calls it after it has authenticated the caller and
+looked up the bucket. It reads nothing and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ class Permission(StrEnum):
     BUCKETS_WRITE = "buckets.write"
     OBJECTS_READ = "objects.read"
     OBJECTS_WRITE = "objects.write"
-    TOKENS_READ = "tokens.read"  # a job's own token, by the metadata server's words
-    OBJECTS_BATCH = "objects.batch"  # an envelope: each request inside has a permission of its own
+    TOKENS_READ = "tokens.read"  # a job's own token, through the metadata server's methods
+    OBJECTS_BATCH = "objects.batch"  # each request inside a batch has a permission of its own
 
 
 class PrincipalKind(StrEnum):
-    OWNER = "owner"  # has the server's own token, or the server wants none
+    OWNER = "owner"  # has the server's own token, or the server requires none
     JOB = "job"  # a program of a job, with the job's own token
     ANONYMOUS = "anonymous"
 
@@ -72,13 +72,13 @@ _OF_A_JOB = frozenset(
 
 
 def principal_of_job(job: str, project: str) -> Principal:
-    """A job's programs may use the objects of their project's buckets, and of those of nobody."""
+    """A job's programs may use objects in buckets of their project, and in those without a project."""
     return Principal(PrincipalKind.JOB, job, project, _OF_A_JOB)
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What is asked for, as far as it matters who asks: a bucket, or a list of a project's buckets."""
+    """The bucket that a request names, or the project whose buckets it lists."""
 
     project: str  # whose it is
     bucket: str = ""
@@ -86,7 +86,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Yes, where there is no reason against it."""
+    """True where there is no reason against it."""
 
     reason: str = ""
 
@@ -98,7 +98,7 @@ YES = Decision()
 
 
 def allowed(principal: Principal, permission: Permission, resource: Resource | None = None) -> Decision:
-    """Whether the principal may; with the reason where not. Without a resource: whether it may at all."""
+    """Whether the principal may do it, with a reason where not. Without a resource: whether it may at all."""
     if permission not in principal.rights:
         return Decision(_lacks(principal, permission))
     if resource is None or principal.kind is not PrincipalKind.JOB:

@@ -1,4 +1,7 @@
-"""Where replicas go: a gang's demand, what is left of the nodes, and a place for every replica or none."""
+"""Places replicas on nodes: what a job needs, what is free, and a place for every replica or for none. Pure.
+
+`core/admit.py` and `core/why.py` call it.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +21,12 @@ class ReplicaNeed:
     cpus: float
     memory: int
     gpus: int
-    node: str = ""  # the only node it may go to, where its share was cut to fit just there
+    node: str = ""  # the only node it may use, where it was cut to fit there
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So much of everything; what a person reads in a waiting reason."""
+    """An amount of each resource, as people read it in a waiting reason."""
 
     cpus: float = 0
     memory: int = 0
@@ -79,7 +82,7 @@ class Room:
         return twin
 
     def free(self) -> Amount:
-        """A node that holds more than it has (it was made smaller) counts as full, not as less than empty."""
+        """What is free in all. A node that was made smaller than what it runs counts as full."""
         return Amount(
             sum(max(0.0, c) for c in self.cpus.values()),
             sum(max(0, m) for m in self.memory.values()),
@@ -103,13 +106,13 @@ class Room:
                 self.gpus[p.node] = [g for g in self.nodes[p.node].gpus if g in back]
 
     def place(self, wanted: Sequence[ReplicaNeed]) -> tuple[Placement, ...] | None:
-        """A place for each, all or nothing, taken from this room; the order of nodes is kept."""
+        """Place every replica or none, and take the room. Nodes are tried in their order."""
         sum_wanted, sum_free = total(wanted), self.free()
         if sum_wanted.cpus > sum_free.cpus + EPSILON or sum_wanted.memory > sum_free.memory:
             return None
         placements: list[Placement] = []
         for need in wanted:
-            place = self._place_one(need)
+            place = self._place_replica(need)
             if place is None:
                 self.give(placements)
                 return None
@@ -117,7 +120,7 @@ class Room:
             placements.append(place)
         return tuple(placements)
 
-    def _place_one(self, need: ReplicaNeed) -> Placement | None:
+    def _place_replica(self, need: ReplicaNeed) -> Placement | None:
         for name, node in self.nodes.items():
             if (
                 need.node in ("", name)
@@ -141,7 +144,7 @@ Fitted: TypeAlias = tuple[tuple[ReplicaNeed, ...], tuple[str, ...]] | None
 
 
 def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> Fitted:
-    """The gang's needs made to fit the empty fleet, and what was cut; None where it may not shrink."""
+    """The job's needs cut to fit the empty fleet, and what was cut; None where it may not shrink."""
     wanted = needs(spec)
     if Room(nodes).place(wanted) is not None:
         return wanted, ()
@@ -153,7 +156,7 @@ def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> Fitted:
 def _shrink(
     spec: JobSpec, wanted: tuple[ReplicaNeed, ...], nodes: Sequence[Node]
 ) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
-    """Deal the replicas over the nodes and give each its share of what is there, per kind of resource."""
+    """Deal the replicas over the nodes; give each its share of the node, for each resource."""
     dealt: list[list[ReplicaNeed]] = [list(wanted[i :: len(nodes)]) for i in range(len(nodes))]
     given: dict[tuple[int, int], ReplicaNeed] = {}
     for node, group in zip(nodes, dealt, strict=True):
@@ -162,7 +165,7 @@ def _shrink(
         memory_share = min(1.0, node.memory / asked.memory) if asked.memory else 1.0
         gpus_left = len(node.gpus)
         for position, need in enumerate(group):
-            fair = -(-gpus_left // (len(group) - position))  # dealt out evenly, the first get the rest
+            fair = -(-gpus_left // (len(group) - position))  # evenly; the first replicas get the remainder
             gpus = min(need.gpus, fair, gpus_left)
             gpus_left -= gpus
             given[need.pool, need.index] = replace(

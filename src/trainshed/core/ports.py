@@ -1,7 +1,7 @@
-"""The seams: small protocols between the core and the world. Each numbered promise has a contract test.
+"""The ports: small protocols between the core and the outside. Each numbered promise has a contract test.
 
-A promise holds for every implementation, the fakes included; what only some can do is a declared
-capability, never guessed by class.
+A promise holds for every implementation, the fakes included. What only some implementations can do is a
+declared capability; nobody asks for a class.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Capabilities:
     name: str
     survives_server: bool  # replicas go on while no server runs
     kills_escapees: bool  # a process that double-forked away is found and killed too
-    measures: frozenset[Measure] = frozenset()  # what its Stats tells; none: it has no Stats
+    measures: frozenset[Measure] = frozenset()  # what its Stats measures; none: it has no Stats
     stacks: bool = False  # it has Stacks
     views: bool = False  # it has Views (core.view)
     private_network: bool = False  # the replicas of a job have a network of their own, and names in it
@@ -67,7 +67,7 @@ class Backend(Protocol):
     capabilities: Capabilities
 
     async def start(self) -> None:
-        """Find again what an earlier server left running, and begin to watch it."""
+        """Find what an earlier server left running, and watch it."""
         ...
 
     async def close(self) -> None:
@@ -81,9 +81,9 @@ class Backend(Protocol):
         ...
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
-        """Where what the job needs before it can start stands, and begin it where nobody has.
+        """The readiness of what the job needs before it can start; starts the preparation.
 
-        Without a job nothing is begun. Cheap: for what is ready a look-up, however often asked.
+        Without a job id no preparation starts. Cheap: for what is ready only a lookup.
         """
         ...
 
@@ -129,11 +129,11 @@ class Stats(Protocol):
 
 
 class Stacks(Protocol):
-    """An ability of a backend whose capabilities say so: where the programs of its runs are.
+    """An ability of a backend whose capabilities say so: the stacks of its runs.
 
     1. stacks shows those of the given runs that are alive, each with its whole process tree, and no other.
-    2. a program does not notice: it is neither ended nor stopped nor made to print, and goes on as before.
-    3. it is bounded in time and size; what could not be told is said in the Dump's fault.
+    2. a program does not notice: it is not ended, not stopped, and prints nothing because of it.
+    3. it is bounded in time and size; the fault of a StackDump says what is missing.
     4. nothing blocks the event loop; asked by many at once, it is done one after the other.
     """
 
@@ -148,7 +148,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A long-running operation that has been done, kept so that clients can ask for it."""
+    """A finished long-running operation, stored so that clients can get it."""
 
     name: str
     kind: str  # e.g. "delete"
@@ -177,15 +177,15 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
     async def insert(self, job: Job, events: Sequence[Event], idempotency_key: str = "") -> Job:
-        """Keep a new job; its version becomes 1. With a key seen before in the project: the earlier job."""
+        """Store a new job with version 1. With a key that the project used before: return the earlier job."""
         ...
 
     async def get(self, project: str, location: str, job: str) -> Job:
-        """The job by project, location and id; the location "-" stands for whichever it is in."""
+        """The job by project, location and id. The location "-" means any."""
         ...
 
     async def load(self, job: str) -> Job | None:
-        """The job by id alone: what the loop needs. None where it does not exist."""
+        """The job by id alone, for the control loops. None where it does not exist."""
         ...
 
     async def keyed(self, project: str, key: str) -> Job | None:
@@ -195,17 +195,17 @@ class Store(Protocol):
     async def find(self, query: JobQuery) -> JobPage: ...
 
     async def count(self, query: JobQuery) -> int:
-        """How many jobs the query means, on all its pages."""
+        """How many jobs match the query, on all pages."""
         ...
 
     async def active(self) -> tuple[Job, ...]: ...
 
     def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
-        """Call follow(id, job) for every job that is not final and whenever one changes; None: it is over."""
+        """Call follow(id, job) for every job that is not final, and at each change; None: it is final."""
         ...
 
     async def catch_up(self) -> None:
-        """See to it that followers know what is kept, also where the answer to a commit was lost."""
+        """Make sure that followers know what is stored, also where the answer to a commit was lost."""
         ...
 
     async def write(
@@ -222,7 +222,7 @@ class Store(Protocol):
         ...
 
     async def delete(self, job: Job, operation: Operation) -> None:
-        """Forget an ended job and its events, guarded by version; keep the operation."""
+        """Delete an ended job and its events, guarded by version; store the operation."""
         ...
 
     async def operation(self, name: str) -> Operation: ...
@@ -232,13 +232,13 @@ class Store(Protocol):
         ...
 
     async def deleted(self, among: frozenset[str]) -> frozenset[str]:
-        """Those of the given ids whose jobs were deleted: not those it has merely never heard of."""
+        """Those of the given ids whose jobs were deleted; ids that never existed are not among them."""
         ...
 
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]: ...
 
     async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
-        """Where the time of the job's runs went, run by run in order of time; also of a deleted job."""
+        """What the job's runs spent their time on, run by run, in order of time; also for a deleted job."""
         ...
 
     async def counts(self) -> Mapping[JobState, int]: ...
@@ -282,14 +282,15 @@ class LogStore(Protocol):
         ...
 
     def output(self, job: str, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
-        """The bytes themselves, in the order of their lines; put together, each file is byte for byte there.
+        """The raw bytes, in the order of their lines; together they are every file, byte for byte.
 
-        Who goes on behind the `end` of a chunk misses no byte and gets none twice, also after a restart.
+        A reader that continues after the `end` of a chunk misses no byte and gets none twice, even
+        after a restart.
         """
         ...
 
     async def finish(self, job: str) -> None:
-        """No more output will come: give out a last unended line, stop watching, end the followers."""
+        """No more output will come: return a last line without its end, stop watching, end the followers."""
         ...
 
     async def remove(self, job: str) -> None: ...
@@ -301,7 +302,7 @@ class LogStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReportSource:
-    """Where a replica may speak of its progress: the file that `MetricStore.sink` named, and its output."""
+    """Where a replica may report progress: the file that `MetricStore.sink` named, and its output."""
 
     name: ReplicaName
     stdout: str
@@ -327,11 +328,11 @@ class MetricStore(Protocol):
         ...
 
     async def reports(self, sources: Sequence[ReportSource]) -> Mapping[ReplicaName, Report]:
-        """The last word of each replica that has said anything since the last look at it, or ever."""
+        """The latest report of each replica that has reported since the last call, or ever."""
         ...
 
     async def record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
-        """Keep samples by job, each series in order of time. What cannot be kept is left out, and logged."""
+        """Store samples by job, each series in order of time. What cannot be stored is dropped and logged."""
         ...
 
     async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]: ...

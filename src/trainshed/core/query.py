@@ -1,4 +1,4 @@
-"""A question about jobs: a small condition tree that stores translate and tests evaluate."""
+"""A query for jobs: a small condition tree. Stores translate it to SQL; the fake store evaluates it."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,7 @@
-"""Readiness: whether what a job needs before it can start (its runtime, say) is there, on its way, or broken.
+"""Readiness: whether what a job needs before it can start is ready, in preparation, or failed.
 
-A backend tells it (`Backend.prepare`); the scheduler offers only ready jobs to `admit`, and `decide` starts
-nothing before. A plain value: it is never stored, and asked for again whenever it matters.
+`Backend.prepare` returns it, for example for a runtime. The scheduler offers only ready jobs to `admit`, and
+`decide` starts nothing before. It is never stored: callers ask for it whenever they need it.
 """
 
 from collections.abc import Iterable
@@ -24,9 +24,9 @@ class Readiness:
     message: str = ""  # how far it is, or what went wrong
     remedy: str = ""
     verdict: Verdict | None = None  # of a preparation that failed
-    notes: tuple[str, ...] = ()  # what is other than was asked for: warnings in the job's history
-    installed: tuple[str, ...] = ()  # what exactly it was given: lines of the job's history
-    mark: int = 0  # how far it is, coarsely: each higher one is a line of the job's history
+    notes: tuple[str, ...] = ()  # what differs from the request: warnings in the job's history
+    installed: tuple[str, ...] = ()  # what exactly was installed: lines of the job's history
+    mark: int = 0  # coarse progress: each higher value becomes a line of the job's history
 
     @property
     def is_ready(self) -> bool:
@@ -43,7 +43,7 @@ _ORDER = (ReadinessState.FAILED, ReadinessState.PREPARING, ReadinessState.READY)
 
 
 def together(parts: Iterable[Readiness]) -> Readiness:
-    """One answer for several parts: failed if one is, else on its way if one is; all notes once."""
+    """One Readiness for several parts: FAILED if one is, else PREPARING if one is; each note once."""
     several = tuple(parts)
     worst = min(several, key=lambda part: _ORDER.index(part.standing), default=READY)
     notes = tuple(dict.fromkeys(note for part in several for note in part.notes))

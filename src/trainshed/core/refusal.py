@@ -1,7 +1,7 @@
-"""Refusal: why a waiting job may not start now, as data: the reason and its numbers.
+"""Refusal: why a waiting job may not start now, as a reason and its numbers. Pure.
 
-`admit` makes one for each shape of job it refuses. `in_words` makes the sentences. It is called only for a
-job that somebody asks about or whose history is written.
+`core/admit.py` makes one for each shape of job that it refuses. `in_words` makes the sentences; it is called
+only for a job that somebody asks about or whose history is written.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class Refusal:
     needs: Amount = NOTHING
     free: Amount = NOTHING  # when it was refused
     there: Amount = NOTHING  # all machines together
-    holders: tuple[Named, ...] = ()  # the first of those that hold something
+    holders: tuple[Named, ...] = ()  # the first of the jobs that hold resources
     more_holders: int = 0  # how many more of them there are
-    starts_by: datetime | None = None  # when there is room at the latest, where that is known
+    starts_by: datetime | None = None  # when there will be room at the latest, where that is known
     head: Named = ("", "")  # the first in the queue
     head_needs: Amount = NOTHING
-    kinds_before: int = 0  # not tried at all, because so many other kinds before it were refused
+    kinds_before: int = 0  # the job was not tried, because so many other shapes were refused before
 
 
 def in_words(refusal: Refusal) -> Waiting:

@@ -1,4 +1,7 @@
-"""What is known of a replica: how a run of it ended, what a backend sees, what the job remembers."""
+"""A replica as values: how a run ended, what a backend sees of it, and what the job's status keeps.
+
+`store/codec.py` stores these classes by their field names: never rename a field.
+"""
 
 import signal
 from collections.abc import Mapping
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from trainshed.core.names import RunKey
+from trainshed.core.names import RunKey, task_name
 
 Handle = Mapping[str, object]  # opaque JSON by which a backend finds a run again; the core never reads it
 
@@ -44,12 +47,10 @@ def signal_name(number: int) -> str:
 class Sight(StrEnum):
     """What a backend sees of a run it has launched."""
 
-    RUNNING = "RUNNING"  # something of it is still alive, be it only a leftover child
-    HELD = (
-        "HELD"  # its program has ended badly, its exit status is known, and its place is kept until stopped
-    )
-    ENDED = "ENDED"  # all of it is gone and its exit status is known
-    LOST = "LOST"  # all of it is gone and its exit status is not known
+    RUNNING = "RUNNING"  # at least one of its processes is alive
+    HELD = "HELD"  # its program has failed with a known exit status; its files stay until it is stopped
+    ENDED = "ENDED"  # all processes are gone and its exit status is known
+    LOST = "LOST"  # all processes are gone and its exit status is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +63,13 @@ class Observation:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     handle: Handle | None = None
-    out_of_memory: str = ""  # a sentence, where the system itself says that it killed for want of memory
-    no_gcs: str = ""  # why it had no /gcs, where it had none
-    disk_full: str = ""  # a sentence, where it was ended because it had filled the disk it asked for
-    over_limit: bool = False  # what ended it was a limit of its own, which the next run would meet too
-    unstarted: str = ""  # why its program never began, where it did not
-    last_words: str | None = None  # of a crash (core/crash.py); None where nobody has looked
-    note: str = ""  # a sentence on how it was started, where there is something to tell
+    out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory
+    no_gcs: str = ""  # why it had no /gcs; empty: it had one
+    disk_full: str = ""  # a sentence, where it was killed because its disk was full
+    over_limit: bool = False  # it exceeded a limit of its own, as the next run would
+    unstarted: str = ""  # why its program never started; empty: it did
+    last_words: str | None = None  # of a crash (core/crash.py); None: not read
+    note: str = ""  # a remark about its start, for the job's history
 
     @property
     def alive(self) -> bool:
@@ -76,17 +77,17 @@ class Observation:
 
 
 class Phase(StrEnum):
-    """Where a replica stands in its attempt, as the job remembers it."""
+    """The phase of a replica in its attempt, as the job's status keeps it."""
 
     PLANNED = "PLANNED"  # to be launched, at once or after its back-off
     RUNNING = "RUNNING"
-    MISSING = "MISSING"  # was running; the backend does not show it any more, not yet given up
+    MISSING = "MISSING"  # it ran, and the backend no longer shows it; soon it counts as lost
     ENDED = "ENDED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
-    """The run of a replica before the current one. The status keeps one; the ledger has them all."""
+    """The run of a replica before the current one. The status keeps only one; the ledger has all."""
 
     attempt: int
     run: int
@@ -105,16 +106,20 @@ class Replica:
     run: int = 0
     exit: Exit | None = None
     over_limit: bool = False  # as its observation says
-    unstarted: str = ""  # as its observation says; kept while it is tried again
+    unstarted: str = ""  # as its observation says; kept during retries
     crash: str = ""  # the place where its last run crashed (core/crash.py)
     crashes: int = 0  # runs in a row that crashed there
     not_before: datetime | None = None
     missing_since: datetime | None = None
-    started_at: datetime | None = None  # these two by the backend's clock, for people to read
+    started_at: datetime | None = None  # these two are by the backend's clock, for people to read
     ended_at: datetime | None = None
-    noticed_at: datetime | None = None  # when its end was taken in, by our own clock: what waits count from
-    previous: EndedRun | None = None  # the run that this one follows, of this attempt or of the one before
+    noticed_at: datetime | None = None  # when its end was seen, by our own clock: delays count from it
+    previous: EndedRun | None = None  # the run before, of this attempt or of the one before
     counted_until: datetime | None = None  # the ledger has the run's time up to here (core.ledger)
+
+    @property
+    def task(self) -> str:
+        return task_name(self.pool, self.index)
 
     def as_ended(self, attempt: int) -> EndedRun:
         return EndedRun(

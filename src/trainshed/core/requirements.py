@@ -1,7 +1,8 @@
 """Which lines of a requirements file a job may bring. Pure: nothing is looked up or installed.
 
-Where packages come from is the server's business (its pip configuration, its runtimes file), so lines that
-would change that, or read files of the server's machine, are refused; each with a sentence of its own.
+`wire/` and `service/runtimes.py` check lines with `faults`; `runtimes/` stores them as `normal` returns them.
+The server sets where packages come from (its pip configuration, its runtimes file). So lines that would
+change that, or read files of the server's machine, are refused, each with a sentence.
 """
 
 import re
@@ -16,7 +17,7 @@ _EXTRAS = r"(?:\s*\[[A-Za-z0-9._,\s-]*\])?"
 _VERSION = r"(?:~=|===|==|!=|<=|>=|<|>)\s*[A-Za-z0-9._*+!-]+"
 _VERSIONS = rf"(?:\s*\(?\s*{_VERSION}(?:\s*,\s*{_VERSION})*\s*\)?)?"
 _URL = r"(?:(?:git\+)?https?|git\+ssh)://(?:[^\s/@]*@)?(?P<host>[^\s/]*)\S*"
-# This machine, and where clouds tell a machine its own credentials.
+# This machine, and the addresses at which clouds give a machine its credentials.
 _INWARD = re.compile(
     r"(?:localhost|127[.\d]*|0[.\d]*|0x[\da-f]+|\d+|169\.254[.\d]*|\[.*\]|metadata(?:\.google\.internal)?)\.?(?::|$)",
     re.IGNORECASE,
@@ -30,14 +31,14 @@ _PATH = re.compile(r"(?:[./~]|file:|[A-Za-z]:\\).*|.*(?:\.whl|\.tar\.gz|\.zip)|.
 
 
 def normal(lines: Sequence[str]) -> tuple[str, ...]:
-    """The same wishes always alike, so that they are found again under one name: no order, nothing twice."""
+    """The lines in one normal form (sorted, each once), so that equal requests have equal hashes."""
     options = sorted({line for line in map(_plain, lines) if line.startswith("-")})
     packages = sorted({line for line in map(_plain, lines) if line and not line.startswith("-")})
     return (*options, *packages)
 
 
 def faults(lines: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """Every line that may not be, by its number from 0, and why."""
+    """Every refused line: its index, and why."""
     if len(lines) > MOST_LINES:
         return ((MOST_LINES, f"is one of {len(lines)} lines; at most {MOST_LINES} are read."),)
     return tuple((number, why) for number, line in enumerate(lines) if (why := _fault(line)))

@@ -1,4 +1,7 @@
-"""The restart rule: what an ended run means for its job, and how long to wait before the next try."""
+"""The restart rule: what the end of a run means for its job, and how long to wait before a retry. Pure.
+
+`core/decide.py` and `core/closing.py` call it.
+"""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -6,26 +9,27 @@ from enum import StrEnum
 from trainshed.core.job import RestartRule
 from trainshed.core.replica import Exit
 
-STARTS = 5  # tries of a program that never began: what is not there then will hardly come
+STARTS = 5  # tries of a program that cannot be started: after that it is not expected to work
 
 
 class Meaning(StrEnum):
     DONE = "DONE"
-    OWN_FAILURE = "OWN_FAILURE"  # the program says it failed: trying again would fail again
-    INTERRUPTED = "INTERRUPTED"  # something outside ended it: worth another try
+    OWN_FAILURE = "OWN_FAILURE"  # the program failed by itself: a retry would fail too
+    INTERRUPTED = "INTERRUPTED"  # something outside ended it: a retry may help
 
 
 def meaning(end: Exit, rule: RestartRule, *, over_limit: bool = False, given_up: bool = False) -> Meaning:
-    """One that was over a limit of its own failed by itself, as if it had said so with the code 1.
+    """What the end of a run means.
 
-    One whose program could not be started so often that it is `given_up` has failed whatever the rule says.
+    A run that exceeded a limit of its own counts as one that exited with code 1. A program that could not be
+    started so often that it is `given_up` has failed, whatever the rule says.
     """
     if end.ok:
         return Meaning.DONE
     if given_up:
         return Meaning.OWN_FAILURE
     code = 1 if over_limit else end.code
-    if code is None:  # died by a signal, or nobody saw how
+    if code is None:  # killed by a signal, or its end was not seen
         return Meaning.INTERRUPTED
     if any(low <= code <= high for low, high in rule.retry_codes):
         return Meaning.INTERRUPTED

@@ -1,4 +1,7 @@
-"""Environments that are kept: what is known of each, and which of them go when the disk is needed. Pure."""
+"""Python environments: what is known of each, and which are removed when the disk is full. Pure.
+
+`runtimes/`, the backends and `service/runtimes.py` use it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,20 +18,20 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 class RuntimePhase(StrEnum):
     READY = "READY"
     BUILDING = "BUILDING"
-    FAILED = "FAILED"  # the last try; the next job tries again
+    FAILED = "FAILED"  # the last build failed; the next job tries again
     ABSENT = "ABSENT"  # nobody has asked for it yet
 
 
 class WarmState(StrEnum):
-    HEATING = "HEATING"  # it imports
+    HEATING = "HEATING"  # it is importing its modules
     WARM = "WARM"
-    UNSAFE = "UNSAFE"  # it cannot be forked, and said why
-    COLD = "COLD"  # it has ended, and is lit again
+    UNSAFE = "UNSAFE"  # it cannot be forked; `reason` says why
+    COLD = "COLD"  # it has ended, and is started again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmInterpreter:
-    """A kiln: an interpreter kept with its imports done, from which programs are forked."""
+    """An interpreter that has done its imports and from which programs are forked."""
 
     python: str  # its path
     imports: tuple[str, ...]
@@ -40,53 +43,53 @@ class WarmInterpreter:
 
 
 class RuntimeNeed(NamedTuple):
-    """What a program is to find before it starts. A tuple, as it is a key at every look at every job."""
+    """What a program needs before it starts. A tuple, because it is a key in frequent lookups."""
 
     image: str
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
-    packages: tuple[str, ...] = ()  # addresses of Python packages, on top as well
+    packages: tuple[str, ...] = ()  # addresses of Python packages, also on top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """One environment, built or not."""
 
-    id: str  # "" where none is built: the server's own interpreter
+    id: str  # "" for the server's own interpreter
     name: str
     phase: RuntimePhase
     python: str = ""
     requirements: tuple[str, ...] = ()
     packages: tuple[Package, ...] = ()
-    below: str = ""  # the id of the one whose packages it sees
+    below: str = ""  # the id of the environment that it is laid on
     size: int = 0  # bytes
     built_at: datetime | None = None
     used_at: datetime | None = None
-    message: str = ""  # how far its build is, or why it failed
-    lines: tuple[str, ...] = ()  # the last words of a build that failed
+    message: str = ""  # the progress of its build, or why it failed
+    lines: tuple[str, ...] = ()  # the last output of a failed build
     warm: WarmInterpreter | None = None
 
 
 def room_to_keep(disk: int, asked: int | None) -> int:
-    """How many bytes of a disk stay free: what was set, else 10 GiB or a tenth, whichever is smaller."""
+    """How many bytes of a disk stay free: the setting, else the smaller of 10 GiB and a tenth."""
     return min(10 * GIB, disk // 10) if asked is None else asked
 
 
 def with_below(wanted: Iterable[str], kept: Iterable[Runtime]) -> frozenset[str]:
-    """The wanted ones and those they are laid on."""
+    """The wanted runtimes and those they are laid on."""
     below = {item.id: item.below for item in kept}
-    found: set[str] = set()
+    needed: set[str] = set()
     for item in wanted:
         at = item
-        while at and at not in found:
-            found.add(at)
+        while at and at not in needed:
+            needed.add(at)
             at = below.get(at, "")
-    return frozenset(found)
+    return frozenset(needed)
 
 
 def victims(kept: Iterable[Runtime], wanted: Iterable[str], short: int) -> tuple[Runtime, ...]:
-    """The least recently used whose going frees what is short of, none of them wanted.
+    """The least recently used runtimes to remove so that `short` bytes become free; none of them wanted.
 
-    One that others are laid on goes only after all of those.
+    A runtime that others are laid on is removed only after those.
     """
     left = {item.id: item for item in kept}
     spared = with_below(wanted, left.values())
@@ -96,7 +99,7 @@ def victims(kept: Iterable[Runtime], wanted: Iterable[str], short: int) -> tuple
         free = [item for item in left.values() if item.id not in spared and item.id not in carrying]
         if not free:
             break
-        oldest = min(free, key=lambda one: (one.used_at or one.built_at or _NEVER, one.id))
+        oldest = min(free, key=lambda item: (item.used_at or item.built_at or _NEVER, item.id))
         going.append(left.pop(oldest.id))
         short -= oldest.size
     return tuple(going)

@@ -1,4 +1,7 @@
-"""The seam to named environments that stand in for images. Each numbered promise has a contract test."""
+"""The ports to named environments that replace images. Each numbered promise has a contract test.
+
+`runtimes/` implements them; the process backend and `service/runtimes.py` call them.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -9,7 +12,7 @@ from trainshed.core.runtime import Runtime, RuntimeNeed
 
 
 class Runtimes(Protocol):
-    """Named environments (framework, version) that stand in for images; for backends that have no images.
+    """Named environments (framework, version) that replace images in backends that have no images.
 
     1. an image that is not refused has a runtime, and readiness always comes to READY or FAILED.
     2. however many jobs ask at once, a runtime is made once; half of one, left by a killed server, is none.
@@ -41,19 +44,19 @@ class RuntimeStore(Protocol):
     """The runtimes as people see them: what is built, and how to have one built or removed."""
 
     def all(self) -> tuple[Runtime, ...]:
-        """Those that are there, being built, or could be."""
+        """All runtimes: those built, being built, and those that could be."""
         ...
 
     def get(self, identity: str) -> Runtime: ...
 
     def begin(self, image: str, requirements: tuple[str, ...]) -> Runtime:
-        """Have it built, unless it is there or being built. NotFound where there is none for the image."""
+        """Build it, unless it is built or being built. NotFound where there is none for the image."""
         ...
 
     def ids(self, jobs: Iterable[Job]) -> frozenset[str]:
-        """Which of them these ask for, those they are laid on included."""
+        """The runtimes that these jobs need, with those they are laid on."""
         ...
 
     async def remove(self, identities: Iterable[str]) -> None:
-        """Take them away, or stop building them. The caller has seen to it that no job wants them."""
+        """Remove them, or stop building them. The caller has checked that no job needs them."""
         ...

@@ -1,4 +1,7 @@
-"""A shell inside a running replica: the seam between those who type and the backend that has the replica."""
+"""The port to shells inside running replicas.
+
+`api/shells.py` and `service/shells.py` call it; the backends implement it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ class Screen:
 
 
 class Terminal(Protocol):
-    """One program beside the one of a run, and what it is typed into and prints.
+    """A program that runs beside the program of a run, with its input and output.
 
     1. read gives what it printed, in order; nothing once all of it is gone and read.
     2. what is written arrives as typed: Ctrl-C is a byte that the terminal turns into a signal.
@@ -22,7 +25,7 @@ class Terminal(Protocol):
     4. close hangs up: nothing that was started in it stays.
     5. it ends with its replica.
     6. finish says that nothing more is typed: the end of its input, on a terminal as Ctrl-D.
-    7. nobody who does not read costs memory: the program waits.
+    7. a caller that does not read costs no memory: the program waits.
     """
 
     async def read(self) -> bytes: ...
@@ -42,10 +45,10 @@ class Shells(Protocol):
     """An ability of a backend whose capabilities say so."""
 
     async def open_shell(self, key: RunKey, command: Sequence[str], screen: Screen | None) -> Terminal:
-        """A program beside the one of a run, seeing what that sees: its files, environment, network, limits.
+        """Start a program beside the one of a run, with the same files, environment, network and limits.
 
-        Without a command the best shell there is; without a screen it has pipes instead of a terminal, and
-        bytes pass as they are. NotFound where the run is not alive. One that cannot be started ends with 127
+        Without a command: the best shell there is. Without a screen: pipes instead of a terminal, and bytes
+        pass unchanged. NotFound where the run is not alive. A program that cannot be started ends with 127
         or 126 and says why.
         """
         ...

@@ -1,4 +1,7 @@
-"""The seam to where the packages of jobs come from. Each numbered promise has a contract test."""
+"""The port to the packages of jobs. Each numbered promise has a contract test.
+
+`service/source.py` implements it; `runtimes/packages.py` calls it.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +12,7 @@ class SourceFacts:
     """What is known of an object without reading it."""
 
     size: int
-    mark: str  # a generation or an etag: the same as long as the content is; empty where nothing tells
+    mark: str  # a generation or an etag: it changes with the content; empty: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +23,7 @@ class Fetched:
 
 
 class PackageSource(Protocol):
-    """Gives the bytes behind an address, to whom they may be given.
+    """Fetches the object at an address, for a project that may read it.
 
     1. what a project may not read is Forbidden, what is not there NotFound, a scheme that is not served
        Invalid, a place that does not answer Unavailable; nothing is left in `into` then.
@@ -32,5 +35,5 @@ class PackageSource(Protocol):
     async def look(self, uri: str, project: str) -> SourceFacts: ...
 
     async def fetch(self, uri: str, project: str, into: str, most: int) -> Fetched:
-        """Write the bytes to the file `into`, which is made."""
+        """Write the bytes to the new file `into`."""
         ...

@@ -1,8 +1,9 @@
-"""Where programs are: stacks as a backend takes them, the same ones put together, the odd one named. Pure.
+"""Stacks of programs: as a backend takes them, grouped by place, and in words. Pure.
 
+The backends make the dumps; `control/hangs.py`, `service/stacks.py` and `wire/stacks.py` group and show them.
 A replica is a tree of processes. Two replicas are in the same place when the main threads of their Python
-programs are; other threads are shown and not compared, as their number and order are chance. Nothing here
-holds values of variables, and command lines have their secrets masked.
+programs are; other threads are shown but not compared, because their number and order vary. Values of
+variables are never included, and secrets in command lines are masked.
 """
 
 import re
@@ -17,11 +18,11 @@ MOST_THREADS = 32  # of a process
 MOST_PROCESSES = 16  # of a replica
 MOST_REPLICAS = 64  # of a job: a sample where there are more
 LONGEST_COMMAND = 120
-MOST_GROUPS = 6  # told one by one
-NAMED = 3  # replicas of a group that are told by name, and places of one replica's processes
+MOST_GROUPS = 6  # listed one by one
+NAMED = 3  # replicas of a group that are named, and places of one replica's processes
 
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|/lib64/python3|/bin/[^/]*$|^<frozen ")
-# Decorators and dispatchers: what they were put around tells more.
+# Decorators and dispatchers: the function they wrap is more useful.
 _WRAPPERS = frozenset(
     ("wrapper", "wrapped", "inner", "_fn", "decorate_context", "__call__", "_call_impl", "_wrapped_call_impl")
 )
@@ -52,8 +53,8 @@ class ThreadStack:
 class ProcessStack:
     pid: int
     command: str
-    state: str  # by the kernel's account: "sleeps in futex_wait_queue"
-    threads: tuple[ThreadStack, ...] = ()  # Python's; none of any other program
+    state: str  # from the kernel: "sleeps in futex_wait_queue"
+    threads: tuple[ThreadStack, ...] = ()  # of Python programs only
 
     @property
     def main(self) -> ThreadStack | None:
@@ -65,11 +66,11 @@ class StackDump:
     """One replica's processes, parents first."""
 
     processes: tuple[ProcessStack, ...] = ()
-    fault: str = ""  # why there is less than there should be
+    fault: str = ""  # why something is missing
 
     @property
     def speaks(self) -> bool:
-        """Whether it tells where a Python program is."""
+        """Whether it has the stack of a Python program."""
         return any(process.main is not None for process in self.processes)
 
 
@@ -97,14 +98,14 @@ def clean_command(words: str) -> str:
 
 
 def spread(items: Sequence[T], most: int) -> list[T]:
-    """At most so many of them, the first and the last included, the rest at even distances."""
+    """At most `most` items: the first, the last, and evenly spaced ones between."""
     if len(items) <= most:
         return list(items)
     return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]
 
 
 def print_of(dump: StackDump) -> Hashable:
-    """What two dumps have in common when they are of the same place."""
+    """A value that is equal for two dumps of the same place."""
     mains = frozenset(_print(process) for process in dump.processes if process.main is not None)
     return mains or frozenset(_print(process) for process in dump.processes) or dump.fault
 
@@ -115,22 +116,22 @@ def _print(process: ProcessStack) -> Hashable:
 
 
 def grouped(dumps: Mapping[str, StackDump]) -> tuple[StackGroup, ...]:
-    """The replicas by where they are, most of them first. The dumps are by task."""
-    found: dict[Hashable, list[str]] = {}
+    """The replicas grouped by place, the largest group first. The dumps are by task."""
+    by_place: dict[Hashable, list[str]] = {}
     for task in sorted(dumps, key=_natural):
-        found.setdefault(print_of(dumps[task]), []).append(task)
-    shared = _shared([dumps[tasks[0]] for tasks in found.values()])
-    groups = [_group(tuple(tasks), dumps[tasks[0]], shared) for tasks in found.values()]
+        by_place.setdefault(print_of(dumps[task]), []).append(task)
+    shared = _shared([dumps[tasks[0]] for tasks in by_place.values()])
+    groups = [_group(tuple(tasks), dumps[tasks[0]], shared) for tasks in by_place.values()]
     return tuple(sorted(groups, key=lambda group: (-len(group.tasks), _natural(group.tasks[0]))))
 
 
 def _natural(task: str) -> list[tuple[int, str]]:
-    """workerpool0-10 comes behind workerpool0-9."""
+    """A sort key by which workerpool0-10 comes after workerpool0-9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", task)]
 
 
 def _shared(dumps: Sequence[StackDump]) -> frozenset[Hashable]:
-    """The processes that stand in the same place in every group: they tell no group from another."""
+    """The processes that are in the same place in every group, and so distinguish none."""
     if len(dumps) < 2:
         return frozenset()
     first, *others = (frozenset(map(_print, dump.processes)) for dump in dumps)
@@ -140,7 +141,7 @@ def _shared(dumps: Sequence[StackDump]) -> frozenset[Hashable]:
 def _group(tasks: tuple[str, ...], dump: StackDump, shared: frozenset[Hashable]) -> StackGroup:
     telling = [process for process in dump.processes if _print(process) not in shared] or dump.processes
     spoken = [process.main for process in telling if process.main is not None]
-    # A launcher is all library; the program it launched has frames of its own.
+    # A launcher has library frames only; the program it launched has frames of its own.
     mains = [item for item in spoken if _own(item.frames) is not None] or [
         item for item in spoken[:1] if item.frames
     ]
@@ -164,11 +165,11 @@ def _own(frames: Sequence[StackFrame]) -> int | None:
 
 
 def _wraps(frame: StackFrame) -> bool:
-    return frame.name.rpartition(".")[2] in _WRAPPERS  # py-spy tells the whole of `logged.<locals>.wrapper`
+    return frame.name.rpartition(".")[2] in _WRAPPERS  # py-spy gives names such as `logged.<locals>.wrapper`
 
 
 def place_of(frames: Sequence[StackFrame]) -> str:
-    """The function it is in, as its own program called it: `all_reduce (train.py:41)`."""
+    """The function that the program's own code called last: `all_reduce (train.py:41)`."""
     at = _own(frames)
     if at is None or at == 0:
         return f"{frames[0].name} ({frames[0].place})"
@@ -177,7 +178,7 @@ def place_of(frames: Sequence[StackFrame]) -> str:
 
 
 def told(groups: Sequence[StackGroup], most: int = MOST_GROUPS) -> str:
-    """Who is where, on one line."""
+    """All groups on one line: which replicas are where."""
     parts = [group.sentence for group in groups[:most]]
     if len(groups) > most:
         parts.append(f"{sum(len(group.tasks) for group in groups[most:])} more are in other places")

@@ -1,17 +1,19 @@
-"""Where a job that does not wait in the queue stands, and why: starting, running, ending, ended."""
+"""Why a job that is not in the queue is in its state: starting, running, ending, ended. Pure.
+
+`core/why.py` calls it.
+"""
 
 from datetime import datetime
 from typing import assert_never
 
-from trainshed.core.closing import waiting as winding
+from trainshed.core import closing as closings
 from trainshed.core.event import Reason
-from trainshed.core.explanation import Fact, Ground, clock, lasting
+from trainshed.core.explanation import Fact, Ground, clock, lasting, more
 from trainshed.core.job import Closing, Job, JobState, Outcome
-from trainshed.core.names import task_name
 from trainshed.core.replica import Phase, Replica
 
-_TOLD_WHOLE = (Reason.STORING_OUTPUTS, Reason.HELD)
-TOLD = 20  # replicas; the rest is counted
+_COMPLETE_REASONS = (Reason.STORING_OUTPUTS, Reason.HELD)  # their message needs no list of replicas
+MOST_REPLICAS = 20  # listed; the rest is counted
 
 
 def standing(job: Job, now: datetime) -> Ground:
@@ -39,13 +41,13 @@ def _starting(job: Job, now: datetime) -> Ground:
     replicas, waiting = job.status.replicas, job.status.waiting
     unseen = [r for r in replicas if r.phase is Phase.PLANNED]
     started = f"{len(replicas) - len(unseen)} of {len(replicas)} replicas have started"
-    said = waiting if waiting is not None and waiting.reason is not Reason.STARTING else None
-    grounds = [_replica(job, r, now) for r in unseen[:TOLD]]
+    obstacle = waiting if waiting is not None and waiting.reason is not Reason.STARTING else None
+    grounds = [_replica(job, r, now) for r in unseen[:MOST_REPLICAS]]
     return Ground(
-        reason=said.reason if said else Reason.STARTING,
-        message=f"{said.message} {started}." if said else f"It has its place; {started}.",
-        remedy=said.remedy if said else "The others start by themselves." if unseen else "",
-        grounds=(*grounds, *_more(len(unseen))),
+        reason=obstacle.reason if obstacle else Reason.STARTING,
+        message=f"{obstacle.message} {started}." if obstacle else f"It has its place; {started}.",
+        remedy=obstacle.remedy if obstacle else "The others start by themselves." if unseen else "",
+        grounds=(*grounds, *more(len(unseen), MOST_REPLICAS)),
     )
 
 
@@ -56,7 +58,7 @@ def _running(job: Job, now: datetime) -> Ground:
     since = status.started_at or status.admitted_at or now
     until = since + job.spec.scheduling.timeout
     alive = f"{count - len(odd)} of {count} replicas run" if odd or count != 1 else "Its replica runs"
-    grounds = [_replica(job, r, now) for r in odd[:TOLD]]
+    grounds = [_replica(job, r, now) for r in odd[:MOST_REPLICAS]]
     hang = (Ground(reason=Reason.HANG_SUSPECTED, message=status.hang.message),) if status.hang else ()
     limit = Ground(
         reason=Fact.DEADLINE, message=f"It is stopped at {clock(until)}, by its timeout.", at=until
@@ -67,7 +69,7 @@ def _running(job: Job, now: datetime) -> Ground:
         message=f"{waiting.message + ' ' if waiting else ''}{alive}, for {lasting(now - since)} now"
         f"{_attempt(job)}.",
         remedy=waiting.remedy if waiting else "",
-        grounds=(*hang, *grounds, *_more(len(odd)), limit),
+        grounds=(*hang, *grounds, *more(len(odd), MOST_REPLICAS), limit),
     )
 
 
@@ -75,22 +77,22 @@ def _ending(job: Job, now: datetime) -> Ground:
     status = job.status
     asked = Closing(outcome=Outcome.CANCELLED, since=status.cancel_asked_at or now)
     closing = status.closing or asked
-    if (said := status.waiting) is not None and said.reason in _TOLD_WHOLE:
+    if (waiting := status.waiting) is not None and waiting.reason in _COMPLETE_REASONS:
         failure = closing.failure
         why = (Ground(reason=failure.reason, message=failure.message),) if failure else ()
-        return Ground(reason=said.reason, message=said.message, remedy=said.remedy, grounds=why)
+        return Ground(reason=waiting.reason, message=waiting.message, remedy=waiting.remedy, grounds=why)
     left = [r for r in status.replicas if r.phase in (Phase.RUNNING, Phase.MISSING)]
     kill_at = closing.since + job.spec.scheduling.grace
-    told = winding(closing, len(left), kill_at)
+    waiting = closings.waiting(closing, len(left), kill_at)
     failure = closing.failure
     reasons = [Ground(reason=failure.reason, message=failure.message)] if failure else []
-    replicas = [_replica(job, r, now) for r in left[:TOLD]]
+    replicas = [_replica(job, r, now) for r in left[:MOST_REPLICAS]]
     return Ground(
-        reason=told.reason,
-        message=told.message,
-        remedy=told.remedy,
+        reason=waiting.reason,
+        message=waiting.message,
+        remedy=waiting.remedy,
         at=kill_at,
-        grounds=(*reasons, *replicas, *_more(len(left))),
+        grounds=(*reasons, *replicas, *more(len(left), MOST_REPLICAS)),
     )
 
 
@@ -99,7 +101,8 @@ def _failed(job: Job) -> Ground:
     bad = [r for r in status.replicas if r.exit is not None and not r.exit.ok]
     first = sorted(bad, key=lambda r: (r.ended_at or status.ended_at or job.created_at, r.pool, r.index))
     replicas = [
-        Ground(reason=Fact.REPLICA, message=f"{_name(r)} {r.exit}.", at=r.ended_at) for r in first[:TOLD]
+        Ground(reason=Fact.REPLICA, message=f"{r.task} {r.exit}.", at=r.ended_at)
+        for r in first[:MOST_REPLICAS]
     ]
     verdict = failure.verdict if failure else None
     judged = (Ground(reason=Fact.VERDICT, message=verdict.sentence),) if verdict else ()
@@ -109,12 +112,12 @@ def _failed(job: Job) -> Ground:
         remedy=f"Its output: trainshed logs {job.id}"
         + (f" --replica {failure.task}" if failure and failure.task else ""),
         at=status.ended_at,
-        grounds=(*judged, *replicas, *_more(len(first))),
+        grounds=(*judged, *replicas, *more(len(first), MOST_REPLICAS)),
     )
 
 
 def _replica(job: Job, replica: Replica, now: datetime) -> Ground:
-    name, rule = _name(replica), job.spec.scheduling.restart
+    name, rule = replica.task, job.spec.scheduling.restart
     at: datetime | None = None
     match replica.phase:
         case Phase.PLANNED if replica.not_before is not None and replica.not_before > now:
@@ -140,10 +143,6 @@ def _restarts(replica: Replica) -> str:
     return f", after {replica.run} restart{'s' if replica.run > 1 else ''}" if replica.run else ""
 
 
-def _name(replica: Replica) -> str:
-    return task_name(replica.pool, replica.index)
-
-
 def _after(job: Job) -> str:
     status = job.status
     if status.started_at is None or status.ended_at is None:
@@ -153,7 +152,3 @@ def _after(job: Job) -> str:
 
 def _attempt(job: Job) -> str:
     return f", in attempt {job.status.attempt + 1}" if job.status.attempt else ""
-
-
-def _more(count: int) -> tuple[Ground, ...]:
-    return (Ground(reason=Fact.MORE, message=f"And {count - TOLD} more."),) if count > TOLD else ()

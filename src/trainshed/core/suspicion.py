@@ -1,8 +1,8 @@
-"""What follows from a hang: the words, the events, and by the job's policy the end of the attempt. Pure.
+"""What follows from a hang: the words, the events and, by the job's policy, the end of the attempt. Pure.
 
-It changes the status only. What has to be stopped is stopped because the status says so (decide.py); that
-the hang is over is said once it was seen to move. Jobs that end by themselves anyway (the primary has
-succeeded and the others have their drain time; a cancel was asked for) are left alone.
+`control/hangs.py` calls it. It only changes the status; `decide.py` stops what the status says. HANG_OVER
+follows once the job was seen to move. Jobs that are about to end anyway (the primary has succeeded, or a
+cancel was asked for) are not watched.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,18 @@ from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.explanation import clock, lasting
 from trainshed.core.hang import HangPolicy, Pulse, ReplicaLife, Stall, StallKind, Suspicion
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
-from trainshed.core.names import RunKey, task_name
-from trainshed.core.replica import Phase, Replica
+from trainshed.core.names import RunKey
+from trainshed.core.replica import Phase
 from trainshed.core.stacks import MOST_GROUPS, StackGroup, drawn, told
 
-SERVERS, EVALUATOR = 2, 3  # pools whose end says nothing about the others'
+SERVERS, EVALUATOR = 2, 3  # pools whose end says nothing about the other pools
 SEEMS = "It seems to hang"
-FIRST_GROUPS = 2  # told in the first line of a failure
+FIRST_GROUPS = 2  # in the first line of a failure
 LONGEST_STACKS = 6000  # characters of one event
 
 
 def is_watched(job: Job) -> bool:
-    """Whether anything of it is to be looked at, now or later."""
+    """Whether the job is watched for hangs, now or later."""
     rule, count = job.spec.scheduling.hang, sum(pool.replicas for pool in job.spec.pools)
     return not job.is_final and (rule.watches(count) or rule.watches_exits(count))
 
@@ -39,24 +39,24 @@ def may_hang(job: Job) -> bool:
 
 
 def lives(job: Job, pulses: Mapping[RunKey, Pulse]) -> tuple[ReplicaLife, ...] | None:
-    """The replicas as the judge takes them; None while some are between two runs, which is movement."""
-    found: list[ReplicaLife] = []
+    """The replicas as `judge` takes them; None while one is between two runs, which is movement."""
+    replicas: list[ReplicaLife] = []
     for replica in job.status.replicas:
         pulse = pulses.get(job.key(replica))
         if replica.phase is Phase.RUNNING and pulse is not None:
-            found.append(ReplicaLife(task=_name(replica), pulse=pulse, waited_for=replica.pool != SERVERS))
+            replicas.append(ReplicaLife(task=replica.task, pulse=pulse, waited_for=replica.pool != SERVERS))
         elif replica.phase is Phase.ENDED and replica.exit is not None and replica.exit.ok:
             done_at = replica.noticed_at if replica.pool not in (SERVERS, EVALUATOR) else None
-            found.append(ReplicaLife(task=_name(replica), done_at=done_at))
+            replicas.append(ReplicaLife(task=replica.task, done_at=done_at))
         else:
             return None
-    return tuple(found)
+    return tuple(replicas)
 
 
 def suspected(
     job: Job, stall: Stall, groups: Sequence[StackGroup], now: datetime, *, of: int
 ) -> tuple[Status, tuple[Event, ...]]:
-    """The status and history once the hang is known. `of` so many living replicas the groups show some."""
+    """The status and events of a suspected hang. `of` is the number of living replicas."""
     where = told(groups)
     seen = sum(len(group.tasks) for group in groups)
     sample = f" (a sample of {seen} of {of} replicas)" if 0 < seen < of else ""
@@ -114,7 +114,7 @@ def _then(job: Job) -> str:
 
 
 def _hung(stall: Stall, groups: Sequence[StackGroup], now: datetime) -> str:
-    """The same, short: the first line of a failed job's error."""
+    """The hang in one short sentence: the first line of a failed job's error."""
     end = f" after {stall.done[0]} had ended well" if stall.done else ""
     where = told(groups, FIRST_GROUPS) or "nothing moved"
     return f"It hung for {lasting(now - stall.since)}{end}: {where}."
@@ -154,7 +154,3 @@ def _event(job: Job, reason: Reason, message: str, now: datetime, task: str = ""
         attempt=job.status.attempt,
         task=task,
     )
-
-
-def _name(replica: Replica) -> str:
-    return task_name(replica.pool, replica.index)

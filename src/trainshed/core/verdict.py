@@ -1,8 +1,8 @@
-"""A verdict: why a job failed, judged from how a replica ended and what it said last. Pure.
+"""A verdict: why a job failed, judged by how a replica ended and by its last output. Pure.
 
-The rules are data (data/verdicts.toml); here is how they are applied. A verdict never says more than the
-evidence: a kill is put down to memory only where the kernel counted one, and where nothing is known the
-cause is UNKNOWN and the lines speak for themselves.
+`control/verdicts.py` calls `judge`. The rules are data (data/verdicts.toml); this module applies them. A
+verdict never says more than the evidence: a kill is put down to memory only where the kernel counted one.
+Where nothing is known the cause is UNKNOWN, and the verdict shows the last lines.
 """
 
 import re
@@ -22,12 +22,12 @@ from trainshed.core.last_words import (
 )
 from trainshed.core.replica import Exit, signal_name
 
-NEWEST = 12  # without a traceback: the lines in which the reason is looked for
-FURTHER = 60  # ... and those in which only the rows that say `anywhere` are
+NEWEST = 12  # lines that are searched where there is no traceback
+FURTHER = 60  # ... and those that are searched by rules with `anywhere`
 
 
 class Cause(StrEnum):
-    """Every class of causes there is. Scripts may rely on these words."""
+    """All classes of causes. Scripts may rely on these words."""
 
     HOST_OUT_OF_MEMORY = "HOST_OUT_OF_MEMORY"
     CUDA_OUT_OF_MEMORY = "CUDA_OUT_OF_MEMORY"
@@ -66,7 +66,7 @@ class Verdict:
     cause: Cause
     task: str = ""  # the replica that failed first
     ending: str = ""  # how it ended, in words
-    summary: str = ""  # one line: the exception, or what comes nearest to it
+    summary: str = ""  # one line: the exception, or the most similar line
     lines: tuple[str, ...] = ()
     retry_may_help: bool = False
     advice: str = ""
@@ -80,7 +80,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """The whole of it, for people."""
+        """The whole verdict, for people."""
         who = f"Failed first: {self.task}, which {self.ending}.\n" if self.task else ""
         retry = "A retry may help." if self.retry_may_help else "A retry would most likely fail the same way."
         head = f"Cause: {self.cause.value}: {self.summary}\n{who}{self.advice} {retry}"
@@ -89,38 +89,38 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One row of the data file: when it holds, and what it then says."""
+    """One row of the data file: its conditions, and the verdict it gives."""
 
     cause: Cause
     advice: str
     retry: bool
     summary: str = ""
-    signals: frozenset[int] = frozenset()  # one of these killed it; also as shells tell it, 128 + number
+    signals: frozenset[int] = frozenset()  # one of these killed it; also as a shell's exit code, 128 + number
     codes: frozenset[int] = frozenset()
     reasons: frozenset[Reason] = frozenset()
     lost: bool = False
-    exited: bool = False  # with a code, whichever
-    abrupt: bool = False  # the program had no chance to say why, so nothing it said is taken for the reason
-    out_of_memory: bool = False  # only where the kernel itself says so
-    disk_full: bool = False  # only where it was ended for that
+    exited: bool = False  # with any code
+    abrupt: bool = False  # the program could not say why: its output is not taken for the reason
+    out_of_memory: bool = False  # only where the kernel counted a kill for memory
+    disk_full: bool = False  # only where it was killed for that
     no_gcs: bool = False  # only where it had no /gcs
     without_gpus: bool = False  # only where it asked for GPUs and was given none
     traceback: bool = False  # only where there is one
     pattern: re.Pattern[str] | None = None
-    anywhere: bool = False  # without a traceback: looked for further back as well
+    anywhere: bool = False  # without a traceback: search further back as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    ends: tuple[Rule, ...] = ()  # decided by the end itself
-    words: tuple[Rule, ...] = ()  # decided by what was said
-    rest: tuple[Rule, ...] = ()  # where the words say nothing we know
-    wrappers: re.Pattern[str] | None = None  # exceptions that only tell of another one, printed before
+    ends: tuple[Rule, ...] = ()  # decided by how the run ended
+    words: tuple[Rule, ...] = ()  # decided by the output
+    rest: tuple[Rule, ...] = ()  # tried last, where no rule for the output matches
+    wrappers: re.Pattern[str] | None = None  # exceptions that only wrap another one, printed before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All a verdict rests on. The lines are the newest there are, oldest first."""
+    """The input of a verdict. The lines are the newest there are, oldest first."""
 
     reason: Reason
     exit: Exit | None = None
@@ -129,20 +129,20 @@ class Evidence:
     stderr: Sequence[str] = ()
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
     no_gcs: str = ""  # why it had no /gcs, where it had none
-    disk_full: str = ""  # a sentence, where it was ended because it had filled its disk
-    without_gpus: bool = False  # it asked for GPUs, and was given none because there are none
+    disk_full: str = ""  # a sentence, where it was killed because its disk was full
+    without_gpus: bool = False  # it asked for GPUs and got none
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """What the program said, taken apart."""
+class _ParsedOutput:
+    """The output of the program, parsed."""
 
     stderr: list[str]
     stdout: list[str]
     chain: Chain
 
     def places(self) -> Iterator[str]:
-        """Where the reason may be told, the likeliest place first."""
+        """The texts that may have the reason, the likeliest first."""
         if self.chain:
             yield from (raised.text for raised in reversed(self.chain))
         else:
@@ -151,18 +151,18 @@ class _Heard:
 
 
 def judge(evidence: Evidence, rules: Rules) -> Verdict:
-    heard = _hear(evidence, rules)
-    found, told = _decide(evidence, heard, rules)
-    if found.abrupt:
-        heard = replace(heard, chain=())
+    output = _parse_output(evidence, rules)
+    rule, line = _decide(evidence, output, rules)
+    if rule.abrupt:
+        output = replace(output, chain=())
     return Verdict(
-        cause=found.cause,
+        cause=rule.cause,
         task=evidence.task,
         ending=in_words(evidence.exit) if evidence.exit is not None else "",
-        summary=shown(_summary(evidence, heard, found, told)),
-        lines=_lines(heard, told),
-        retry_may_help=found.retry,
-        advice=found.advice,
+        summary=shown(_summary(evidence, output, rule, line)),
+        lines=_lines(output, line),
+        retry_may_help=rule.retry,
+        advice=rule.advice,
     )
 
 
@@ -186,7 +186,7 @@ def _signal_of(end: Exit | None) -> int | None:
     return end.code - 128 if end.code is not None and 128 < end.code <= 160 else None
 
 
-def _hear(evidence: Evidence, rules: Rules) -> _Heard:
+def _parse_output(evidence: Evidence, rules: Rules) -> _ParsedOutput:
     stderr, stdout = spoken(evidence.stderr), spoken(evidence.stdout)
     chain: Chain = ()
     for item in (stderr, stdout):
@@ -194,31 +194,31 @@ def _hear(evidence: Evidence, rules: Rules) -> _Heard:
             own = [c for c in chains if not (rules.wrappers and rules.wrappers.search(c[-1].line))]
             chain = (own or chains)[-1]
             break
-    return _Heard([text for text in stderr if text], [text for text in stdout if text], chain)
+    return _ParsedOutput([text for text in stderr if text], [text for text in stdout if text], chain)
 
 
-def _decide(evidence: Evidence, heard: _Heard, rules: Rules) -> tuple[Rule, str]:
-    """The rule that holds, and the text it was found in."""
+def _decide(evidence: Evidence, output: _ParsedOutput, rules: Rules) -> tuple[Rule, str]:
+    """The rule that matches, and the line it matched in; empty where it needs none."""
     for rule in rules.ends:
-        if _ends_so(rule, evidence, heard):
+        if _ends_so(rule, evidence, output):
             return rule, ""
-    possible = [rule for rule in rules.words if _ends_so(rule, evidence, heard)]
-    for place in heard.places():
+    possible = [rule for rule in rules.words if _ends_so(rule, evidence, output)]
+    for place in output.places():
         for rule in possible:
             if rule.pattern and (match := rule.pattern.search(place)):
                 return rule, _line_of(place, match.start())
-    everything = "" if heard.chain else "\n".join((*heard.stdout[-FURTHER:], *heard.stderr[-FURTHER:]))
+    everything = "" if output.chain else "\n".join((*output.stdout[-FURTHER:], *output.stderr[-FURTHER:]))
     for rule in possible:
         if everything and rule.anywhere and rule.pattern and (match := rule.pattern.search(everything)):
             return rule, _line_of(everything, match.start())
     for rule in rules.rest:
-        if _ends_so(rule, evidence, heard):
+        if _ends_so(rule, evidence, output):
             return rule, ""
     return Rule(cause=Cause.UNKNOWN, advice="Its log may tell more.", retry=False), ""
 
 
-def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
-    """Whether everything the rule asks of the end, apart from words, is so."""
+def _ends_so(rule: Rule, evidence: Evidence, output: _ParsedOutput) -> bool:
+    """Whether all conditions of the rule but its pattern are met."""
     end = evidence.exit
     if rule.reasons and evidence.reason not in rule.reasons:
         return False
@@ -234,7 +234,7 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
         return False
     if rule.without_gpus and not evidence.without_gpus:
         return False
-    if rule.traceback and not heard.chain:
+    if rule.traceback and not output.chain:
         return False
     if rule.signals or rule.codes:
         code = end.code if end else None
@@ -242,7 +242,7 @@ def _ends_so(rule: Rule, evidence: Evidence, heard: _Heard) -> bool:
     return True
 
 
-def _summary(evidence: Evidence, heard: _Heard, rule: Rule, told: str) -> str:
+def _summary(evidence: Evidence, output: _ParsedOutput, rule: Rule, line: str) -> str:
     if rule.out_of_memory:
         return evidence.out_of_memory
     if rule.disk_full:
@@ -251,24 +251,23 @@ def _summary(evidence: Evidence, heard: _Heard, rule: Rule, told: str) -> str:
         return f"/gcs is not available on this machine because {evidence.no_gcs}"
     if rule.summary:
         return rule.summary
-    if heard.chain and not told:
-        return heard.chain[-1].line
-    if not told and evidence.exit is not None and (rule.abrupt or evidence.exit.code is None):
+    if output.chain and not line:
+        return output.chain[-1].line
+    if not line and evidence.exit is not None and (rule.abrupt or evidence.exit.code is None):
         return f"it {in_words(evidence.exit)}"
-    said = told or next(reversed(heard.stderr), "") or next(reversed(heard.stdout), "")
-    return said.strip() or (f"it {in_words(evidence.exit)} and said nothing" if evidence.exit else "")
+    last = line or next(reversed(output.stderr), "") or next(reversed(output.stdout), "")
+    return last.strip() or (f"it {in_words(evidence.exit)} and said nothing" if evidence.exit else "")
 
 
-def _lines(heard: _Heard, told: str) -> tuple[str, ...]:
-    if heard.chain:
-        lines = lines_that_matter(heard.chain)
+def _lines(output: _ParsedOutput, line: str) -> tuple[str, ...]:
+    if output.chain:
+        lines = lines_that_matter(output.chain)
     else:
-        said = heard.stderr or heard.stdout
-        lines = tuple(map(shown, said[-MOST_LINES:]))
-    line = shown(told)
-    if not told or any(line.strip() in item for item in lines):
+        lines = tuple(map(shown, (output.stderr or output.stdout)[-MOST_LINES:]))
+    first = shown(line)
+    if not line or any(first.strip() in item for item in lines):
         return lines
-    return (line, *lines[1 - MOST_LINES :])
+    return (first, *lines[1 - MOST_LINES :])
 
 
 def _line_of(text: str, at: int) -> str:

@@ -1,9 +1,10 @@
-"""Views: buckets as folders, as a program finds them below /gcs. The nouns, the rules, the seams.
+"""Views: buckets as folders below /gcs. The values, the rules, and the ports.
 
-Every job has one. It is made before the first replica starts where the job says that it needs it, else when a
-program first looks for it, where that can be noticed. It shows the objects as they were then, their names as
-paths; what the programs of a job write there is theirs until it is stored (control/outputs.py). Pure but for
-the protocols.
+The backends implement `Views`; `control/outputs.py`, `control/resume.py` and the backends use the rest. Every
+job has a view. It is made before the first replica starts where the job names /gcs, else when a program first
+looks for it, where the backend can notice that. It shows the objects as they were then, with names as paths.
+What programs write there is only theirs until it is stored (control/outputs.py). Pure except for the
+protocols.
 """
 
 import re
@@ -15,15 +16,13 @@ from typing import Protocol
 from trainshed.core.job import JobSpec
 
 ROOT = "/gcs"
-S3_ROOT = "/s3"  # the same again for who says it so, where the backend has containers
+S3_ROOT = "/s3"  # the same under another name, where the backend has containers
 SCHEME = "gs://"
-S3 = "s3://"  # another way to say the same bucket, where this server has it
+S3 = "s3://"  # another scheme for the same bucket, where this server has it
 LONGEST_NAME = 1024  # bytes of an object's
 LOCAL = "TRAINSHED_LOCAL_PATHS"  # set by a job that wants AIP_* as paths below /gcs
-MOST = (
-    10_000  # objects of buckets nobody named, and of one that is named, that are shown without asking where
-)
-_START = r"(?:(?<=://)|(?<![\w.~})*/-]))"  # of a word: a folder may be called gcs elsewhere
+MOST = 10_000  # objects of all buckets the job does not name, and of each bucket it names, that are shown
+_START = r"(?:(?<=://)|(?<![\w.~})*/-]))"  # of a word: other paths may have a folder called gcs
 _ROOT = re.compile(_START + r"/(?:gcs|s3)(?![\w.-])")
 _NAMED = re.compile(
     rf"(?:{_START}/(?:gcs|s3)/|gs://)" r"([a-z0-9][a-z0-9._-]*[a-z0-9])((?:/[^\s'\";,|&<>()*?\[{$]*)?)(.?)"
@@ -33,28 +32,28 @@ _BY_PATH = re.compile(rf"{_START}/(?:gcs|s3)/" r"([a-z0-9][a-z0-9._-]*[a-z0-9])"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a replica is to find below /gcs."""
+    """What a replica sees below /gcs."""
 
     project: str
-    # The buckets the job speaks of, with the beginnings of the names it speaks of. Others are shown while all
-    # of them are small; of a large one that is named only what it speaks of.
+    # The buckets that the job names, with the prefixes it names in them. Of a large one only these prefixes
+    # are shown. Other buckets are shown while all of them together are small.
     named: Mapping[str, tuple[str, ...]]
-    by_path: frozenset[str] = frozenset()  # those of them it speaks of as a path: they are fetched from afar
-    label: str = ""  # runs with the same one see each other's files
-    lazy: bool = False  # the job does not speak of it: it may be made when a program looks for it
-    begin: bool = False  # what a view of another label holds is stored: where no run has it, it may go
-    # Variables that are to hold a local path, by the gs:// address of the same place.
+    by_path: frozenset[str] = frozenset()  # those named as a path: they are fetched if not on this disk
+    label: str = ""  # runs with the same label see each other's files
+    lazy: bool = False  # the job does not name /gcs: make it when a program looks for it
+    begin: bool = False  # views of other labels are stored: those that no run uses may be removed
+    # Variables that get a local path instead of the gs:// address of the same place.
     paths: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidOutView:
-    """What was laid out."""
+    """The result of laying out a view."""
 
     buckets: tuple[str, ...]
-    missing: tuple[str, ...] = ()  # named, and not here
+    missing: tuple[str, ...] = ()  # named, but not on this server
     partial: tuple[str, ...] = ()  # too large to be shown whole
-    unfetched: tuple[str, ...] = ()  # kept elsewhere, and too large to be fetched: nothing of it is shown
+    unfetched: tuple[str, ...] = ()  # kept elsewhere and too large to be fetched: shown empty
     unpathable: int = 0  # objects whose names cannot be paths
 
 
@@ -74,19 +73,19 @@ class ViewSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A file that programs of a job made or changed in its view, as it was seen."""
+    """A file that programs of a job made or changed in its view, as last seen."""
 
     bucket: str
     name: str
     path: str
     size: int
-    stamp: str  # another one where the file is another, or was changed
+    stamp: str  # it differs after every change of the file
     changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A file of a job that was stored: of which stamp, and what became of it."""
+    """A file of a job that was stored: its stamp, and the object that was made."""
 
     bucket: str
     name: str
@@ -100,10 +99,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewScan:
-    """What programs of a job have written and what of that they have removed."""
+    """What programs of a job have written."""
 
     files: tuple[Written, ...] = ()
-    unnamed: tuple[str, ...] = ()  # paths that no object can be called
+    unnamed: tuple[str, ...] = ()  # paths that cannot be names of objects
     outside: tuple[str, ...] = ()  # files beside the buckets
 
 
@@ -127,7 +126,7 @@ class Views(Protocol):
     def read(self, file: Written) -> AsyncIterator[bytes]: ...
 
     async def shows(self, job: str, bucket: str, name: str) -> bool:
-        """False only where its programs have surely removed the file: a view that is gone tells nothing."""
+        """False only where its programs have removed the file. True where the view is gone."""
         ...
 
     async def note(self, job: str, stored: Sequence[Stored]) -> None: ...
@@ -135,22 +134,22 @@ class Views(Protocol):
     async def notes(self, job: str) -> tuple[Stored, ...]: ...
 
     async def keep(self, job: str) -> str:
-        """Have what was written and not stored kept when the view goes; where people find it then.
+        """Keep what was written and not stored when the view is removed. Returns the path for people.
 
         Empty where it cannot be kept.
         """
         ...
 
     def kept(self, job: str) -> str:
-        """Where what was kept of views that are gone is found; empty where there is nothing."""
+        """The path of what was kept of removed views; empty where there is nothing."""
         ...
 
     async def discard(self, job: str) -> None:
-        """The job is deleted, and what was kept of it goes too."""
+        """Remove what was kept: the job is deleted."""
         ...
 
     def on_want(self, hint: Callable[[str], None]) -> None:
-        """Have the jobs told whose programs wait for a view; before the backend starts."""
+        """Call hint(job) when a program waits for a view. Call this before the backend starts."""
         ...
 
     def wants(self, job: str) -> bool:
@@ -158,13 +157,13 @@ class Views(Protocol):
         ...
 
     async def make(self, job: str, view: View) -> None:
-        """Make the lazy view that a program waits for. NotYet while that takes its time."""
+        """Make the lazy view that a program waits for. NotYet while it is being made."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storing:
-    """Whether what a job wrote is stored; how far it is where not, and what cannot be where it never will."""
+    """Whether what a job wrote is stored; else how far it is, or what cannot be stored."""
 
     done: bool = True
     message: str = ""
@@ -175,18 +174,18 @@ STORED = Storing()
 
 
 def named_buckets(spec: JobSpec) -> dict[str, tuple[str, ...]]:
-    """The buckets a job speaks of, in its command, arguments, variables and output, and where in them."""
-    found: dict[str, dict[str, None]] = {}
+    """The buckets and paths that a job names in its command, arguments, variables and output."""
+    named: dict[str, dict[str, None]] = {}
     for text in _texts(spec):
         for bucket, path, next_letter in _NAMED.findall(text):
-            # Before a pattern or a variable only the folders are sure.
+            # Before a pattern or a variable only the folders are certain.
             sure = path.rpartition("/")[0] if next_letter and next_letter in "*?[{$" else path
-            found.setdefault(bucket, {})[sure.strip("/")] = None
-    return {bucket: tuple(paths) for bucket, paths in found.items()}
+            named.setdefault(bucket, {})[sure.strip("/")] = None
+    return {bucket: tuple(paths) for bucket, paths in named.items()}
 
 
 def buckets_by_path(spec: JobSpec) -> frozenset[str]:
-    """Those that a job speaks of as folders."""
+    """The buckets that a job names as paths below /gcs or /s3."""
     return frozenset(item[1] for text in _texts(spec) for item in _BY_PATH.finditer(text))
 
 
@@ -199,31 +198,31 @@ def _texts(spec: JobSpec) -> Iterator[str]:
 
 
 def wants_view(spec: JobSpec) -> bool:
-    """Whether the job needs its view from the start: it speaks of /gcs, or has an output in a bucket.
+    """Whether the job needs its view from the start: it names /gcs, or has an output in a bucket.
 
-    For any other job a view is made only when a program looks for it: a job that never does pays nothing.
+    For any other job a view is made only when a program looks for it, so other jobs pay nothing.
     """
     if spec.output.startswith((SCHEME, ROOT + "/")):
         return True
     for pool in spec.pools:
         for text in pool.command:
-            if _speaks(text):
+            if _names_root(text):
                 return True
         for text in pool.args:
-            if _speaks(text):
+            if _names_root(text):
                 return True
         for name, value in pool.env:
-            if name == LOCAL or _speaks(value):
+            if name == LOCAL or _names_root(value):
                 return True
     return False
 
 
-def _speaks(text: str) -> bool:
+def _names_root(text: str) -> bool:
     return (ROOT in text or S3_ROOT in text) and _ROOT.search(text) is not None
 
 
 def place_fault(uri: str) -> str:
-    """Why results cannot go there; empty where they can. What no path is would end up elsewhere."""
+    """Why results cannot be stored there; empty where they can."""
     if any(ord(item) < 32 or 127 <= ord(item) < 160 or 0xD800 <= ord(item) < 0xE000 for item in uri):
         return "must not have control characters."
     scheme = next((item for item in (SCHEME, S3, ROOT + "/") if uri.startswith(item)), None)

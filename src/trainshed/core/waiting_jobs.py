@@ -1,10 +1,11 @@
-"""The waiting jobs in the order of the queue, those of one shape together.
+"""The waiting jobs in the order of the queue, grouped by shape. Nothing is decided here.
 
-The scheduler keeps one of these and changes it job by job. A cycle goes through it without looking at every
-job: once a shape is refused, the walk leaves out all others of that shape. Nothing is decided here.
+The scheduler keeps one and changes it job by job; `core/change.py` and `core/foresee.py` make their own. A
+cycle walks through it without looking at every job: once a shape is refused, the walk skips all others of
+that shape.
 
-To put a job in or take one out is a binary search and an insertion into a list. The insertion moves the rest
-of the list by memmove: microseconds for 10,000 jobs.
+To add or remove a job is a binary search and an insertion into a list. The insertion is a memmove:
+microseconds for 10,000 jobs.
 """
 
 from bisect import bisect_left, insort
@@ -18,10 +19,9 @@ from trainshed.core.job import Job
 class WaitingJobs:
     def __init__(self, jobs: Iterable[Job] = ()) -> None:
         self._jobs: dict[str, Job] = {}
-        self._shapes: dict[Shape, list[Order]] = {}  # where the jobs of a shape stand, in order
-        self._firsts: list[
-            tuple[Order, Shape]
-        ] = []  # the first job of each shape that is not aside, in order
+        self._shapes: dict[Shape, list[Order]] = {}  # the places of each shape's jobs, in order
+        # The first job of each shape that is not set aside, in order.
+        self._firsts: list[tuple[Order, Shape]] = []
         self._aside: set[Shape] = set()
         for job in jobs:
             self.put(job)
@@ -39,7 +39,7 @@ class WaitingJobs:
         return self._jobs.get(job)
 
     def put(self, job: Job) -> None:
-        """Take the job in; a newer version of one that is here replaces it at its place."""
+        """Add the job; a newer version of a known job replaces it in its place."""
         known = job.id in self._jobs
         self._jobs[job.id] = job
         if known:
@@ -71,7 +71,7 @@ class WaitingJobs:
             self._aside.discard(shape)
 
     def set_aside(self, shape: Shape) -> None:
-        """Leave these out of every walk until `bring_back`: they fit no machine there is."""
+        """Leave the shape out of every walk until `bring_back`: it fits no machine."""
         if shape in self._shapes and shape not in self._aside:
             self._leave_firsts(shape)
             self._aside.add(shape)
@@ -82,22 +82,22 @@ class WaitingJobs:
             self._join_firsts(shape)
 
     def in_order(self, closed: Container[Shape]) -> Iterator[Job]:
-        """Job after job; of a shape that is in `closed` by the time the next one is asked for, no more.
+        """The jobs in order. No more jobs of a shape follow once it is in `closed`.
 
-        The jobs may not be changed while this goes on.
+        Do not add or remove jobs during the walk.
         """
-        next_ones: list[tuple[Order, Shape, int]] = []  # a heap: of each shape begun, the next job
+        upcoming: list[tuple[Order, Shape, int]] = []  # a heap: the next job of each shape that was begun
         at = 0
-        while next_ones or at < len(self._firsts):
-            if next_ones and (at == len(self._firsts) or next_ones[0][0] < self._firsts[at][0]):
-                place, shape, number = heappop(next_ones)
+        while upcoming or at < len(self._firsts):
+            if upcoming and (at == len(self._firsts) or upcoming[0][0] < self._firsts[at][0]):
+                place, shape, number = heappop(upcoming)
             else:
                 (place, shape), number = self._firsts[at], 0
                 at += 1
             yield self._jobs[place[-1]]
             places, number = self._shapes[shape], number + 1
             if shape not in closed and number < len(places):
-                heappush(next_ones, (places[number], shape, number))
+                heappush(upcoming, (places[number], shape, number))
 
     def _leave_firsts(self, shape: Shape) -> None:
         places = self._shapes[shape]

@@ -1,7 +1,8 @@
-"""explain: why a job stands where it stands. Pure and total: any world, any job, an answer.
+"""explain: why a job is in its state. Pure and total: an answer for any world and any job.
 
-The reason is the scheduler's own, from `admit`; under it stand the numbers it was found from: what the job
-needs, what is free, who holds the rest and until when, who is before it. Nothing is decided here.
+`service/why.py` calls it. The reason is the scheduler's own, from `admit`. Below it are the numbers: what the
+job needs, what is free, which jobs hold the rest and until when, and which are before it. Nothing is decided
+here.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import replace
 from trainshed.core.admit import AdmissionResult, admit, order
 from trainshed.core.change import changes
 from trainshed.core.event import Reason
-from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting
+from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting, more
 from trainshed.core.foresee import foresee
 from trainshed.core.history import MIDDLE, quantile
 from trainshed.core.job import Job, JobState
@@ -19,7 +20,7 @@ from trainshed.core.place import Amount, ReplicaNeed, Room, capacity, fitted, ne
 from trainshed.core.refusal import UNPLACEABLE
 from trainshed.core.standing import standing
 
-TOLD = 8  # of a kind; the rest is counted
+MOST_LISTED = 8  # facts of a kind; the rest is counted
 
 
 def explain(world: World, job: Job) -> Explanation:
@@ -43,7 +44,7 @@ def explain(world: World, job: Job) -> Explanation:
 
 
 def _prepares(world: World, job: Job) -> Ground:
-    """It is not in the queue yet: something it needs has to be made first."""
+    """The job is not in the queue yet: something it needs is being prepared."""
     readiness = world.readiness
     notes = tuple(Ground(reason=Reason.SUBSTITUTED, message=note) for note in readiness.notes)
     return Ground(
@@ -88,7 +89,7 @@ def _too_large(verdict: AdmissionResult) -> bool:
 
 
 def _wanted(world: World, job: Job) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
-    """What it would be given at the most, and what is cut from what it asked for."""
+    """What the job would get at most, and what is cut from its request."""
     return fitted(job.spec, world.snapshot.nodes, world.snapshot.fit) or (needs(job.spec), ())
 
 
@@ -109,7 +110,9 @@ def _needs(world: World, job: Job) -> Ground:
         pools.insert(0, Ground(reason=Reason.NO_GPUS, message=f"WARNING: {lacks}"))
     count = sum(p.replicas for p in job.spec.pools)
     message = f"Needs {total(wanted)} for {_replicas(count)}, all at once.{cut}"
-    return Ground(reason=Fact.NEEDS, message=message, grounds=tuple(pools[:TOLD]) if len(pools) > 1 else ())
+    return Ground(
+        reason=Fact.NEEDS, message=message, grounds=tuple(pools[:MOST_LISTED]) if len(pools) > 1 else ()
+    )
 
 
 def _free(world: World, room: Room) -> Ground:
@@ -122,7 +125,7 @@ def _free(world: World, room: Room) -> Ground:
         for node in nodes
     ]
     message = f"Free are {room.free()} of {capacity(nodes)}."
-    return Ground(reason=Fact.FREE, message=message, grounds=_told(each) if len(each) > 1 else ())
+    return Ground(reason=Fact.FREE, message=message, grounds=_first(each) if len(each) > 1 else ())
 
 
 def _free_on(room: Room, node: str) -> Amount:
@@ -133,12 +136,12 @@ def _all(world: World) -> Ground:
     nodes = world.snapshot.nodes
     each = [Ground(reason=Fact.FREE, message=f"{node.name}: {capacity((node,))}.") for node in nodes]
     message = f"All machines together have {capacity(nodes)}." if nodes else "No machine is connected."
-    return Ground(reason=Fact.FREE, message=message, grounds=_told(each) if len(each) > 1 else ())
+    return Ground(reason=Fact.FREE, message=message, grounds=_first(each) if len(each) > 1 else ())
 
 
 def _holders(world: World) -> tuple[Ground, ...]:
     running = {job.id: job for job in world.running}
-    found: list[Ground] = []
+    grounds: list[Ground] = []
     for item in world.snapshot.held:
         amount = Amount(
             sum(p.cpus for p in item.placements),
@@ -146,7 +149,7 @@ def _holders(world: World) -> tuple[Ground, ...]:
             sum(len(p.gpus) for p in item.placements),
         )
         usual = _usual(world, running.get(item.job))
-        found.append(
+        grounds.append(
             Ground(
                 reason=Fact.HOLDS,
                 message=f"Job {item.job} '{item.display_name}' holds {amount}, "
@@ -155,7 +158,7 @@ def _holders(world: World) -> tuple[Ground, ...]:
                 at=item.until,
             )
         )
-    return _told(found)
+    return _first(grounds)
 
 
 def _usual(world: World, job: Job | None) -> str:
@@ -167,25 +170,25 @@ def _usual(world: World, job: Job | None) -> str:
 
 
 def _before(world: World, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
-    """Those before it in the queue; under the first, who holds what that one waits for."""
-    found: list[Ground] = []
-    for number, verdict in enumerate(ahead[:TOLD]):
-        one = verdict.job
-        wanted, _ = _wanted(world, one)
-        priority = f", priority {one.spec.scheduling.priority}" if one.spec.scheduling.priority else ""
-        found.append(
+    """The jobs before it in the queue; below the first, the jobs that hold what it waits for."""
+    grounds: list[Ground] = []
+    for number, verdict in enumerate(ahead[:MOST_LISTED]):
+        job = verdict.job
+        wanted, _ = _wanted(world, job)
+        priority = f", priority {job.spec.scheduling.priority}" if job.spec.scheduling.priority else ""
+        grounds.append(
             Ground(
                 reason=Fact.BEFORE,
-                message=f"Job {one.id} '{one.display_name}' is before it{priority}: needs {total(wanted)}.",
-                job=one.id,
+                message=f"Job {job.id} '{job.display_name}' is before it{priority}: needs {total(wanted)}.",
+                job=job.id,
                 grounds=_holders(world) if number == 0 else (),
             )
         )
-    return (*found, *_more(len(ahead)))
+    return (*grounds, *more(len(ahead), MOST_LISTED))
 
 
 def _delays(job: Job, world: World, room: Room, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
-    """Said of a job that would fit, but might hold its place longer than the first can wait for it."""
+    """For a job that would fit but might delay the first in the queue."""
     fit = fitted(job.spec, world.snapshot.nodes, world.snapshot.fit)
     if fit is None or not ahead or room.copy().place(fit[0]) is None:
         return ()
@@ -206,12 +209,8 @@ def _deadline(job: Job) -> tuple[Ground, ...]:
     return (Ground(reason=Fact.DEADLINE, message=message, at=at),)
 
 
-def _told(grounds: Sequence[Ground]) -> tuple[Ground, ...]:
-    return (*grounds[:TOLD], *_more(len(grounds)))
-
-
-def _more(count: int) -> tuple[Ground, ...]:
-    return (Ground(reason=Fact.MORE, message=f"And {count - TOLD} more."),) if count > TOLD else ()
+def _first(grounds: Sequence[Ground]) -> tuple[Ground, ...]:
+    return (*grounds[:MOST_LISTED], *more(len(grounds), MOST_LISTED))
 
 
 def _replicas(count: int) -> str:

@@ -1,9 +1,12 @@
-"""Whether a job's own token still holds: while the job lasts, and a minute longer.
+"""Access of a job's programs: which variables they get, and whether a job's token is still valid.
 
-What its programs may do with it is decided in `core/permission.py`.
+`control/jobs.py` calls `equip` for each launch. The API's request gate calls `principal` and `look` for each
+request. A token is valid while its job lasts and one minute longer. `core/permission.py` decides what it
+allows.
 
-A look at the store or at a bucket is remembered for a moment, so that a program which sends thousands of
-objects costs no look for each. It never tells who else has a bucket, and never writes.
+Answers from the store and from buckets are used again for five seconds, so that a program which sends
+thousands of objects does not cost thousands of queries. This module never writes, and never says who else has
+a bucket.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,14 +25,14 @@ from trainshed.core.permission import Principal, principal_of_job
 from trainshed.core.ports import Clock, Store
 
 REMEMBERED = timedelta(seconds=5)
-MOST = 1000  # jobs, and buckets, remembered
+MOST = 1000  # cached jobs, and as many cached buckets
 
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class AnswerCache(Generic[_T]):
-    """Answers that are used again for a moment."""
+    """Caches the answers of `ask` for REMEMBERED; drops the oldest beyond MOST."""
 
     clock: Clock
     ask: Callable[[str], Awaitable[_T]]
@@ -49,7 +52,7 @@ class AnswerCache(Generic[_T]):
 
 @dataclass(frozen=True, slots=True)
 class JobStanding:
-    """What has to be known of a job: whose it is, and when its right ends, if that is known."""
+    """The project of a job, and when its right to buckets ends; None while the job is not over."""
 
     project: str
     until: datetime | None
@@ -57,12 +60,12 @@ class JobStanding:
 
 class AccessService:
     def __init__(self, tokens: JobTokens, store: Store, buckets: Buckets, clock: Clock) -> None:
-        self.address = ""  # where its jobs reach this server; before it is known they are told nothing
-        self.beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that jobs are told of
-        self.roots = ""  # the file of roots for programs that come by Google's names; empty: there is none
-        # What the settings tell the jobs of a project.
+        self.address = ""  # where jobs reach this server; while empty, jobs get no variables for buckets
+        self.beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that jobs may use
+        self.roots = ""  # the file of root certificates for Google's host names; empty: none
+        # The variables that the settings give to the jobs of a project.
         self.granted: Callable[[str], Mapping[str, str]] = lambda _: {}
-        self.shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without what is secret in it
+        self.shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without their secrets
         self._tokens = tokens
         self._clock = clock
         self._store = store
@@ -70,19 +73,20 @@ class AccessService:
         self._buckets = AnswerCache(clock, buckets.get)
 
     def equip(self, job: Job, launch: Launch) -> Launch:
-        """The launch with the variables by which its program finds the buckets. The job's own win, then those
-        of the settings.
+        """Add the variables by which the program finds the buckets.
+
+        The job's own variables win, then those of the settings.
         """
-        found, google = self.granted(job.project), dict[str, str]()
+        env, google = self.granted(job.project), dict[str, str]()
         if self.address:
             token = self._tokens.issue(job.id)
-            found = {**bucket_env(self.address, token, job.project), **found}
+            env = {**bucket_env(self.address, token, job.project), **env}
             if self.roots and not wants_google(launch.env):
                 google = google_env(self.address, token, self.roots)
-        return replace(launch, env={**found, **launch.env}, google_env=google) if found else launch
+        return replace(launch, env={**env, **launch.env}, google_env=google) if env else launch
 
     def told(self, project: str) -> Mapping[str, str]:
-        """The same variables for people to read, those of a job's own excepted."""
+        """The same variables for people to read: without secrets, and without the job's own."""
         return {**told_env(project), **self.shown(project)}
 
     def token_of(self, job: str) -> str:
@@ -92,8 +96,8 @@ class AccessService:
         return token.startswith(MARK)
 
     async def principal(self, token: str) -> Principal:
-        """The job whose token it is; Forbidden where its right is over, or never was."""
-        job_id = self._tokens.read(token)  # before anything is looked up: forging costs us nothing
+        """The job that the token was issued to. Raises Forbidden where the token is not valid (any more)."""
+        job_id = self._tokens.read(token)  # checked before any query, so that forged tokens cost nothing
         if job_id is None:
             raise Forbidden("The token in the address was not issued by this server; it may be cut off.")
         standing = await self._jobs.get(job_id)
@@ -104,9 +108,9 @@ class AccessService:
         return principal_of_job(job_id, standing.project)
 
     async def look(self, bucket: str) -> BucketInfo:
-        """At a bucket; NotFound where there is none."""
+        """Information on a bucket. Raises NotFound where there is none."""
         return await self._buckets.get(bucket)
 
-    async def _standing(self, job: str) -> JobStanding | None:
-        found = await self._store.load(job)
-        return None if found is None else JobStanding(found.project, lasts_until(found))
+    async def _standing(self, job_id: str) -> JobStanding | None:
+        job = await self._store.load(job_id)
+        return None if job is None else JobStanding(job.project, lasts_until(job))

@@ -1,7 +1,8 @@
-"""What people may do with folders: say what is in one, send what is missing, fetch it back.
+"""Folders of code, as the API and a submit use them: list what is missing, upload it, download it.
 
-Nothing here knows of jobs but one question a submit asks: is that folder known? Whoever has the id of a
-folder has seen what is in it, or was told by somebody who had; so ids are not kept apart by project.
+`api/code.py` calls all of it; `service/jobs.py` calls `check` at a submit. Ids of folders are not separated
+by project: an id is a hash of the content, so whoever has it has seen the content or got the id from somebody
+who has. Nothing else here knows of jobs.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -17,7 +18,7 @@ class CodeService:
     store: CodeStore
 
     async def missing(self, manifest: FolderManifest) -> tuple[str, ...]:
-        """What is still to be sent; with nothing missing the folder is kept from now on."""
+        """The hashes that the client still has to send. With none missing, the folder is kept from now on."""
         return await self.store.missing(manifest)
 
     async def take(self, pieces: AsyncIterator[Sequence[Piece]]) -> int:
@@ -27,13 +28,13 @@ class CodeService:
         return await self.store.manifest(code)
 
     async def open(self, code: str, sha256: str) -> AsyncIterator[bytes]:
-        """The chunks of a file, the first read already: what is not there is told before they flow."""
+        """The chunks of a file. The first is read now, so that NotFound comes before the response begins."""
         chunks = self.store.read(code, sha256)
         first = await anext(chunks, b"")
-        return _from(first, chunks)
+        return _prepend(first, chunks)
 
     async def check(self, code: str) -> None:
-        """Hold the folder for a job that is about to name it; Invalid where it is not known."""
+        """Keep the folder for a job that is about to name it. Raises Invalid where it is not known."""
         if not await self.store.hold(code):
             sentence = (
                 f'names a folder this server does not have, "{code}". Submit the folder again, or upload it '
@@ -42,7 +43,7 @@ class CodeService:
             raise Invalid((Violation("job_spec.code", sentence),), f"job_spec.code {sentence}")
 
 
-async def _from(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _prepend(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for chunk in chunks:
         yield chunk

@@ -1,9 +1,9 @@
-"""Tells listeners which jobs have changed: "job J is at version V", as soon as that is committed.
+"""Hints about changed jobs: "job J is at version V", sent as soon as the change is committed.
 
-The store tells of each commit; listeners are streams of the API. A hint may be lost, come twice or be late.
-It is never the truth itself, only a reason to look. For a listener that does not read, the newest version of
-each job is kept; of too many jobs only that all of them have to be looked at. Without listeners a commit
-costs one entry in a short list.
+The store calls `JobHints.tell` at each commit; `api/watch.py` listens for its streams. A hint may be lost,
+late or repeated: it is only a reason to look. A listener that does not read gets the newest version of each
+job; with too many jobs it gets one message that says to look at all. Without listeners a commit costs one
+list entry.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from trainshed.core.job import Job
 
-REMEMBERED = 1024  # commits back to which somebody who was away for a moment can go on
-MOST_WAITING = 1024  # jobs a listener that does not read is told one by one
+REMEMBERED = 1024  # commits after which a listener that reconnects can still resume
+MOST_WAITING = 1024  # hints kept for a listener that does not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class JobHint:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a listener is told at once. Who sends `id` back goes on behind it."""
+    """One message to a listener. A listener that sends `id` back resumes after it."""
 
     id: str
     hints: tuple[JobHint, ...]
-    is_everything: bool  # some may be missing: look at all jobs
+    is_everything: bool  # hints may be missing: the listener must look at all jobs
 
 
 class HintListener:
@@ -64,7 +64,7 @@ class HintListener:
         self._event.set()
 
     async def next(self) -> News:
-        """Waits until there is something to tell."""
+        """Wait for the next message."""
         await self._event.wait()
         self._event.clear()
         news = News(self._id_of(self._sequence), tuple(self._waiting.values()), self._is_everything)
@@ -73,10 +73,10 @@ class HintListener:
 
 
 class JobHints:
-    """Belongs to the event loop's thread. In memory only: after a restart every listener begins anew."""
+    """Only for the event loop's thread. In memory only: after a restart every listener starts over."""
 
     def __init__(self) -> None:
-        self._start = secrets.token_hex(4)  # by which ids of an earlier server are known
+        self._start = secrets.token_hex(4)  # tells ids of this server from those of an earlier one
         self._sequence = 0
         self._recent: deque[JobHint] = deque(maxlen=REMEMBERED)
         self.listeners: set[HintListener] = set()
@@ -91,7 +91,7 @@ class JobHints:
 
     @contextmanager
     def listen(self, project: str, location: str, job: str = "", after: str = "") -> Generator[HintListener]:
-        """Of one job, or of all of a project and location ("-": of all locations), behind that id."""
+        """Listen to one job, or to all of a project and location ("-": all), from the id `after` on."""
 
         def fits(hint: JobHint) -> bool:
             return hint.project == project and location in (hint.location, "-") and job in (hint.job, "")
@@ -113,7 +113,7 @@ class JobHints:
         return f"{self._start}.{sequence}"
 
     def _since(self, after: str) -> list[JobHint] | None:
-        """What came behind that id; None where that cannot be said."""
+        """The hints after that id; None where some of them are forgotten or the id is not ours."""
         start, _, text = after.partition(".")
         if start != self._start or not (text.isascii() and text.isdigit() and len(text) < REMEMBERED):
             return None

@@ -1,7 +1,8 @@
-"""What people may do with image caches: ask for one, look, change what is in it, delete it.
+"""Use cases of image caches: create, apply, get, list and delete one.
 
-Filling them is the keeper's (`control/image_caches.py`), which is only told to look. What is being pulled
-just now it knows better than the store.
+`api/image_caches.py` and `api/manifests.py` call it. It writes the store and hints the cache keeper
+(`control/image_caches.py`), which pulls the images. It never pulls itself. The progress of a pull comes from
+the keeper through `latest`, because the store is not written at every step.
 """
 
 from collections.abc import Callable
@@ -24,13 +25,13 @@ class CacheOutcome(StrEnum):
 class ImageCacheService:
     store: ImageCacheStore
     clock: Clock
-    hint: Callable[[str], None]  # look at the cache of that name
-    latest: Callable[[ImageCache], ImageCache] = lambda cache: cache  # with how far it is
+    hint: Callable[[str], None]  # asks the keeper to look at the cache of that name
+    latest: Callable[[ImageCache], ImageCache] = lambda cache: cache  # adds the progress of a pull
 
     def draft(
         self, parent: tuple[str, str], name: str, images: tuple[str, ...], *, room: int = 0, days: int = 0
     ) -> ImageCache:
-        """The parent is its project and location."""
+        """A cache that is not stored yet. The parent is its project and location."""
         check_location(parent[1])
         now = self.clock.now()
         return ImageCache(
@@ -50,21 +51,21 @@ class ImageCacheService:
         return cache
 
     async def apply(self, cache: ImageCache, *, dry_run: bool = False) -> tuple[ImageCache, CacheOutcome]:
-        """Have it as it is asked for. One that failed is tried again; its retention begins with a change."""
+        """Create or change the cache as asked. A failed one is tried again; a change renews its retention."""
         try:
-            there = await self.get(cache.project, cache.location, cache.id)
+            existing = await self.get(cache.project, cache.location, cache.id)
         except NotFound:
-            there = None
-        if there is not None and there.asks_the_same(cache):
-            if there.state is CacheState.FAILED and not dry_run:
-                there = replace(there, state=CacheState.CREATING, percent=0, reason="")
-                await self.store.write_cache(replace(there, updated_at=self.clock.now()))
-                self.hint(there.name)
-            return there, CacheOutcome.UNCHANGED
-        outcome = CacheOutcome.CREATED if there is None else CacheOutcome.CHANGED
+            existing = None
+        if existing is not None and existing.asks_the_same(cache):
+            if existing.state is CacheState.FAILED and not dry_run:
+                existing = replace(existing, state=CacheState.CREATING, percent=0, reason="")
+                await self.store.write_cache(replace(existing, updated_at=self.clock.now()))
+                self.hint(existing.name)
+            return existing, CacheOutcome.UNCHANGED
+        outcome = CacheOutcome.CREATED if existing is None else CacheOutcome.CHANGED
         if dry_run:
             return cache, outcome
-        if there is not None:
+        if existing is not None:
             await self.store.write_cache(cache)
             self.hint(cache.name)
             return cache, outcome
@@ -77,12 +78,12 @@ class ImageCacheService:
         return self.latest(await self.store.cache(project, location, cache))
 
     async def find(self, project: str, location: str) -> tuple[ImageCache, ...]:
-        """Newest first; a location of "-" is any."""
-        found = [c for c in await self.store.caches() if c.project == project]
-        return tuple(self.latest(c) for c in reversed(found) if location in ("-", c.location))
+        """The caches of a project, newest first. The location "-" means any."""
+        caches = reversed(await self.store.caches())
+        return tuple(self.latest(c) for c in caches if c.project == project and location in ("-", c.location))
 
     async def delete(self, project: str, location: str, cache: str) -> None:
-        """Its images stay until their room is needed, or somebody removes them."""
-        found = await self.store.cache(project, location, cache)
-        await self.store.delete_cache(found)
-        self.hint(found.name)
+        """Delete the cache. Its images stay until their space is needed or somebody removes them."""
+        stored = await self.store.cache(project, location, cache)
+        await self.store.delete_cache(stored)
+        self.hint(stored.name)

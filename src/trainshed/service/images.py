@@ -1,6 +1,7 @@
-"""What people may do with images: see, build, bring, carry away and remove them.
+"""Use cases of container images: list, pull, push, build, load, save, tag and remove.
 
-It knows which jobs are not over, and so what must stay. It asks no engine itself.
+`api/images.py` calls it. It checks names, and refuses to remove an image that a job which is not over, or an
+image cache, needs. It never talks to an engine itself: that is the `ImageStore`.
 """
 
 import re
@@ -20,68 +21,71 @@ _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
 @dataclass(slots=True)
 class ImageService:
     store: Store
-    shelf: ImageStore
-    caches: Callable[[], Iterable[ImageCache]] = tuple  # those that keep images
+    images: ImageStore
+    caches: Callable[[], Iterable[ImageCache]] = tuple  # all caches that keep images
 
     async def all(self) -> tuple[tuple[Image, tuple[str, ...]], ...]:
-        """Each with the ids of the jobs that want it and are not over."""
-        images, wanted = await self.shelf.all(), await self._wanted()
-        found = [(image, tuple(job.id for job in _wanting(image.names, wanted))) for image in images]
-        return tuple(sorted(found, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
+        """All images, each with the ids of the jobs that need it and are not over."""
+        images, wanted = await self.images.all(), await self._wanted()
+        pairs = [(image, tuple(job.id for job in _wanting(image.names, wanted))) for image in images]
+        return tuple(sorted(pairs, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
 
     def pull(self, name: str) -> AsyncIterator[ImageStep]:
-        return self.shelf.pull(_checked("name", name))
+        return self.images.pull(_checked("name", name))
 
     def push(self, name: str) -> AsyncIterator[ImageStep]:
         if "@" in _checked("name", name):
             raise Invalid((Violation("name", f"'{name}' has a digest; push a name and a tag."),))
-        return self.shelf.push(name)
+        return self.images.push(name)
 
     def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
-        return self.shelf.build(context, recipe)
+        return self.images.build(context, recipe)
 
     def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
-        return self.shelf.load(archive)
+        return self.images.load(archive)
 
     def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
-        return self.shelf.save(tuple(_checked("names", name) for name in names))
+        return self.images.save(tuple(_checked("names", name) for name in names))
 
     async def tag(self, name: str, new: str) -> None:
         if "@" in _checked("tag", new):
             raise Invalid((Violation("tag", f"'{new}' has a digest; give a name and a tag."),))
-        await self.shelf.tag(name, new)
+        await self.images.tag(name, new)
 
     async def remove(self, names: tuple[str, ...], *, force: bool) -> tuple[str, ...]:
-        """What went: names, and the ids of contents that no other name has. All or nothing is refused."""
+        """Remove images by name or id. Nothing is removed where one of them is refused.
+
+        Returns what was removed: names, and the ids of images that no other name has.
+        """
         wanted = await self._wanted()
         if wrong := [s for name in names if not _ID.fullmatch(name) and (s := refusal(name))]:
             raise Invalid(tuple(Violation("names", sentence) for sentence in wrong))
         for name in names:
-            image = await self.shelf.get(name)
-            # By force containers go too, under whichever name they were made.
-            one = not force and refusal(name) is None and canonical(name) in _full(image.names)
-            called = (name,) if one else image.names
-            if jobs := _wanting(called, wanted):
+            image = await self.images.get(name)
+            # With force the containers are removed too, whichever name of the image they were made from.
+            only_this_name = not force and refusal(name) is None and canonical(name) in _full(image.names)
+            removed_names = (name,) if only_this_name else image.names
+            if jobs := _wanting(removed_names, wanted):
                 more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
                 raise Conflict(
                     f"{name} is wanted by job {jobs[0].id} '{jobs[0].display_name}'{more}, not over yet: "
                     "wait for the end, or cancel first."
                 )
-            if not force and (cache := holding(self.caches(), called)) is not None:
+            if not force and (cache := holding(self.caches(), removed_names)) is not None:
                 raise Conflict(
                     f"{name} is kept by image cache {cache.id}: delete that first (trainshed images cache rm "
                     f"{cache.id}), or use force, and the cache brings it back within the hour."
                 )
-        return tuple([gone for name in names for gone in await self.shelf.remove(name, force=force)])
+        return tuple([gone for name in names for gone in await self.images.remove(name, force=force)])
 
     async def _wanted(self) -> Mapping[str, list[Job]]:
-        """By the full names their images may have, the jobs that are not over."""
-        result: dict[str, list[Job]] = {}
+        """The jobs that are not over, by each full name that their images may have."""
+        jobs: dict[str, list[Job]] = {}
         for job in await self.store.active():
             for image in {pool.image for pool in job.spec.pools if pool.image}:
                 for name in parse(image).places if refusal(image) is None else ():
-                    result.setdefault(name, []).append(job)
-        return result
+                    jobs.setdefault(name, []).append(job)
+        return jobs
 
 
 def _wanting(names: tuple[str, ...], wanted: Mapping[str, list[Job]]) -> list[Job]:

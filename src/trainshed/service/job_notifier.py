@@ -1,4 +1,7 @@
-"""Who waits for a job to end is woken, not made to ask again: a bell per job, rung at every write."""
+"""Wakes callers that wait for a change of a job, so that they need not poll.
+
+Every writer of a job calls `ring` after its commit. `service/jobs.py` and `service/logs.py` listen.
+"""
 
 import asyncio
 from collections.abc import Generator
@@ -8,7 +11,7 @@ from trainshed.core.job import Job
 
 
 class JobNotifier:
-    """In-memory only: after a restart clients simply ask again."""
+    """In memory only: after a restart clients ask again."""
 
     def __init__(self) -> None:
         self._waiters: dict[str, set[asyncio.Event]] = {}

@@ -1,7 +1,7 @@
-"""Submit, look, wait, cancel, delete: all that a person may do with jobs.
+"""Use cases of jobs: submit, get, list, wait, cancel, delete.
 
-Every change is a guarded write; whoever loses a race reads again. Nothing here starts or stops a process:
-it changes what is durable and hints the loop to look.
+The API calls it. Every change is a guarded write; where another writer was first, it reads again and retries.
+It only changes what is stored and hints the control loops. It never starts or stops a process.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.shortage import Shortage
 
-TRIES = 20  # how often a guarded write is tried again: each loss means that somebody else made progress
+TRIES = 20  # of a guarded write: each conflict means that another writer made progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """A job as asked for, already checked."""
+    """A request for a job, already validated."""
 
     display_name: str
     spec: JobSpec
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
-    owned_as: OwnerKind | None = None  # it belongs to something of this kind, which has the job's own id
-    remarks: tuple[str, ...] = ()  # what is asked for and will not be done: warnings in the job's history
+    owned_as: OwnerKind | None = None  # its owner has this kind and the job's own id
+    remarks: tuple[str, ...] = ()  # what was asked for and is ignored: warnings in the job's history
 
     def job(
         self, identity: str, project: str, location: str, now: datetime, status: Status | None = None
@@ -62,13 +62,13 @@ class JobService:
     hint_job: Callable[[str], None]
     hint_scheduler: Callable[[], None]
     waiting_reason: Callable[[str], Waiting | None]
-    code: CodeService | None = None  # where folders are kept; None: jobs may not name one
-    default_output: str = ""  # below it go the results of jobs that do not say where; none where empty
-    landing: ResultsCheck | None = None  # says whether results have a place; None: it is not asked
-    shortage: Shortage | None = None  # says what a job will lack here; None: it is not asked
+    code: CodeService | None = None  # None: jobs may not name a folder of code
+    default_output: str = ""  # parent of the output of jobs that name none; empty: no default
+    landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
+    shortage: Shortage | None = None  # which GPUs a job would lack; None: not checked
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
-        """Keep a new job. The same idempotency key again gives the same job."""
+        """Store a new job. The same idempotency key again returns the same job."""
         check_location(location)
         if request.spec.code:
             await self._check_code(request.spec.code)
@@ -81,66 +81,68 @@ class JobService:
                 remedy="Nothing to do: it is looked at within milliseconds.",
             ),
         )
-        told = [Event(at=now, reason=Reason.SUBMITTED, message="The job was submitted.")]
+        events = [Event(at=now, reason=Reason.SUBMITTED, message="The job was submitted.")]
         if lacks := await self.lacks(request.spec):
-            told.append(Event(at=now, reason=Reason.NO_GPUS, message=lacks, severity=Severity.WARNING))
+            events.append(Event(at=now, reason=Reason.NO_GPUS, message=lacks, severity=Severity.WARNING))
         for remark in request.remarks:
-            told.append(Event(at=now, reason=Reason.LEFT_OUT, message=remark, severity=Severity.WARNING))
+            events.append(Event(at=now, reason=Reason.LEFT_OUT, message=remark, severity=Severity.WARNING))
         for last in (False, False, True):
             job = self._with_output(request.job(new_id(), project, location, now, status))
-            lands = await self.landing.told(job, now) if self.landing is not None and job.spec.output else ()
+            notes = await self.landing.events(job, now) if self.landing and job.spec.output else ()
             try:
-                kept = await self.store.insert(job, (*told, *lands), key)
+                stored = await self.store.insert(job, (*events, *notes), key)
             except AlreadyExists:
                 if key or last:
                     raise
-                continue  # two jobs in one millisecond drew the same number
+                continue  # two jobs of one millisecond got the same random number
             self.hint_scheduler()
-            if kept.spec.scheduling.max_wait is not None:
-                self.hint_job(kept.id)
-            return kept
+            if stored.spec.scheduling.max_wait is not None:
+                self.hint_job(stored.id)
+            return stored
         raise AssertionError("unreachable")
 
     async def lacks(self, spec: JobSpec) -> str:
-        """A sentence where such a job would run without GPUs it asks for."""
-        return await self.shortage.told(spec) if self.shortage is not None else ""
+        """A sentence where such a job would run without GPUs that it asks for; else empty."""
+        return await self.shortage.missing_gpus(spec) if self.shortage is not None else ""
 
     async def get(self, project: str, location: str, job: str) -> Job:
         return self._with_reason(await self.store.get(project, location, job))
 
     async def find(self, query: JobQuery, *, reasons: bool = True) -> JobPage:
-        """One page. Without `reasons`, for who does not show them, waiting jobs are as they are stored."""
+        """One page of jobs. Pass reasons=False where waiting reasons are not shown: they cost time."""
         page = await self.store.find(query)
         if not reasons:
             return page
         return replace(page, jobs=tuple(self._with_reason(j) for j in page.jobs))
 
     async def count(self, query: JobQuery) -> tuple[int, int]:
-        """How many jobs the query means in its location, and how many elsewhere."""
+        """How many jobs match the query in its location, and how many in other locations."""
         here = await self.store.count(query)
         everywhere = await self.store.count(replace(query, location="-"))
         return here, max(0, everywhere - here)
 
     async def wait(self, project: str, location: str, job: str, patience: timedelta) -> Job:
-        """The job as soon as it is final, or as it is when the time is over."""
+        """The job once it is final, or as it is after `patience`."""
         deadline = time.monotonic() + patience.total_seconds()
         with self.notifier.listen(job) as event:
             while True:
                 event.clear()
-                found = await self.store.get(project, location, job)
+                stored = await self.store.get(project, location, job)
                 left = deadline - time.monotonic()
-                if found.is_final or left <= 0:
-                    return self._with_reason(found)
+                if stored.is_final or left <= 0:
+                    return self._with_reason(stored)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(event.wait(), left)
 
     async def cancel(self, project: str, location: str, job: str) -> None:
-        """Ask for the end of a job. Asking twice is once; an ended job cannot be cancelled."""
+        """Ask for the end of a job. Asking twice is allowed; an ended job is a Conflict."""
         for _ in range(TRIES):
-            found = await self.store.get(project, location, job)
-            status = found.status
+            stored = await self.store.get(project, location, job)
+            status = stored.status
             if status.state.is_final:
-                raise Conflict(f"Job {found.name} is in state {status.state} and can no longer be cancelled.")
+                raise Conflict(
+                    f"Job {stored.name} is in state {status.state} and can no longer be cancelled."
+                )
             if status.cancel_asked_at is not None:
                 return
             now = self.clock.now()
@@ -149,7 +151,7 @@ class JobService:
                 at=now, reason=Reason.CANCEL_ASKED, message="Cancel was asked for.", attempt=status.attempt
             )
             try:
-                self.notifier.ring(await self.store.write(found, asked, (event,)))
+                self.notifier.ring(await self.store.write(stored, asked, (event,)))
             except Conflict:
                 continue
             self.hint_job(job)
@@ -157,19 +159,19 @@ class JobService:
         raise Conflict("The job changes too fast to be cancelled; try again.")
 
     async def delete(self, project: str, location: str, job: str) -> Operation:
-        """Forget an ended job, its logs and its history."""
-        found = await self.store.get(project, location, job)
-        if not found.is_final:
-            raise Conflict(f"Job {found.name} is in state {found.status.state}; cancel it first.")
+        """Delete an ended job, its logs and its history."""
+        stored = await self.store.get(project, location, job)
+        if not stored.is_final:
+            raise Conflict(f"Job {stored.name} is in state {stored.status.state}; cancel it first.")
         now = self.clock.now()
         operation = Operation(
-            name=f"projects/{project}/locations/{found.location}/operations/{new_id()}",
+            name=f"projects/{project}/locations/{stored.location}/operations/{new_id()}",
             kind="delete",
-            target=found.name,
+            target=stored.name,
             created_at=now,
         )
-        await self.store.delete(found, operation)
-        self.notifier.ring(found)
+        await self.store.delete(stored, operation)
+        self.notifier.ring(stored)
         self.hint_job(job)
         return operation
 
@@ -177,14 +179,14 @@ class JobService:
         return await self.store.operation(name)
 
     async def events(self, project: str, location: str, job: str) -> tuple[Event, ...]:
-        found = await self.store.get(project, location, job)
-        return await self.store.events(found.id)
+        stored = await self.store.get(project, location, job)
+        return await self.store.events(stored.id)
 
     async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
-        """Where the time of its runs went, as far as it is told. The ledger keeps it of deleted jobs too."""
+        """What the time of its runs was spent on, as far as the ledger has it. Deleted jobs are included."""
         closed = await self.store.intervals(project, location, job)
         if not closed:
-            await self.store.get(project, location, job)  # raises NotFound where there never was one
+            await self.store.get(project, location, job)  # raises NotFound where there never was such a job
         return closed
 
     async def _check_code(self, code: str) -> None:
@@ -198,7 +200,7 @@ class JobService:
         return replace(job, spec=replace(job.spec, output=f"{self.default_output}/{job.id}"))
 
     def _with_reason(self, job: Job) -> Job:
-        """The scheduler's latest word on a waiting job is kept in memory; put it in."""
+        """Add the scheduler's latest reason for a waiting job, which is only in memory."""
         if job.status.state is not JobState.QUEUED:
             return job
         latest = self.waiting_reason(job.id)
@@ -206,11 +208,11 @@ class JobService:
 
 
 def check_location(location: str) -> None:
-    """Raises Invalid for "-", which means every location: what is made is made in one."""
+    """Raises Invalid for "-", which means every location: a new resource is in one location."""
     if location == "-":
         raise Invalid((Violation("parent", "must name one location, such as us-central1, not '-'."),))
 
 
 def new_id() -> str:
-    """Nineteen digits, as Google's ids: milliseconds, so that they sort by age, and chance."""
+    """Nineteen digits, as Google's ids have: milliseconds, so that ids sort by age, and random digits."""
     return f"{time.time_ns() // 1_000_000:013d}{secrets.randbelow(1_000_000):06d}"

@@ -1,7 +1,8 @@
-"""What people may do with jobs of the older API, found by the names their owners gave them.
+"""Use cases of jobs of AI Platform Training, the older API, which names jobs by the jobId their owners chose.
 
-Such a job is a Job: submitted, cancelled and run as any other (`service/jobs.py`). What is added here is the
-name, once per project, durable by the key it is inserted with; labels that can change; and operations.
+`api/legacy_jobs.py` calls it. Such a job is submitted, cancelled and run like any other (`service/jobs.py`).
+This module adds the jobId, which is unique in a project because the job is inserted under a key made from it;
+labels that can be changed; and the listing of operations.
 """
 
 import secrets
@@ -17,51 +18,54 @@ from trainshed.core.query import JobQuery
 from trainshed.core.view import SCHEME, address
 from trainshed.service.jobs import TRIES, JobRequest, JobService
 
-PAGE = 1000  # operations looked at in one go
+PAGE = 1000  # operations read at once
 
 
 @dataclass(slots=True)
 class LegacyJobService:
     jobs: JobService
-    buckets: Buckets | None = None  # where results may go; None: it is not asked
+    buckets: Buckets | None = None  # where results may go; None: not checked
 
     async def create(self, project: str, region: str, request: JobRequest, legacy: Legacy) -> Job:
-        """Keep a new job. Its name must be new; asked twice with one idempotency key, it is one job."""
+        """Store a new job. Its jobId must be new, except for a repeat with the same idempotency key."""
         await self._check_output(project, request.spec.output)
         mine = replace(legacy, request=legacy.request or secrets.token_hex(8))
         request = replace(request, extras={**request.extras, **mine.extra()})
         try:
-            kept = await self.jobs.submit(project, region, request, key_of(mine.job_id))
+            stored = await self.jobs.submit(project, region, request, key_of(mine.job_id))
         except AlreadyExists as error:
             taken = await self.jobs.store.keyed(project, key_of(mine.job_id))
             if taken is None:
                 raise Unavailable("The job could not be given a number; try again.") from error
             raise _taken(taken) from error
-        found = legacy_of(kept)
-        if found is None or found.request != mine.request:
-            raise _taken(kept)
-        return kept
+        stored_legacy = legacy_of(stored)
+        if stored_legacy is None or stored_legacy.request != mine.request:
+            raise _taken(stored)
+        return stored
 
     async def _check_output(self, project: str, output: str) -> None:
-        """Hours later its program would find no bucket. What s3:// says may be a store only it knows."""
-        found = address(output) if output.startswith(SCHEME) else None
-        if self.buckets is None or found is None:
+        """Raise Invalid where a gs:// output has no usable bucket: the program would fail hours later.
+
+        An s3:// output is not checked: it may be in a store that only the program knows.
+        """
+        place = address(output) if output.startswith(SCHEME) else None
+        if self.buckets is None or place is None:
             return
         try:
-            bucket = await self.buckets.get(found[0])
+            bucket = await self.buckets.get(place[0])
         except (NotFound, Invalid) as error:
-            sentence = f"is in a bucket that is not there, gs://{found[0][:100]}; make it first."
+            sentence = f"is in a bucket that is not there, gs://{place[0][:100]}; make it first."
             raise Invalid((Violation("training_input.job_dir", sentence),)) from error
         if not bucket.is_open_to(project):
-            sentence = f"is in gs://{found[0]}, which belongs to another project than {project}."
+            sentence = f"is in gs://{place[0]}, which belongs to another project than {project}."
             raise Invalid((Violation("training_input.job_dir", sentence),))
 
     async def get(self, project: str, job_id: str) -> Job:
-        # Half a character or a NUL is no name, and not every database can be asked for it.
-        result = await self.jobs.store.keyed(project, key_of(job_id)) if job_id.isprintable() else None
-        if result is None:
+        # Not every database accepts a lone surrogate or a NUL in a query.
+        job = await self.jobs.store.keyed(project, key_of(job_id)) if job_id.isprintable() else None
+        if job is None:
             raise NotFound(f"There is no job {job_id[:200]} in project {project}.")
-        return result
+        return job
 
     async def find(self, query: JobQuery) -> JobPage:
         return await self.jobs.find(replace(query, kind=LEGACY))
@@ -81,7 +85,7 @@ class LegacyJobService:
     async def relabel(
         self, project: str, job_id: str, labels: Mapping[str, str], check: Callable[[Job], None]
     ) -> Job:
-        """Replace all labels of the job, which `check` may refuse as it now is."""
+        """Replace all labels of the job. `check` is called with the current job and may raise."""
         for _ in range(TRIES):
             job = await self.get(project, job_id)
             check(job)
@@ -90,7 +94,7 @@ class LegacyJobService:
             try:
                 changed = await self.jobs.store.relabel(job, labels)
             except Conflict:
-                continue  # it moved meanwhile; its labels may still be as they were
+                continue  # the job changed meanwhile; its labels may be unchanged
             self.jobs.notifier.ring(changed)
             return changed
         raise Conflict("The job changes too fast to be updated; try again.")
@@ -99,13 +103,13 @@ class LegacyJobService:
         return await self.jobs.store.operations(project, limit, after)
 
     async def operation(self, project: str, identity: str) -> Operation:
-        """By its id alone: the names of operations say a location, which the older API does not know."""
+        """The operation of that id. Its full name has a location, which the older API does not know."""
         after = ""
-        while found := await self.operations(project, PAGE, after):
-            for operation in found:
+        while page := await self.operations(project, PAGE, after):
+            for operation in page:
                 if operation.name.rpartition("/")[2] == identity:
                     return operation
-            after = found[-1].name
+            after = page[-1].name
         raise NotFound(f"There is no operation {identity[:200]} in project {project}.")
 
 

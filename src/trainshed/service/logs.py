@@ -1,4 +1,8 @@
-"""Logs for people: a job's lines, and its events among them as lines of the service itself."""
+"""Use cases of logs: the lines of a job, and its events among them as lines of the service itself.
+
+`api/log_entries.py`, `api/custom_jobs.py` and `api/output.py` call it. Lines and events have one total order,
+(at_ns, insert_id). Logs are read in chunks, so memory does not grow with their size. It never writes.
+"""
 
 import asyncio
 import math
@@ -15,9 +19,9 @@ from trainshed.core.query import JobQuery
 from trainshed.service.job_notifier import JobNotifier
 
 SERVICE_TASK = "service"
-MOST_JOBS = 200  # how many jobs one search over a whole project looks into, newest first
+MOST_JOBS = 200  # searched in one project, newest first
 CHUNK = 1000  # lines read at a time
-MOST_LINES = 100_000  # where only their number is wanted; the store gives fewer at once
+MOST_LINES = 100_000  # read at once where only their number matters; the store may return fewer
 
 Entry: TypeAlias = Line | Event
 
@@ -48,7 +52,7 @@ class LogService:
         return self.lines.output(job.id, query, follow=follow)
 
     async def pages(self, job: Job, query: LogQuery, last: int | None) -> AsyncIterator[tuple[Line, ...]]:
-        """All lines, oldest first, a chunk at a time; or only as many of them as are the last now."""
+        """All lines in chunks, oldest first; with `last`, only that many of the newest."""
         query = replace(query, limit=CHUNK)
         left: float = math.inf
         if last is not None:
@@ -64,7 +68,7 @@ class LogService:
             query = replace(query, after=(lines[-1].at_ns, lines[-1].insert_id))
 
     async def _start_of_last(self, job: Job, query: LogQuery, last: int) -> tuple[tuple[Line, ...], int]:
-        """The first of the last lines, as many as are read at once, oldest first; and how many there are."""
+        """The first chunk of the last lines, oldest first, and how many there are in all."""
         count = 0
         start: tuple[Line, ...] = ()
         query = replace(query, newest_first=True)
@@ -81,20 +85,20 @@ class LogService:
         return await self.store.load(job.id)
 
     async def jobs_of(self, project: str, ids: Sequence[str] | None) -> tuple[Job, ...]:
-        """The jobs a search is about: those named, or the project's newest."""
+        """The jobs to search: those named, or the project's newest."""
         if ids is None:
             return (await self.store.find(JobQuery(project=project, limit=MOST_JOBS))).jobs
-        found = [await self._called(project, job) for job in ids]
-        return tuple(j for j in found if j is not None and j.project == project)
+        jobs = [await self._called(project, job) for job in ids]
+        return tuple(j for j in jobs if j is not None and j.project == project)
 
     async def _called(self, project: str, job: str) -> Job | None:
-        """By its number, or by the name the older API has for it, which is never one."""
+        """The job by its id, or by its jobId of the older API, which is never a number."""
         if not job.isprintable():
-            return None  # half a character or a NUL: not every database can be asked for it
+            return None  # not every database accepts a lone surrogate or a NUL in a query
         return await self.store.load(job) or await self.store.keyed(project, key_of(job))
 
     async def merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, LogRow]]:
-        """Lines and events of several jobs in one total order, read a chunk at a time."""
+        """Lines and events of several jobs in one total order."""
         sign = -1 if query.newest_first else 1
         feeds = {job.id: self._rows(job, query) for job in jobs}
         heads: dict[str, tuple[Job, LogRow]] = {}
@@ -143,11 +147,11 @@ class LogService:
                 yield line
             at = (lines[-1].at_ns, lines[-1].insert_id)
             query = replace(query, before=at) if query.newest_first else replace(query, after=at)
-            # Whoever asked for one has not found it: a search that reads line by line would take for ever.
+            # A search with a small limit that goes on needs larger chunks, or it reads line by line.
             query = replace(query, limit=min(CHUNK, query.limit * 8))
 
     async def news(self, job: Job, query: LogQuery, patience: float) -> None:
-        """Wait until there may be something new to read, or patience ends."""
+        """Wait until there may be something new to read, `patience` seconds at most."""
         waits = [asyncio.create_task(self._line(job, query))]
         if not job.is_final:
             waits.append(asyncio.create_task(self._moved(job)))
@@ -164,7 +168,7 @@ class LogService:
             return
 
     async def _moved(self, job: Job) -> None:
-        """Until the job's status changes: most changes come with an event, which is an entry too."""
+        """Wait for a change of the job: most changes come with an event, which is an entry too."""
         with self.notifier.listen(job.id) as event:
             now = await self.store.load(job.id)
             if now is not None and now.version == job.version:

@@ -1,8 +1,9 @@
-"""Jobs that are applied: a name means one job at a time, and asking for it again is asking once.
+"""Use cases of Kubernetes manifests: apply one, and find the job of a kind and name.
 
-While a job of the name is not over, the same manifest finds it and another one is refused. Once it is over, a
-manifest that asks for something else begins the next; the same only where that is asked for. Two who apply at
-the same moment get the same job: the store keeps one of them (`KubernetesManifest.key`).
+`api/manifests.py` calls it. A name has one job at a time. While that job is not over, the same manifest
+returns it and a different one is a Conflict. Once it is over, a different manifest starts the next job; the
+same one only with `again`. Two callers that apply at the same moment get the same job, because both insert it
+under the same key (`KubernetesManifest.key`).
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from trainshed.core.ports import JobPage
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 from trainshed.service.jobs import JobRequest, JobService
 
-PAGE = 100  # jobs looked at in one go
+PAGE = 100  # jobs read at once
 
 
 @dataclass(slots=True)
@@ -37,26 +38,26 @@ class ManifestService:
         request = replace(request, extras={**request.extras, **manifest.extra()})
         key = manifest.key(location, "" if before is None else before.id)
         try:
-            kept = await self.jobs.submit(project, location, request, key)
-        except AlreadyExists:  # somebody else was first
+            stored = await self.jobs.submit(project, location, request, key)
+        except AlreadyExists:  # another caller was first
             taken = await self.jobs.store.keyed(project, key)
             if taken is None:
                 raise
-            kept = taken
-        found = manifest_of(kept)
-        if found is None or found.digest != manifest.digest:
-            raise _changed(kept, manifest)
-        return kept, True
+            stored = taken
+        applied = manifest_of(stored)
+        if applied is None or applied.digest != manifest.digest:
+            raise _changed(stored, manifest)
+        return stored, True
 
     async def there(
         self, project: str, location: str, manifest: KubernetesManifest, *, again: bool = False
     ) -> Job | None:
-        """The latest job of the name. Conflict where it is not over and the manifest asks for another."""
+        """The latest job of that kind and name. Conflict where it is not over and the manifest differs."""
         job = await self.latest(project, location, manifest.kind, manifest.name)
-        found = None if job is None else manifest_of(job)
-        if job is None or found is None or job.is_final:
+        applied = None if job is None else manifest_of(job)
+        if job is None or applied is None or job.is_final:
             return job
-        if found.digest != manifest.digest:
+        if applied.digest != manifest.digest:
             raise _changed(job, manifest)
         if again:
             raise Conflict(
@@ -76,8 +77,8 @@ class ManifestService:
         while True:
             page = await self.jobs.find(query)
             for job in page.jobs:
-                found = manifest_of(job)
-                if found is not None and (found.kind, found.name) == (kind, name):
+                applied = manifest_of(job)
+                if applied is not None and (applied.kind, applied.name) == (kind, name):
                     return job
             if page.next_cursor is None:
                 return None
@@ -88,8 +89,8 @@ class ManifestService:
 
     @staticmethod
     def _is_next(before: Job, manifest: KubernetesManifest, again: bool) -> bool:
-        found = manifest_of(before)
-        return before.is_final and (again or found is None or found.digest != manifest.digest)
+        applied = manifest_of(before)
+        return before.is_final and (again or applied is None or applied.digest != manifest.digest)
 
 
 def _changed(job: Job, manifest: KubernetesManifest) -> Conflict:

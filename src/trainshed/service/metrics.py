@@ -1,4 +1,9 @@
-"""Metrics for people: what runs now, from memory; what a job used, from what is kept; how far it is."""
+"""Use cases of metrics: what runs now, what a job used, and its progress.
+
+The collector calls `LatestReadings.show` at each reading and writes the metric store; `api/metrics.py` calls
+the rest. What runs now comes from memory, what a job used from the metric store, which this module only
+reads.
+"""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,12 +24,12 @@ from trainshed.core.names import RunKey
 from trainshed.core.ports import Clock, MetricStore, Store
 
 RECENT = 30  # points of each series kept in memory: a minute
-MOST_POINTS = 2000  # of one series in one answer: a longer window comes in longer steps
+MOST_POINTS = 2000  # of one series in one answer: a longer window has longer steps
 
 
 @dataclass(slots=True)
 class LatestReadings:
-    """What the collector saw last, by job and run; and of each series its last minute."""
+    """The collector's latest reading of each run, and the last minute of each series."""
 
     clock: Clock
     _by_job: dict[str, list[RunReading]] = field(default_factory=dict[str, list[RunReading]])
@@ -42,7 +47,7 @@ class LatestReadings:
                 recent[reading.key, name] = points
         self._recent = recent
         self._by_job = {}
-        for reading in sorted(readings, key=lambda one: one.key):
+        for reading in sorted(readings, key=lambda reading: reading.key):
             self._by_job.setdefault(reading.key.name.job, []).append(reading)
 
     def of(self, job: str) -> Sequence[RunReading]:
@@ -56,17 +61,17 @@ class LatestReadings:
         ]
 
     def progress(self, job: str) -> Progress | None:
-        """Of the first replica that reports steps, else of the first that reports anything."""
-        spoken = [(r, r.report) for r in self.of(job) if r.report is not None]
-        spoken.sort(key=lambda pair: pair[1].step is None)
-        for reading, report in spoken:
+        """The progress of the first replica that reports steps, else of the first that reports anything."""
+        reporting = [(r, r.report) for r in self.of(job) if r.report is not None]
+        reporting.sort(key=lambda pair: pair[1].step is None)
+        for reading, report in reporting:
             return progress(reading.key.name.task, report, reading.first, self.clock.now())
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
-    """One job that runs, now."""
+    """A running job with its last minute of metrics."""
 
     job: Job
     series: tuple[Series, ...]
@@ -79,18 +84,18 @@ class MetricService:
     metrics: MetricStore
     board: LatestReadings
     clock: Clock
-    settle: Callable[[str], Awaitable[None]]  # makes sure that nothing of an ended job is still to come
+    settle: Callable[[str], Awaitable[None]]  # returns once all samples of an ended job are recorded
 
     async def window(
         self, job: Job, length: timedelta, step: timedelta
     ) -> tuple[tuple[Series, ...], Progress | None]:
-        """The last stretch of a job, up to now or to its end."""
+        """The series of a job for the last `length`, up to now or to its end, and its progress."""
         if job.is_final:
             await self.settle(job.id)
         until = min(self.clock.now(), _end(job)) + timedelta(seconds=1)
         step = max(step, length / MOST_POINTS)
         if step <= timedelta(seconds=2):
-            step = timedelta()  # what is kept is no finer
+            step = timedelta()  # samples are stored no finer than that
         series = await self.metrics.query(job.id, MetricQuery(since=until - length, until=until, step=step))
         return series, self.board.progress(job.id) or last_progress(series)
 
@@ -110,14 +115,14 @@ class MetricService:
         )
 
     async def everything(self) -> tuple[list[tuple[Job, RunReading]], Mapping[JobState, int]]:
-        """Every run that is alive with its job, and how many jobs are in which state."""
-        found = [(job, reading) for job in await self.store.active() for reading in self.board.of(job.id)]
-        found.sort(key=lambda pair: pair[0].id)
-        return found, await self.store.counts()
+        """Every living run with its job, and how many jobs each state has."""
+        readings = [(job, reading) for job in await self.store.active() for reading in self.board.of(job.id)]
+        readings.sort(key=lambda pair: pair[0].id)
+        return readings, await self.store.counts()
 
 
 def _end(job: Job) -> datetime:
-    """When it ended, and a little: the last look at its replicas came after."""
+    """A few seconds after it ended, because the last reading of its replicas comes later."""
     ended = job.status.ended_at
     return (
         ended + timedelta(seconds=5)

@@ -1,8 +1,8 @@
-"""Pipelines and the models they make: jobs seen as what they were asked for, and what is left of them.
+"""Use cases of training pipelines and of the models they make.
 
-A pipeline IS a job: one row, one id, one write. It is submitted, cancelled and deleted as the job it is, and
-what is not a pipeline is not found here. Models come from jobs alone (`core/model.py`); people may look at
-them and delete them. Nothing here touches the files of a model.
+`api/training_pipelines.py` and `api/models.py` call it. A pipeline is a job: one row, one id, one write. It
+is submitted, cancelled and deleted as a job, and any other job is NotFound here. Models are made by jobs
+alone (`core/model.py`); people may get and delete them. Nothing here touches the files of a model.
 """
 
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ class PipelineService:
     jobs: JobService
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
-        """Keep a new pipeline. The same idempotency key again gives the same pipeline."""
-        kept = await self.jobs.submit(project, location, replace(request, owned_as=OwnerKind.PIPELINE), key)
-        if kept.extras.get(PIPELINE) != request.extras[PIPELINE]:
+        """Store a new pipeline. The same idempotency key again returns the same pipeline."""
+        job = await self.jobs.submit(project, location, replace(request, owned_as=OwnerKind.PIPELINE), key)
+        if job.extras.get(PIPELINE) != request.extras[PIPELINE]:
             raise AlreadyExists(
                 f"The idempotency key {key!r} was used before, for another request "
-                f"({kept.id}, {kept.display_name!r}). Send the same request with it, or a new key."
+                f"({job.id}, {job.display_name!r}). Send the same request with it, or a new key."
             )
-        return kept
+        return job
 
     async def get(self, project: str, location: str, pipeline: str) -> Job:
         missing = (
@@ -34,21 +34,21 @@ class PipelineService:
             f"/trainingPipelines/{pipeline}."
         )
         try:
-            result = await self.jobs.get(project, location, pipeline)
+            job = await self.jobs.get(project, location, pipeline)
         except NotFound as error:
             raise NotFound(missing) from error
-        if result.owner != Owner(OwnerKind.PIPELINE, pipeline):
+        if job.owner != Owner(OwnerKind.PIPELINE, pipeline):
             raise NotFound(missing)
-        return result
+        return job
 
     async def cancel(self, project: str, location: str, pipeline: str) -> None:
-        found = await self.get(project, location, pipeline)
-        await self.jobs.cancel(project, location, found.id)
+        job = await self.get(project, location, pipeline)
+        await self.jobs.cancel(project, location, job.id)
 
     async def delete(self, project: str, location: str, pipeline: str) -> Operation:
-        """Forget an ended pipeline, which is its job, its logs and its history. Its model stays."""
-        found = await self.get(project, location, pipeline)
-        return await self.jobs.delete(project, location, found.id)
+        """Delete an ended pipeline with its logs and its history. Its model stays."""
+        job = await self.get(project, location, pipeline)
+        return await self.jobs.delete(project, location, job.id)
 
 
 @dataclass(slots=True)
@@ -63,13 +63,13 @@ class ModelService:
         return await self.store.models(query)
 
     async def delete(self, project: str, location: str, model: str) -> Operation:
-        """Forget a model by name. The files it names are the bucket's, and stay."""
-        found = await self.store.model(project, location, model)
+        """Delete a model. Its files belong to the bucket, and stay."""
+        stored = await self.store.model(project, location, model)
         operation = Operation(
             name=f"projects/{project}/locations/{location}/operations/{new_id()}",
-            kind="delete-model",  # not "delete", which is a job's: ids of the two may be the same
-            target=found.name,
+            kind="delete-model",  # not "delete", which is for jobs: a model may have the id of a job
+            target=stored.name,
             created_at=self.clock.now(),
         )
-        await self.store.delete_model(found, operation)
+        await self.store.delete_model(stored, operation)
         return operation

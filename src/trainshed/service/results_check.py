@@ -1,7 +1,8 @@
-"""Whether there is a place where a job's results can land, and what to tell of one for which there is none.
+"""Checks whether the results of a job can be stored where the job says.
 
-A job may name any place: guides print names of buckets that are yet to be made, and a store that only the
-program knows is nobody else's business. So nothing is refused here; it is said, while something can be done.
+`service/jobs.py` calls it at a submit, `service/why.py` when somebody asks about a job. It never refuses a
+job: the bucket may be created later, and an s3:// store may be known to the program alone. It only returns
+events, while there is still time to act.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.job import LEGACY, PIPELINE, Job
 from trainshed.core.view import ROOT, S3, SCHEME, address
 
-# Where people have written it.
+# The field in which people name the output, by kind of job.
 _FIELDS = {PIPELINE: "trainingTaskInputs.baseOutputDirectory", LEGACY: "trainingInput.jobDir"}
 _FIELD = "jobSpec.baseOutputDirectory"
 
@@ -23,14 +24,14 @@ _FIELD = "jobSpec.baseOutputDirectory"
 class ResultsCheck:
     buckets: Buckets
 
-    async def told(self, job: Job, now: datetime) -> tuple[Event, ...]:
-        """What its owner should know of its output, as it is now: nothing, or one event."""
+    async def events(self, job: Job, now: datetime) -> tuple[Event, ...]:
+        """What the owner should know about the output now: no event, or one."""
         output, field = job.spec.output, _FIELDS.get(job.kind, _FIELD)
         local = output.startswith(f"{ROOT}/")
-        found = address(SCHEME + output.removeprefix(f"{ROOT}/") if local else output)
-        if found is None:
+        place = address(SCHEME + output.removeprefix(f"{ROOT}/") if local else output)
+        if place is None:
             return ()
-        bucket = found[0]
+        bucket = place[0]
         try:
             info = await self.buckets.get(bucket)
         except (NotFound, Invalid):
@@ -38,7 +39,7 @@ class ResultsCheck:
                 return (_elsewhere(field, output, now),)
             return (_missing(field, bucket, job.project, now),)
         except TrainshedError:
-            return ()  # not known now; the end of the job will tell
+            return ()  # not known now; it is checked again when the job ends
         if output.startswith(S3) and f"{info.scheme}://" != SCHEME:
             return (_elsewhere(field, output, now),)
         return () if info.is_open_to(job.project) else (_foreign(field, bucket, job.project, now),)
@@ -48,12 +49,12 @@ def _missing(field: str, bucket: str, project: str, now: datetime) -> Event:
     try:
         check_new_bucket_name(bucket)
         command = f"trainshed storage buckets create {SCHEME}{bucket} --project {project}"
-        way = f"make it before the job ends: {command}"
+        advice = f"make it before the job ends: {command}"
     except Invalid:
-        way = "no bucket can be called so, name another one"
+        advice = "no bucket can be called so, name another one"
     return _warning(
         f"{field}: there is no bucket {SCHEME}{bucket[:100]}, so what the job writes below "
-        f"{ROOT}/{bucket[:100]} cannot be stored; {way}",
+        f"{ROOT}/{bucket[:100]} cannot be stored; {advice}",
         now,
     )
 

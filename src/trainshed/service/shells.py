@@ -1,8 +1,8 @@
-"""Who gets a shell in a replica: whoever may cancel the job, by a ticket that is good once and for a moment.
+"""Use cases of shells inside replicas: issue a ticket, redeem it, open and close a shell.
 
-A browser cannot send a token with a WebSocket, so who has the token is given a ticket for it: bound to the
-run, what is to be started there, and the page that asked. It is forgotten at its first use, and by a server
-that ends. What is typed and printed is kept nowhere.
+`api/shells.py` calls it. Whoever may cancel a job may ask for a ticket. A browser cannot send a token with a
+WebSocket; it sends the ticket instead. A ticket is valid once, for 30 seconds, for one run, one command and
+the page that asked. Tickets are only in memory. What is typed and printed is never stored.
 """
 
 import secrets
@@ -13,20 +13,20 @@ from datetime import datetime, timedelta
 from trainshed.core.errors import Conflict, Exhausted, Forbidden, NotFound
 from trainshed.core.hold import held_until
 from trainshed.core.job import Job
-from trainshed.core.names import RunKey, task_name
+from trainshed.core.names import RunKey
 from trainshed.core.ports import Clock, Store
 from trainshed.core.replica import Phase, Replica
 from trainshed.core.shell_port import Screen, Shells, Terminal
 
 LIFE = timedelta(seconds=30)
-MOST_TICKETS = 256  # not used yet
+MOST_TICKETS = 256  # issued and not used yet
 MOST_OPEN = 64  # shells
 PRIMARY = "workerpool0-0"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPlace:
-    """A replica as people call it."""
+    """A replica, as requests name it."""
 
     project: str
     location: str
@@ -41,14 +41,14 @@ class Ticket:
     key: RunKey
     command: tuple[str, ...]
     screen: Screen | None
-    origin: str | None  # of the page that asked; None: no page did
+    origin: str | None  # of the page that asked; None: it was not a page
     until_at: datetime
 
 
 @dataclass(slots=True)
 class ShellService:
     store: Store
-    shells: Shells | None  # where the backend has them
+    shells: Shells | None  # None: the backend has no shells
     clock: Clock
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     _open: int = 0
@@ -60,7 +60,7 @@ class ShellService:
             raise Conflict("The backend of this server has no shells.")
         key = await self._running(place)
         now = self.clock.now()
-        for word in [word for word, one in self._tickets.items() if one.until_at < now]:
+        for word in [word for word, ticket in self._tickets.items() if ticket.until_at < now]:
             del self._tickets[word]
         if len(self._tickets) >= MOST_TICKETS:
             raise Exhausted(f"{MOST_TICKETS} shells were asked for and not opened; try again in a moment.")
@@ -77,7 +77,7 @@ class ShellService:
         return ticket
 
     def redeem(self, word: str, place: ReplicaPlace, origin: str | None) -> Ticket:
-        """The ticket, which is good no more; Forbidden where it never was, for this place and page."""
+        """The ticket, which cannot be used again. Forbidden where it is not valid for this place and page."""
         ticket = self._tickets.pop(word, None)
         if ticket is None:
             raise Forbidden("This ticket for a shell is unknown or was used; ask for another.")
@@ -100,7 +100,7 @@ class ShellService:
             raise
 
     async def close(self, terminal: Terminal) -> None:
-        """Hang up on a shell that was opened here; once for each."""
+        """Close a shell that `open` returned. Call it once for each."""
         try:
             await terminal.close()
         finally:
@@ -108,7 +108,7 @@ class ShellService:
 
     async def _running(self, place: ReplicaPlace) -> RunKey:
         job = await self.store.get(place.project, place.location, place.job)
-        replicas = {task_name(r.pool, r.index): r for r in job.status.replicas}
+        replicas = {r.task: r for r in job.status.replicas}
         if job.is_final:
             raise Conflict(
                 f"Job {job.name} is over ({job.status.state}): there is nothing to open a shell in."
@@ -123,7 +123,7 @@ class ShellService:
 
 
 def _may_be_entered(job: Job, replica: Replica) -> bool:
-    """It runs, or is dead and perhaps held for a look: that the backend knows."""
+    """Whether the replica runs, or has failed and may be held for inspection (the backend knows whether)."""
     if replica.phase is Phase.ENDED:
         failed = replica.exit is not None and not replica.exit.ok
         return failed and held_until(job, job.status) is not None

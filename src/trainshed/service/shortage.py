@@ -1,6 +1,6 @@
-"""What a job will lack on the machines here, said when it is submitted: GPUs it asks for and cannot have.
+"""Finds the GPUs that a job asks for and cannot have on the machines here.
 
-It looks at the machines as they are, empty, and writes nothing.
+`service/jobs.py` calls it at a submit. It looks at the machines as if they were empty, and writes nothing.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Shortage:
     backend: Backend
     fit: Fit
 
-    async def told(self, spec: JobSpec) -> str:
-        """A sentence where replicas that ask for GPUs would run without; empty where none would."""
+    async def missing_gpus(self, spec: JobSpec) -> str:
+        """A sentence where replicas that ask for GPUs would run without; else empty."""
         if not any(pool.accelerators for pool in spec.pools):
             return ""
         nodes = await self.backend.nodes()

@@ -1,7 +1,7 @@
-"""Packages out of buckets: an address's scheme says which buckets, its project whether they may be read.
+"""Python packages from buckets: keeps the promises of `core.source_port.PackageSource` over any `Buckets`.
 
-It keeps the promises of core.source_port.PackageSource for any Buckets. It follows no redirect and
-opens no connection of its own: where bytes come from is the buckets' business.
+`runtimes/packages.py` calls it. The scheme of an address selects the buckets; the job's project decides
+whether it may read them. It follows no redirect and opens no connection itself.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from trainshed.core.errors import Exhausted, Forbidden, Invalid, Unavailable, Vi
 from trainshed.core.package import split
 from trainshed.core.source_port import Fetched, SourceFacts
 
-_TOGETHER = 1 << 20  # bytes hashed and written in one go, in a thread
+_TOGETHER = 1 << 20  # bytes hashed and written at once, in a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class BucketSource:
 
     async def look(self, uri: str, project: str) -> SourceFacts:
         bucket, name = await self._open(uri, project)
-        return _found(await bucket.get(name))
+        return _facts(await bucket.get(name))
 
     async def fetch(self, uri: str, project: str, into: str, most: int) -> Fetched:
         file = Path(into)
         bucket, name = await self._open(uri, project)
         reading = await bucket.read(name)
-        found = _found(reading.info)
-        if found.size > most:
-            raise Exhausted(f"{uri} has {found.size} bytes; at most {most} are fetched.")
+        facts = _facts(reading.info)
+        if facts.size > most:
+            raise Exhausted(f"{uri} has {facts.size} bytes; at most {most} are fetched.")
         try:
             size, sha256 = await _written(reading.chunks, file, most)
         except BaseException as error:
@@ -43,7 +43,7 @@ class BucketSource:
                 full = error.errno in (errno.ENOSPC, errno.EDQUOT)
                 raise (DiskFull if full else Unavailable)(f"It could not be kept: {error}.") from error
             raise
-        return Fetched(size=size, sha256=sha256, mark=found.mark)
+        return Fetched(size=size, sha256=sha256, mark=facts.mark)
 
     async def _open(self, uri: str, project: str) -> tuple[Bucket, str]:
         scheme, bucket, name = split(uri)
@@ -56,12 +56,12 @@ class BucketSource:
         return buckets.open(bucket), name
 
 
-def _found(info: ObjectInfo) -> SourceFacts:
+def _facts(info: ObjectInfo) -> SourceFacts:
     return SourceFacts(size=info.size, mark=str(info.generation))
 
 
 async def _written(chunks: AsyncIterator[bytes], into: Path, most: int) -> tuple[int, str]:
-    digest, size, held = hashlib.sha256(), 0, bytearray()
+    digest, size, buffer = hashlib.sha256(), 0, bytearray()
     with into.open("wb", buffering=0) as file:
 
         def take(piece: bytes) -> None:
@@ -72,9 +72,9 @@ async def _written(chunks: AsyncIterator[bytes], into: Path, most: int) -> tuple
             size += len(chunk)
             if size > most:
                 raise Exhausted(f"More than {most} bytes came.")
-            held += chunk
-            if len(held) >= _TOGETHER:
-                await asyncio.to_thread(take, bytes(held))
-                held.clear()
-        take(bytes(held))
+            buffer += chunk
+            if len(buffer) >= _TOGETHER:
+                await asyncio.to_thread(take, bytes(buffer))
+                buffer.clear()
+        take(bytes(buffer))
     return size, digest.hexdigest()

@@ -1,10 +1,12 @@
-"""Where a job's replicas are, for a person who asks now. Nothing is kept, and no program notices."""
+"""Use case of stacks: where the programs of a job's replicas are now.
+
+`api/stacks.py` calls it. Nothing is stored, and the programs do not notice.
+"""
 
 from dataclasses import dataclass
 
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
-from trainshed.core.names import task_name
 from trainshed.core.ports import Stacks, Store
 from trainshed.core.replica import Phase
 from trainshed.core.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped, spread
@@ -13,21 +15,21 @@ from trainshed.core.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped,
 @dataclass(slots=True)
 class StackService:
     store: Store
-    stacks: Stacks | None  # where the backend has them
+    stacks: Stacks | None  # None: the backend cannot take stacks
 
     async def of(
         self, project: str, location: str, job: str, task: str = ""
     ) -> tuple[Job, dict[str, StackDump], tuple[StackGroup, ...], int]:
-        """The job, its replicas' stacks by task, those in the same place together, and how many are alive."""
-        found = await self.store.get(project, location, job)
+        """The job, the stacks by task, the tasks grouped by place, and how many replicas are alive."""
+        stored = await self.store.get(project, location, job)
         if self.stacks is None:
             raise Conflict("The backend of this server cannot tell where programs are.")
-        replicas = {task_name(r.pool, r.index): r for r in found.status.replicas}
+        replicas = {r.task: r for r in stored.status.replicas}
         if task and task not in replicas:
             names = ", ".join(list(replicas)[:5]) + (" …" if len(replicas) > 5 else "")
-            raise NotFound(f"Job {found.name} has no replica '{task[:60]}'; it has {names or 'none'}.")
+            raise NotFound(f"Job {stored.name} has no replica '{task[:60]}'; it has {names or 'none'}.")
         alive = [
-            found.key(replica)
+            stored.key(replica)
             for name, replica in replicas.items()
             if replica.phase is Phase.RUNNING and (not task or name == task)
         ]
@@ -35,7 +37,7 @@ class StackService:
         if not dumps:
             who = f"{task} of job" if task else "Job"
             raise Conflict(
-                f"{who} {found.name} does not run (it is {found.status.state}): nothing to look at."
+                f"{who} {stored.name} does not run (it is {stored.status.state}): nothing to look at."
             )
         by_task = {key.name.task: dump for key, dump in dumps.items()}
-        return found, by_task, grouped(by_task), len(alive)
+        return stored, by_task, grouped(by_task), len(alive)

@@ -1,7 +1,7 @@
-"""What people may do with buckets and objects, whoever keeps them.
+"""Use cases of buckets and objects, for every kind of bucket.
 
-It adds what is the same for every kind of bucket: rules of names, objects put together from others, copies.
-Bytes pass through and are never gathered.
+The API's storage handlers call it. It adds what is the same for all buckets: the rules for names, compose and
+copy. Bytes are passed on in chunks and never collected in memory.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,7 +26,7 @@ from trainshed.core.ports import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySource:
-    """An object to take bytes from: which, and what must hold of it."""
+    """An object to copy bytes from, and the precondition it must meet."""
 
     bucket: str
     name: str
@@ -43,7 +43,7 @@ class StorageService:
     async def create(
         self, name: str, project: str, location: str, to: Callable[[BucketInfo], BucketInfo]
     ) -> BucketInfo:
-        """A bucket; `to` gives the plain one its labels, versioning and lifecycle."""
+        """Create a bucket. `to` adds labels, versioning and lifecycle."""
         now = self.clock.now()
         plain = BucketInfo(
             name=check_new_bucket_name(name),
@@ -64,7 +64,7 @@ class StorageService:
         return changed
 
     async def of_project(self, project: str, prefix: str = "") -> tuple[BucketInfo, ...]:
-        """The project's buckets and those of nobody; all of them for who names no project."""
+        """The project's buckets and those without a project; without a project, all buckets."""
         return tuple(
             item
             for item in await self.buckets.all()
@@ -77,19 +77,19 @@ class StorageService:
     async def compose(
         self, bucket: str, draft: ObjectDraft, sources: Sequence[CopySource], *, removes: bool = False
     ) -> ObjectInfo:
-        """One object of the bytes of several, in order; `removes`: these are deleted with its commit."""
+        """Make one object from the bytes of several, in order. `removes`: delete those in the same commit."""
         if not 1 <= len(sources) <= MOST_PARTS:
             sentence = f"An object can be composed of 1 to {MOST_PARTS} objects, not {len(sources)}."
             raise Invalid((Violation("sourceObjects", sentence),))
 
         async def compose() -> ObjectInfo:
-            found = [await self._look(source) for source in sources]
+            parts = [await self._look(source) for source in sources]
             whole = replace(
                 draft,
-                components=sum(max(1, item.components) for item in found),
-                removes=tuple(found) if removes else (),
+                components=sum(max(1, item.components) for item in parts),
+                removes=tuple(parts) if removes else (),
             )
-            return await self.open(bucket).put(whole, self._chained(found))
+            return await self.open(bucket).put(whole, self._chained(parts))
 
         return await self._once(self.open(bucket), draft.request, compose)
 
@@ -102,23 +102,26 @@ class StorageService:
         *,
         removes: bool = False,
     ) -> ObjectInfo:
-        """A copy, with the attributes of the original as they are to be changed; `removes`: the original,
-        which is in the same bucket, is deleted with its commit.
+        """Copy an object; `to` gives the attributes of the copy.
+
+        `removes`: delete the original, which is in the same bucket, in the same commit.
         """
 
         async def copy() -> ObjectInfo:
-            found = await self._look(source)
-            new = replace(draft, attributes=to(found.attributes), removes=(found,) if removes else ())
+            original = await self._look(source)
+            new = replace(draft, attributes=to(original.attributes), removes=(original,) if removes else ())
             if self.buckets.together(source.bucket, target):
-                return await self.open(target).copy(new, found)
-            return await self.open(target).put(replace(new, crc32c=found.crc32c), self._chained([found]))
+                return await self.open(target).copy(new, original)
+            return await self.open(target).put(
+                replace(new, crc32c=original.crc32c), self._chained([original])
+            )
 
         return await self._once(self.open(target), draft.request, copy)
 
     async def _once(
         self, target: Bucket, request: str, work: Callable[[], Awaitable[ObjectInfo]]
     ) -> ObjectInfo:
-        """What the work makes, or has made when it was asked for before: then its sources may be gone."""
+        """Do the work, or return what the same request made earlier: its sources may be gone by now."""
         if request and (made := await target.answered(request)) is not None:
             return made
         try:
@@ -129,12 +132,12 @@ class StorageService:
             raise
 
     async def _look(self, source: CopySource) -> ObjectInfo:
-        result = await self.open(source.bucket).get(source.name, source.generation)
-        source.precondition.check(result)
-        return result
+        info = await self.open(source.bucket).get(source.name, source.generation)
+        source.precondition.check(info)
+        return info
 
-    async def _chained(self, found: Sequence[ObjectInfo]) -> AsyncIterator[bytes]:
-        for item in found:
+    async def _chained(self, objects: Sequence[ObjectInfo]) -> AsyncIterator[bytes]:
+        for item in objects:
             reading = await self.open(item.bucket).read(item.name, WHOLE, item.generation)
             async for chunk in reading.chunks:
                 yield chunk

@@ -1,8 +1,8 @@
-"""Views of buckets kept elsewhere: what the disk's shelf does not have is fetched, where a job says its path.
+"""Views of buckets that are not on this server's disk: fetches what a job names below /gcs or /s3.
 
-Implements `core.view.ViewSource` over another. Only what is named below /gcs or /s3 is fetched, and nothing
-where that is more than the disk has room for, or too many objects: then the view says so. A job that names no
-such bucket costs nothing here.
+Implements `core.view.ViewSource` over the one of the disk (`backing.py` puts them together). Only paths that
+the job names are fetched. Where they are too many objects, or more than the disk has room for, nothing is
+fetched and the view says so. A job that names no such bucket costs nothing here.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from trainshed.core.bucket_port import Bucket, Buckets
 from trainshed.core.errors import Invalid, NotFound, TrainshedError, Unavailable
 from trainshed.core.view import MOST, LaidOutView, View, ViewSource
 
-AT_ONCE = 8  # objects on their way
-RESERVE = 1 << 30  # bytes of the disk that are left alone
+AT_ONCE = 8  # objects fetched at the same time
+RESERVE = 1 << 30  # bytes of the disk that stay free
 LONGEST_PART = 255
 
 
@@ -41,14 +41,14 @@ class FetchingViewSource:
     async def _fetch(
         self, laid: LaidOutView, bucket: Bucket, paths: Sequence[str], folder: Path
     ) -> LaidOutView:
-        found = [item async for item in self._listed(bucket, paths)]
-        wanted = [item for item in found if _is_path(item.name)]
+        objects = [item async for item in self._listed(bucket, paths)]
+        wanted = [item for item in objects if _is_path(item.name)]
         free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
-        small = len(found) <= self._most and sum(item.size for item in wanted) + RESERVE <= free
+        small = len(objects) <= self._most and sum(item.size for item in wanted) + RESERVE <= free
         await asyncio.to_thread(Path(folder, bucket.name).mkdir, exist_ok=True)
-        left_out = len(found) - len(wanted)
+        left_out = len(objects) - len(wanted)
         if small:
-            left_out += await self._bring(bucket, wanted, folder / bucket.name)
+            left_out += await self._save_all(bucket, wanted, folder / bucket.name)
         return replace(
             laid,
             buckets=(*laid.buckets, bucket.name),
@@ -58,7 +58,7 @@ class FetchingViewSource:
         )
 
     async def _listed(self, bucket: Bucket, paths: Sequence[str]) -> AsyncIterator[ObjectInfo]:
-        """The objects at or below these paths, each once, and not many more than are shown."""
+        """The objects at or below these paths, each once; it stops soon after `most`."""
         tops = [""] if "" in paths else [p for p in paths if not any(p.startswith(f"{q}/") for q in paths)]
         count = 0
         for top in tops:
@@ -71,24 +71,24 @@ class FetchingViewSource:
                         yield item
                 query = replace(query, after=page.next_after) if page.next_after else None
 
-    async def _bring(self, bucket: Bucket, objects: Sequence[ObjectInfo], folder: Path) -> int:
-        """How many of them another object is in the way of."""
+    async def _save_all(self, bucket: Bucket, objects: Sequence[ObjectInfo], folder: Path) -> int:
+        """Save the objects. Returns how many cannot be files because another object is in their place."""
         waiting, left_out, trouble = list(reversed(objects)), 0, list[TrainshedError]()
 
         async def work() -> None:
             nonlocal left_out
             while waiting and not trouble:
-                one = waiting.pop()
+                info = waiting.pop()
                 try:
-                    await _save(bucket, one.name, folder / one.name)
+                    await _save(bucket, info.name, folder / info.name)
                 except (FileExistsError, NotADirectoryError, IsADirectoryError):
                     left_out += 1
                 except NotFound:
-                    continue  # removed meanwhile
+                    continue  # deleted meanwhile
                 except TrainshedError as error:
                     trouble.append(error)
                 except OSError as error:
-                    trouble.append(Unavailable(f"{bucket.name}/{one.name} cannot be laid out: {error}."))
+                    trouble.append(Unavailable(f"{bucket.name}/{info.name} cannot be laid out: {error}."))
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(AT_ONCE, len(objects))):

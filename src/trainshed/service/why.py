@@ -1,7 +1,8 @@
-"""Why a job waits, what would start it now, and when it may start: for a job that is, or one that might be.
+"""Use case of `why`: why a job waits, what would start it now, and when it may start.
 
-Looks at the world exactly as the scheduler does. It writes nothing, hints nobody, and thinks in a thread of
-its own: a long queue makes the asker wait, not the server.
+`api/why.py` calls it, for a stored job or for a request that is not submitted. It sees the machines and the
+queue exactly as the scheduler does. It writes nothing and hints nobody. The answer is computed in a thread,
+so that a long queue never blocks the server.
 """
 
 import asyncio
@@ -20,9 +21,9 @@ from trainshed.core.why import explain
 from trainshed.service.jobs import JobRequest, check_location
 from trainshed.service.results_check import ResultsCheck
 
-MOST_NAMES = 20  # of how many kinds of jobs the past is looked up
+MOST_NAMES = 20  # display names whose earlier runs are looked up
 RUNS_OF_ONE = 20
-LATEST = 200  # ended jobs of a project, among which one of the same program is looked for
+LATEST = 200  # ended jobs of a project that are searched for one of the same program
 MOST_PROJECTS = 3
 
 _ENDED: Condition = AnyOf(
@@ -39,21 +40,21 @@ class WhyService:
     clock: Clock
     fit: Fit
     catalogue: Catalogue
-    landing: ResultsCheck | None = None  # says whether results have a place; None: it is not asked
+    landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
     is_unready: Callable[[str], bool] = lambda _: False  # whether a waiting job is still being prepared
 
     async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
-        found = await self.store.get(project, location, job)
-        return found, await self._explained(found)
+        stored = await self.store.get(project, location, job)
+        return stored, await self._explained(stored)
 
     async def foresee(self, project: str, location: str, request: JobRequest) -> tuple[Job, Explanation]:
-        """What the job would be told once submitted. It is not."""
+        """The explanation the job would get if it were submitted. It is not submitted."""
         check_location(location)
         job = request.job(NEWEST, project, location, self.clock.now())
         return job, await self._explained(job)
 
     async def accelerator(self, machine_type: str) -> str:
-        """Which GPU a replica on that machine type can have here; "" where there is none."""
+        """The GPU that a replica on that machine type can have here; "" where there is none."""
         machine = self.catalogue.machine(machine_type)
         if machine is not None and machine.accelerator:
             return machine.accelerator
@@ -64,7 +65,7 @@ class WhyService:
         active = await self.store.active() if is_waiting(job) else ()
         now = self.clock.now()
         waiting = tuple(j for j in active if is_waiting(j) and (j.id == job.id or not self.is_unready(j.id)))
-        asked = job.id if any(j.id == job.id for j in active) else ""  # without an id nothing is begun
+        asked = job.id if any(j.id == job.id for j in active) else ""  # without an id no preparation begins
         running = tuple(j for j in active if j.status.admission is not None)
         ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
         nodes = await self.backend.nodes() if active or is_waiting(job) else ()
@@ -79,29 +80,30 @@ class WhyService:
         )
         return await self._with_landing(job, await asyncio.to_thread(explain, world, job))
 
-    async def _with_landing(self, job: Job, told: Explanation) -> Explanation:
-        """With what stands in the way of its results as things are now; of one that is over its end tells."""
+    async def _with_landing(self, job: Job, explanation: Explanation) -> Explanation:
+        """Add what prevents the job's results from being stored now, unless the job is over."""
         if self.landing is None or not job.spec.output or job.is_final:
-            return told
-        lands = await self.landing.told(job, self.clock.now())
-        more = tuple(Ground(reason=land.reason, message=land.message) for land in lands)
-        return replace(told, ground=replace(told.ground, grounds=(*told.ground.grounds, *more)))
+            return explanation
+        events = await self.landing.events(job, self.clock.now())
+        more = tuple(Ground(reason=event.reason, message=event.message) for event in events)
+        ground = explanation.ground
+        return replace(explanation, ground=replace(ground, grounds=(*ground.grounds, *more)))
 
     async def _past(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
-        """Ended jobs like these: of the same name; else the latest of all, for one of the same program."""
+        """Ended jobs of the same names; where a name has none, the latest of its project."""
         names = list(dict.fromkeys(map(_name, jobs)))[:MOST_NAMES]
-        found: dict[str, Job] = {}
-        strange: dict[str, None] = {}
+        ended: dict[str, Job] = {}
+        unmatched: dict[str, None] = {}  # projects with a name that no ended job has
         for project, name in names:
             where = AllOf((Compare(QueryField.DISPLAY_NAME, Operator.EQ, name), _ENDED))
             page = await self.store.find(JobQuery(project=project, where=where, limit=RUNS_OF_ONE))
-            found.update((job.id, job) for job in page.jobs)
+            ended.update((job.id, job) for job in page.jobs)
             if not page.jobs:
-                strange[project] = None
-        for project in list(strange)[:MOST_PROJECTS]:
+                unmatched[project] = None
+        for project in list(unmatched)[:MOST_PROJECTS]:
             page = await self.store.find(JobQuery(project=project, where=_ENDED, limit=LATEST))
-            found.update((job.id, job) for job in page.jobs)
-        return tuple(found.values())
+            ended.update((job.id, job) for job in page.jobs)
+        return tuple(ended.values())
 
 
 def _name(job: Job) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from trainshed.core.job import Failure, Job, JobState, Outcome, Scheduling
 from trainshed.core.machine import Catalogue
 from trainshed.core.replica import Exit, Phase, Replica
 from trainshed.core.verdict import Cause, Verdict
-from trainshed.core.why import TOLD, explain
+from trainshed.core.why import MOST_LISTED, explain
 
 FULL = a_holder("h", cpus=8, until=at(3600))
 
@@ -135,10 +135,10 @@ def test_without_machines_there_is_no_time_and_no_change():
 
 
 def test_a_long_list_is_cut_and_counted():
-    holders = tuple(a_holder(f"h{n}", cpus=0.5, until=at(9)) for n in range(TOLD + 5))
+    holders = tuple(a_holder(f"h{n}", cpus=0.5, until=at(9)) for n in range(MOST_LISTED + 5))
     found = told(a_job(a_pool(cpus=8)), held=holders)
     [more] = facts(found.ground, Fact.MORE)
-    assert len(facts(found.ground, Fact.HOLDS)) == TOLD
+    assert len(facts(found.ground, Fact.HOLDS)) == MOST_LISTED
     assert more.message == "And 5 more."
 
 

@@ -24,7 +24,7 @@ async def told(output: str, kind: str = "", buckets: MemoryBuckets | None = None
             info = BucketInfo(name=name, project=project, location="US", created_at=T0, updated_at=T0)
             await buckets.create(replace(info, scheme=scheme))
     job = a_job(output=output)
-    return await ResultsCheck(buckets).told(replace(job, extras={kind: {}} if kind else {}), T0)
+    return await ResultsCheck(buckets).events(replace(job, extras={kind: {}} if kind else {}), T0)
 
 
 @pytest.mark.parametrize(
