@@ -41,14 +41,14 @@ class CodeHandlers:
         manifest = await self.code.manifest(call.path["code"])
         if len(manifest.files) <= _FEW:
             return render_manifest(manifest)
-        return StreamAnswer(_told(manifest), media_type="application/json; charset=UTF-8")
+        return StreamAnswer(_manifest_chunks(manifest), media_type="application/json; charset=UTF-8")
 
     async def blob(self, call: Call) -> Reply:
         chunks = await self.code.open(call.path["code"], call.path["sha256"])
         return StreamAnswer(chunks, media_type="application/octet-stream")
 
 
-async def _told(manifest: FolderManifest) -> AsyncIterator[bytes]:
+async def _manifest_chunks(manifest: FolderManifest) -> AsyncIterator[bytes]:
     """The same answer bit by bit: a hundred thousand files would hold up everybody else."""
     head = b'{"files": ['
     for at in range(0, len(manifest.files), _FEW):
@@ -62,12 +62,12 @@ async def _told(manifest: FolderManifest) -> AsyncIterator[bytes]:
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[Sequence[Piece]]:
     reader = FrameReader()
     async for chunk in chunks:
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         try:
             for piece in reader.feed(chunk):
-                found.append(piece)  # not in one go: what came before a fault is kept
+                pieces.append(piece)  # not in one go: what came before a fault is kept
         except Invalid:
-            yield found
+            yield pieces
             raise
-        yield found
+        yield pieces
     reader.finish()

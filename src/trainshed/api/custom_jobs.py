@@ -40,7 +40,9 @@ class CustomJobHandlers:
     offer: Offer
     clock: Clock
     progress: Callable[[str], Progress | None] = lambda _: None  # of a job that runs
-    told: Callable[[str], Mapping[str, str]] = told_env  # what jobs of a project find in their environment
+    project_env: Callable[[str], Mapping[str, str]] = (
+        told_env  # what jobs of a project find in their environment
+    )
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
@@ -68,7 +70,7 @@ class CustomJobHandlers:
         asked = (str(owner),) if owner else ()
         fingerprint = page.fingerprint(project, location, text, order, *asked)
         own = call.query.get("view") == OWN_VIEW
-        found = await self.jobs.find(
+        listing = await self.jobs.find(
             JobQuery(
                 project=project,
                 location=location,
@@ -80,13 +82,13 @@ class CustomJobHandlers:
             ),
             reasons=own,
         )
-        rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
+        rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in listing.jobs]
         if own:
             rows = [
                 row | _waiting(job) | _lacking(job) | self._progress(job) | _kind(job)
-                for row, job in zip(rows, found.jobs, strict=True)
+                for row, job in zip(rows, listing.jobs, strict=True)
             ]
-        return page.render("customJobs", rows, found.next_cursor, fingerprint)
+        return page.render("customJobs", rows, listing.next_cursor, fingerprint)
 
     async def count(self, call: Call) -> Json:
         where = job_filter.parse_filter(call.query.get("filter", ""))
@@ -134,7 +136,7 @@ class CustomJobHandlers:
 
     async def environment(self, call: Call) -> Json:
         job = await self._job(call)
-        return environment(job, self.told(job.project), call.query.get("task", ""))
+        return environment(job, self.project_env(job.project), call.query.get("task", ""))
 
     async def tail(self, call: Call) -> Reply:
         """Lines as NDJSON; with follow, until the job has ended and all is sent."""
@@ -160,8 +162,8 @@ class CustomJobHandlers:
 
     def _progress(self, job: Job) -> Json:
         """How far a job is that runs, for our own lists."""
-        told = {} if job.is_final else render_progress(self.progress(job.id))
-        return {"progress": told} if told else {}
+        progress = {} if job.is_final else render_progress(self.progress(job.id))
+        return {"progress": progress} if progress else {}
 
     async def _job(self, call: Call) -> Job:
         path = call.path

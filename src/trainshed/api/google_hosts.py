@@ -26,7 +26,7 @@ Caller = Callable[[Scope], Awaitable[str]]
 
 class GoogleHosts:
     def __init__(
-        self, storage: tuple[Method, ...], tokens: GoogleTokens, door: RequestGate, caller: Caller
+        self, storage: tuple[Method, ...], tokens: GoogleTokens, gate: RequestGate, caller: Caller
     ) -> None:
         """`storage` are the storage API's rows. Those of its XML API need no token in the address here."""
         json = tuple(method for method in storage if not method.keyed)
@@ -38,7 +38,7 @@ class GoogleHosts:
             OAUTH: exchange_methods(tokens, "/token"),
         }
         self._apps: dict[str, ASGIApp] = {
-            host: make_app(methods, door, _foreign) for host, methods in rows.items()
+            host: make_app(methods, gate, _foreign) for host, methods in rows.items()
         }
         self._caller = caller
 

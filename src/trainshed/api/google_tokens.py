@@ -34,17 +34,17 @@ class GoogleTokens:
     async def account(self, call: Call) -> Reply:
         job = _job(call)
         about = {"aliases": ["default"], "email": _email(job), "scopes": list(_SCOPES)}
-        return _told(json.dumps(about), "application/json")
+        return _metadata_answer(json.dumps(about), "application/json")
 
     async def email(self, call: Call) -> Reply:
-        return _told(_email(_job(call)))
+        return _metadata_answer(_email(_job(call)))
 
     async def scopes(self, call: Call) -> Reply:
         _job(call)
-        return _told("\n".join(_SCOPES))
+        return _metadata_answer("\n".join(_SCOPES))
 
     async def project(self, call: Call) -> Reply:
-        return _told(_job(call).project)
+        return _metadata_answer(_job(call).project)
 
     async def token(self, call: Call) -> Reply:
         return self._granted(self.access.token_of(_job(call).id))
@@ -65,13 +65,13 @@ class GoogleTokens:
                 )
             job = await self.access.principal(token)
         except TrainshedError as error:
-            told = {"error": "invalid_grant", "error_description": str(error)}
-            return RawAnswer(json.dumps(told).encode(), 400, {"content-type": "application/json"})
+            refusal = {"error": "invalid_grant", "error_description": str(error)}
+            return RawAnswer(json.dumps(refusal).encode(), 400, {"content-type": "application/json"})
         return self._granted(self.access.token_of(job.id))
 
     def _granted(self, token: str) -> RawAnswer:
         about = {"access_token": token, "expires_in": _LASTS, "token_type": "Bearer"}
-        return _told(json.dumps(about), "application/json")
+        return _metadata_answer(json.dumps(about), "application/json")
 
 
 def metadata_methods(tokens: GoogleTokens) -> tuple[Method, ...]:
@@ -119,5 +119,5 @@ def _email(job: Principal) -> str:
     return f"job-{job.id}@{job.project}.iam.gserviceaccount.com"
 
 
-def _told(text: str, kind: str = "application/text") -> RawAnswer:
+def _metadata_answer(text: str, kind: str = "application/text") -> RawAnswer:
     return RawAnswer(text.encode(), headers={"content-type": kind, **_FLAVOR})

@@ -28,8 +28,8 @@ class ImageCacheHandlers:
         return render_cache(await self.caches.create(draft))
 
     async def find(self, call: Call) -> Json:
-        found = await self.caches.find(call.path["project"], call.path["location"])
-        return {"imageCaches": [render_cache(cache) for cache in found]}
+        caches = await self.caches.find(call.path["project"], call.path["location"])
+        return {"imageCaches": [render_cache(cache) for cache in caches]}
 
     async def get(self, call: Call) -> Json:
         return render_cache(await self.caches.get(*_place(call)))

@@ -21,27 +21,27 @@ BEAT = 10.0  # seconds after which silence is broken
 
 @dataclass(slots=True)
 class ImageHandlers:
-    desk: ImageService
+    service: ImageService
 
     async def find(self, call: Call) -> Json:
-        return {"images": [render_image(one, jobs) for one, jobs in await self.desk.all()]}
+        return {"images": [render_image(image, jobs) for image, jobs in await self.service.all()]}
 
     async def pull(self, call: Call) -> StreamAnswer:
-        return await _told(self.desk.pull(read_name(call.body)))
+        return await _stream(self.service.pull(read_name(call.body)))
 
     async def push(self, call: Call) -> StreamAnswer:
-        return await _told(self.desk.push(read_name(call.body)))
+        return await _stream(self.service.push(read_name(call.body)))
 
     async def build(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
-        return await _told(self.desk.build(_noting(call.chunks, sent), parse_recipe(call.query)), sent)
+        return await _stream(self.service.build(_noting(call.chunks, sent), parse_recipe(call.query)), sent)
 
     async def load(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
-        return await _told(self.desk.load(_noting(call.chunks, sent)), sent)
+        return await _stream(self.service.load(_noting(call.chunks, sent)), sent)
 
     async def save(self, call: Call) -> RawAnswer:
-        pieces = self.desk.save(parse_names(call.query, "names"))
+        pieces = self.service.save(parse_names(call.query, "names"))
         first = await anext(pieces, b"")  # what is not there is refused before the answer begins
 
         async def whole() -> AsyncIterator[bytes]:
@@ -52,12 +52,12 @@ class ImageHandlers:
         return RawAnswer(whole(), headers={"content-type": "application/x-tar"})
 
     async def tag(self, call: Call) -> Json:
-        await self.desk.tag(read_name(call.body), read_name(call.body, "tag"))
+        await self.service.tag(read_name(call.body), read_name(call.body, "tag"))
         return {}
 
     async def remove(self, call: Call) -> Json:
         force = call.body.get("force") is True
-        return {"removed": list(await self.desk.remove(read_names(call.body), force=force))}
+        return {"removed": list(await self.service.remove(read_names(call.body), force=force))}
 
 
 async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIterator[bytes]:
@@ -66,7 +66,7 @@ async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIte
     over.set()
 
 
-async def _told(steps: AsyncIterator[ImageStep], sent: asyncio.Event | None = None) -> StreamAnswer:
+async def _stream(steps: AsyncIterator[ImageStep], sent: asyncio.Event | None = None) -> StreamAnswer:
     """What is refused at once is an answer of its own; after that the answer has begun.
 
     Not before the whole of what is sent has come: who waits for the caller to hang up would take of it.
@@ -106,5 +106,5 @@ async def _lines(
         coming.cancel()
 
 
-def _line(told: Json) -> bytes:
-    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+def _line(body: Json) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode() + b"\n"

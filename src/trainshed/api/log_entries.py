@@ -44,11 +44,11 @@ class LogHandlers:
         ids = sorted(bounds.jobs) if bounds.jobs is not None else None
         jobs = [job for p in ask.projects for job in await self.logs.jobs_of(p, ids)]
         if streams and len(jobs) == 1:
-            return await self._held(jobs[0], query, parsed)
+            return await self._wait_for_entries(jobs[0], query, parsed)
         entries, last, more = await self._collect(jobs, query, parsed, ask.size)
         return page.render("entries", entries, last if more else None, ask.fingerprint)
 
-    async def _held(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
+    async def _wait_for_entries(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
         """gcloud's stream-logs: answer at once with what there is, else when there is something."""
         loop_until = self.clock.now().timestamp() + gcloud.HOLD
         while True:

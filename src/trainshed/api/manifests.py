@@ -47,7 +47,7 @@ class ManifestHandlers:
         project, location = call.path["project"], call.path["location"]
         kind, name = call.query.get("kind", ""), call.query.get("name", "")
         fingerprint = page.fingerprint("manifests", project, location, kind, name)
-        found = await self.manifests.find(
+        listing = await self.manifests.find(
             JobQuery(
                 project=project,
                 location=location,
@@ -56,9 +56,9 @@ class ManifestHandlers:
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
             )
         )
-        rows = [_row(job) for job in found.jobs]
+        rows = [_row(job) for job in listing.jobs]
         chosen = [row for row in rows if not kind or row["kind"] == kind]
-        return page.render("manifests", chosen, found.next_cursor, fingerprint)
+        return page.render("manifests", chosen, listing.next_cursor, fingerprint)
 
     async def _job(
         self, call: Call, manifest: KubernetesManifest, draft: JobDraft, notes: tuple[str, ...]
@@ -75,14 +75,14 @@ class ManifestHandlers:
             display_name=draft.display_name, spec=draft.spec, labels=draft.labels, remarks=notes
         )
         job, is_new = await self.manifests.apply(project, location, request, manifest, again=again)
-        told = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
-        return answer | {"outcome": CREATED if is_new else UNCHANGED, "customJob": told}
+        rendered = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
+        return answer | {"outcome": CREATED if is_new else UNCHANGED, "customJob": rendered}
 
     async def _cache(self, call: Call, asked: ImageCache) -> Json:
         dry_run = call.flag("dryRun")
         cache, outcome = await self.caches.apply(asked, dry_run=dry_run)
-        told = DRY_RUN if dry_run and outcome is not CacheOutcome.UNCHANGED else outcome.value
-        return {"name": asked.id, "outcome": told, "imageCache": render_cache(cache)}
+        outcome_name = DRY_RUN if dry_run and outcome is not CacheOutcome.UNCHANGED else outcome.value
+        return {"name": asked.id, "outcome": outcome_name, "imageCache": render_cache(cache)}
 
 
 def _drafted(draft: JobDraft) -> Json:
@@ -92,7 +92,7 @@ def _drafted(draft: JobDraft) -> Json:
 
 
 def _row(job: Job) -> Json:
-    found = manifest_of(job)
-    if found is None:
+    manifest = manifest_of(job)
+    if manifest is None:
         raise NotFound(f"There is no manifest of job {job.id}.")
-    return {"kind": found.kind, "name": found.name, "job": render_job_status(job)}
+    return {"kind": manifest.kind, "name": manifest.name, "job": render_job_status(job)}

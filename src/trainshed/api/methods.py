@@ -121,10 +121,10 @@ def _legacy(parent: str, older: LegacyJobHandlers) -> tuple[Method, ...]:
 
 def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
     """Open to anybody: the page holds no secrets, and the conversation wants a ticket."""
-    one = "/shell/{project}/{location}/{job}/{task}"
+    page = "/shell/{project}/{location}/{job}/{task}"
     return (
-        _row("GET", one, shells.page, Permission.PUBLIC),
-        _row(SOCKET, one, shells.talk, Permission.PUBLIC),
+        _row("GET", page, shells.page, Permission.PUBLIC),
+        _row(SOCKET, page, shells.talk, Permission.PUBLIC),
         _row("GET", "/console/{file}", shells.asset, Permission.PUBLIC),
     )
 
@@ -140,13 +140,13 @@ def _code(parent: str, folders: CodeHandlers) -> tuple[Method, ...]:
 
 
 def _runtimes(parent: str, runtimes: RuntimeHandlers) -> tuple[Method, ...]:
-    one = f"{parent}/runtimes/{{runtime}}"
+    runtime = f"{parent}/runtimes/{{runtime}}"
     return (
         _row("GET", f"{parent}/runtimes", runtimes.find, Permission.RUNTIMES_READ),
         _row("POST", f"{parent}/runtimes:build", runtimes.build, Permission.RUNTIMES_WRITE),
         _row("POST", f"{parent}/runtimes:prune", runtimes.prune, Permission.RUNTIMES_WRITE),
-        _row("GET", f"{one}:follow", runtimes.follow, Permission.RUNTIMES_READ),
-        _row("DELETE", one, runtimes.remove, Permission.RUNTIMES_WRITE),
+        _row("GET", f"{runtime}:follow", runtimes.follow, Permission.RUNTIMES_READ),
+        _row("DELETE", runtime, runtimes.remove, Permission.RUNTIMES_WRITE),
     )
 
 
@@ -176,20 +176,20 @@ def _manifests(parent: str, manifests: ManifestHandlers, caches: ImageCacheHandl
 
 
 def _pipelines(parent: str, pipelines: PipelineHandlers) -> tuple[Method, ...]:
-    one = f"{parent}/trainingPipelines/{{pipeline}}"
+    pipeline = f"{parent}/trainingPipelines/{{pipeline}}"
     return (
         _row("POST", f"{parent}/trainingPipelines", pipelines.create, Permission.JOBS_CREATE),
         _row("GET", f"{parent}/trainingPipelines", pipelines.find, Permission.JOBS_LIST),
-        _row("POST", f"{one}:cancel", pipelines.cancel, Permission.JOBS_CANCEL),
-        _row("GET", one, pipelines.get, Permission.JOBS_GET),
-        _row("DELETE", one, pipelines.delete, Permission.JOBS_DELETE),
+        _row("POST", f"{pipeline}:cancel", pipelines.cancel, Permission.JOBS_CANCEL),
+        _row("GET", pipeline, pipelines.get, Permission.JOBS_GET),
+        _row("DELETE", pipeline, pipelines.delete, Permission.JOBS_DELETE),
     )
 
 
 def _models(parent: str, models: ModelHandlers) -> tuple[Method, ...]:
-    one = f"{parent}/models/{{model}}"
+    model = f"{parent}/models/{{model}}"
     return (
         _row("GET", f"{parent}/models", models.find, Permission.MODELS_READ),
-        _row("GET", one, models.get, Permission.MODELS_READ),
-        _row("DELETE", one, models.delete, Permission.MODELS_DELETE),
+        _row("GET", model, models.get, Permission.MODELS_READ),
+        _row("DELETE", model, models.delete, Permission.MODELS_DELETE),
     )

@@ -36,7 +36,7 @@ class MetricHandlers:
 
     async def usage(self, call: Call) -> Json:
         """Every job that runs now, with the last minute of each series."""
-        found = await self.metrics.running(call.path["project"], call.path["location"])
+        running = await self.metrics.running(call.path["project"], call.path["location"])
         return {
             "jobs": [
                 {
@@ -46,7 +46,7 @@ class MetricHandlers:
                     "series": render_series(item.series),
                     "progress": render_progress(item.progress),
                 }
-                for item in found
+                for item in running
             ]
         }
 

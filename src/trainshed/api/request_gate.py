@@ -28,7 +28,7 @@ class AdmittedRequest:
     scheme: str = "http"
 
     @property
-    def told(self) -> str:
+    def shown_path(self) -> str:
         """For messages: never with the token."""
         return self.sent if self.token else self.path
 
@@ -43,17 +43,17 @@ class RequestGate:
     authenticator: Authenticator
     access: AccessService | None = None  # None: jobs have no tokens here
 
-    async def enter(self, way: AdmittedRequest, authorization: str | None, method: Method) -> Principal:
+    async def enter(self, target: AdmittedRequest, authorization: str | None, method: Method) -> Principal:
         """Who asks; Unauthenticated or Forbidden where nobody is known by what was sent."""
         if method.permission is Permission.PUBLIC:
             return ANONYMOUS
-        token = way.token or bearer(authorization)
+        token = target.token or bearer(authorization)
         if method.storage and self.access is not None and self.access.is_of_a_job(token):
             return await self.access.principal(token)
-        if not way.token:
+        if not target.token:
             return self.authenticator.authenticate(authorization)
         try:
-            return self.authenticator.authenticate(f"Bearer {way.token}")
+            return self.authenticator.authenticate(f"Bearer {target.token}")
         except Unauthenticated as error:
             # Not 401: to that a client without credentials has an error of its own, which explains nothing.
             raise Forbidden(
@@ -73,7 +73,7 @@ def bearer(authorization: str | None) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def way(scope: Mapping[str, Any]) -> AdmittedRequest:
+def request_target(scope: Mapping[str, Any]) -> AdmittedRequest:
     path: str = scope["path"]
     sent = bytes(scope.get("raw_path") or path.encode()).decode("utf-8", "surrogateescape")
     token = ""

@@ -20,13 +20,13 @@ class Route:
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method.path))
         self._pattern = re.compile(re.sub(r"\\{(\w+)\\\.\\\.\\\.\\}", r"(?P<\1>.+)", pattern), re.DOTALL)
 
-    def match(self, way: AdmittedRequest) -> dict[str, str] | None:
+    def match(self, target: AdmittedRequest) -> dict[str, str] | None:
         if not self.method.storage:
-            found = self._pattern.fullmatch(way.path) if not way.token else None
-            return found.groupdict() if found else None
-        if self.method.keyed and not way.token:
+            match = self._pattern.fullmatch(target.path) if not target.token else None
+            return match.groupdict() if match else None
+        if self.method.keyed and not target.token:
             return None
-        if (found := self._pattern.fullmatch(way.sent)) is None:
+        if (match := self._pattern.fullmatch(target.sent)) is None:
             return None
         # What is not UTF-8 becomes a letter that no name may have, and is refused as such.
-        return {key: unquote(value, errors="surrogateescape") for key, value in found.groupdict().items()}
+        return {key: unquote(value, errors="surrogateescape") for key, value in match.groupdict().items()}

@@ -41,13 +41,13 @@ Files = Callable[[str], tuple[bytes, str] | None]
 
 @dataclass(slots=True)
 class ShellHandlers:
-    desk: ShellService
+    service: ShellService
     files: Files
 
     async def ticket(self, call: Call) -> Json:
-        wish, path = parse_shell(call.body), call.path
-        place = ReplicaPlace(path["project"], path["location"], path["job"], wish.task or PRIMARY)
-        ticket = await self.desk.issue(place, wish.command, wish.screen, call.headers.get("origin"))
+        request, path = parse_shell(call.body), call.path
+        place = ReplicaPlace(path["project"], path["location"], path["job"], request.task or PRIMARY)
+        ticket = await self.service.issue(place, request.command, request.screen, call.headers.get("origin"))
         return {
             "ticket": ticket.word,
             "task": place.task,
@@ -65,24 +65,24 @@ class ShellHandlers:
         if len(call.protocols) != 2 or call.protocols[0] != PROTOCOL:
             raise Forbidden(f"A shell wants the protocols {PROTOCOL} and a ticket, from customJobs/ID:shell.")
         place = ReplicaPlace(call.path["project"], call.path["location"], call.path["job"], call.path["task"])
-        ticket = self.desk.redeem(call.protocols[1], place, call.headers.get("origin"))
+        ticket = self.service.redeem(call.protocols[1], place, call.headers.get("origin"))
         return SocketAnswer(lambda channel: self._hold(ticket, channel), PROTOCOL)
 
     async def _hold(self, ticket: Ticket, channel: SocketChannel) -> None:
         try:
-            terminal = await self.desk.open(ticket)
+            terminal = await self.service.open(ticket)
             try:
                 await channel.say(await _conversed(terminal, channel))
             finally:
-                await self.desk.close(terminal)
+                await self.service.close(terminal)
         except TrainshedError as error:
             await channel.say(error_words(str(error)))
 
     def _file(self, name: str) -> RawAnswer:
-        found = self.files(name)
-        if found is None:
+        file = self.files(name)
+        if file is None:
             raise NotFound(f"The console has no file '{name[:60]}'.")
-        return RawAnswer(found[0], headers={"content-type": found[1], **HEADERS})
+        return RawAnswer(file[0], headers={"content-type": file[1], **HEADERS})
 
 
 async def _conversed(terminal: Terminal, channel: SocketChannel) -> str:
@@ -135,13 +135,13 @@ async def _print(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> boo
 
 async def _type(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> str:
     """Until the other side is gone; or what is wrong with what it said."""
-    while (said := await channel.hear()) is not None:
-        if isinstance(said, bytes):
-            if not await _taken(terminal, said, channel):
+    while (message := await channel.hear()) is not None:
+        if isinstance(message, bytes):
+            if not await _taken(terminal, message, channel):
                 break
             continue
         try:
-            words = parse_words(said)
+            words = parse_words(message)
         except TrainshedError as error:
             return str(error)
         if words.screen is not None:

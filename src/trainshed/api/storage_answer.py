@@ -21,7 +21,7 @@ def object_permission(verb: str) -> Permission:
     return Permission.OBJECTS_READ if verb in READING else Permission.OBJECTS_WRITE
 
 
-def told(call: Call, answer: Json, **headers: str) -> RawAnswer:
+def json_answer(call: Call, answer: Json, **headers: str) -> RawAnswer:
     body = partial(answer, call.query.get("fields", ""))
     return RawAnswer(_encoded(body), headers=JSON | headers)
 

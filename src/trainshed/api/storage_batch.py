@@ -13,7 +13,7 @@ from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 from trainshed.api.call import Call, Json, Method, RawAnswer, Reply
-from trainshed.api.request_gate import way
+from trainshed.api.request_gate import request_target
 from trainshed.api.route import Route
 from trainshed.api.storage_uploads import whole
 from trainshed.wire.multipart import boundary_of
@@ -43,16 +43,16 @@ class StorageBatchHandlers:
         if len(parts) > MOST_REQUESTS:
             raise fault("", f"A batch has at most {MOST_REQUESTS} requests; this one has {len(parts)}.")
         # All are read before the first is done: a batch that is not understood changes nothing.
-        answers = [await self._one(call, inner) for inner in [_parsed(part) for part in parts]]
-        told = b"".join([*answers, f"--{_MARK}--\r\n".encode()])
-        return RawAnswer(told, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
+        answers = [await self._answer_request(call, inner) for inner in [_parsed(part) for part in parts]]
+        content = b"".join([*answers, f"--{_MARK}--\r\n".encode()])
+        return RawAnswer(content, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
 
-    async def _one(self, call: Call, inner: BatchedRequest) -> bytes:
+    async def _answer_request(self, call: Call, inner: BatchedRequest) -> bytes:
         split = urlsplit(inner.target)
-        found = way({"path": split.path})
+        target = request_target({"path": split.path})
         reply: Reply = RawAnswer(b'{"error": {"code": 404, "message": "There is no such method."}}', 404)
         for route in self._routes:
-            if route.method.verb == inner.verb and (path := route.match(found)) is not None:
+            if route.method.verb == inner.verb and (path := route.match(target)) is not None:
                 query = dict(parse_qsl(split.query, keep_blank_values=True))
                 asked = Call(
                     path=path,
@@ -65,7 +65,7 @@ class StorageBatchHandlers:
                 )
                 reply = await route.answer(asked)
                 break
-        return _told(inner.identity, reply)
+        return _render_reply(inner.identity, reply)
 
 
 def _parsed(part: bytes) -> BatchedRequest:
@@ -86,7 +86,7 @@ def _parsed(part: bytes) -> BatchedRequest:
     return BatchedRequest(identity.strip().strip("<>"), words[0], words[1], cast("Json", body))
 
 
-def _told(identity: str, reply: Reply) -> bytes:
+def _render_reply(identity: str, reply: Reply) -> bytes:
     raw = reply if isinstance(reply, RawAnswer) else RawAnswer()
     content = raw.content if isinstance(raw.content, bytes) else b""
     head = (

@@ -73,18 +73,18 @@ def _row(verb: str, path: str, handler: Handler, permission: Permission, *, stre
 
 
 def _buckets(buckets: StorageBucketHandlers) -> tuple[Method, ...]:
-    one = f"{_B}/{{bucket}}"
+    bucket = f"{_B}/{{bucket}}"
     return (
         _row("POST", _B, buckets.create, Permission.BUCKETS_WRITE),
         _row("GET", _B, buckets.find, Permission.BUCKETS_LIST),
-        _row("GET", one, buckets.get, Permission.BUCKETS_READ),
-        _row("HEAD", one, buckets.get, Permission.BUCKETS_READ),
-        _row("PATCH", one, buckets.update, Permission.BUCKETS_WRITE),
-        _row("PUT", one, buckets.update, Permission.BUCKETS_WRITE),
-        _row("DELETE", one, buckets.delete, Permission.BUCKETS_WRITE),
-        _row("GET", f"{one}/storageLayout", buckets.layout, Permission.BUCKETS_READ),
-        _row("GET", f"{one}/managedFolders", buckets.no_folders, Permission.BUCKETS_READ),
-        _row("GET", f"{one}/folders", buckets.no_folders, Permission.BUCKETS_READ),
+        _row("GET", bucket, buckets.get, Permission.BUCKETS_READ),
+        _row("HEAD", bucket, buckets.get, Permission.BUCKETS_READ),
+        _row("PATCH", bucket, buckets.update, Permission.BUCKETS_WRITE),
+        _row("PUT", bucket, buckets.update, Permission.BUCKETS_WRITE),
+        _row("DELETE", bucket, buckets.delete, Permission.BUCKETS_WRITE),
+        _row("GET", f"{bucket}/storageLayout", buckets.layout, Permission.BUCKETS_READ),
+        _row("GET", f"{bucket}/managedFolders", buckets.no_folders, Permission.BUCKETS_READ),
+        _row("GET", f"{bucket}/folders", buckets.no_folders, Permission.BUCKETS_READ),
     )
 
 

@@ -32,11 +32,11 @@ class WebSocketChannel:
         return True
 
 
-async def held(talk: SocketAnswer, receive: Receive, send: Send) -> None:
+async def serve_socket(answer: SocketAnswer, receive: Receive, send: Send) -> None:
     try:
-        await send({"type": "websocket.accept", "subprotocol": talk.protocol})
+        await send({"type": "websocket.accept", "subprotocol": answer.protocol})
     except OSError:  # it went away before
         return
-    await talk.hold(WebSocketChannel(receive, send))
+    await answer.hold(WebSocketChannel(receive, send))
     with contextlib.suppress(OSError, RuntimeError):  # it was closed from the other side
         await send({"type": "websocket.close", "code": 1000})

@@ -31,13 +31,13 @@ class WatchOfJobs:
 
 
 def _rendered(news: News) -> bytes:
-    told: list[dict[str, object]] = [{"everything": True}] if news.is_everything else []
-    told += [_hint(hint) for hint in news.hints]
+    items: list[dict[str, object]] = [{"everything": True}] if news.is_everything else []
+    items += [_hint(hint) for hint in news.hints]
     # Only the last one has the id: who is cut off before it gets them all again.
-    *first, last = [f"data: {json.dumps(item)}\n\n" for item in told]
+    *first, last = [f"data: {json.dumps(item)}\n\n" for item in items]
     return "".join([*first, f"id: {news.id}\n", last]).encode()
 
 
 def _hint(hint: JobHint) -> dict[str, object]:
-    told: dict[str, object] = {"name": hint.name, "version": hint.version}
-    return told | {"deleted": True} if hint.is_deleted else told
+    answer: dict[str, object] = {"name": hint.name, "version": hint.version}
+    return answer | {"deleted": True} if hint.is_deleted else answer

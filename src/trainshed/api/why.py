@@ -19,8 +19,8 @@ class WhyHandlers:
 
     async def why_job(self, call: Call) -> Json:
         path = call.path
-        job, told = await self.why.explain(path["project"], path["location"], path["job"])
-        return {"name": job.name, "displayName": job.display_name, **render_explanation(told)}
+        job, explanation = await self.why.explain(path["project"], path["location"], path["job"])
+        return {"name": job.name, "displayName": job.display_name, **render_explanation(explanation)}
 
     async def accelerator(self, call: Call) -> Json:
         """Which GPU there is, for those who only say how many they want."""
@@ -29,5 +29,5 @@ class WhyHandlers:
     async def explain(self, call: Call) -> Json:
         """The body of a create, refused as a create would refuse it; nothing is kept."""
         request = read_request(call, self.offer)
-        job, told = await self.why.foresee(call.path["project"], call.path["location"], request)
-        return {"accepted": True, "displayName": job.display_name, **render_explanation(told)}
+        job, explanation = await self.why.foresee(call.path["project"], call.path["location"], request)
+        return {"accepted": True, "displayName": job.display_name, **render_explanation(explanation)}

@@ -64,15 +64,15 @@ class Message:
     fields: ClassVar[Mapping[str, _Slot]] = {}  # by either spelling
 
     def __init_subclass__(cls) -> None:
-        found = dict(cls.fields)
+        slots = dict(cls.fields)
         for name, slot in list(vars(cls).items()):
             if isinstance(slot, _Slot):
-                found[name] = found[camel(name)] = _Slot(slot.kind, slot.default, name, camel(name))
+                slots[name] = slots[camel(name)] = _Slot(slot.kind, slot.default, name, camel(name))
                 setattr(cls, name, slot.default)
-        cls.fields = found
+        cls.fields = slots
 
-    def __init__(self, **said: object) -> None:
-        self.__dict__.update(said)
+    def __init__(self, **given: object) -> None:
+        self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{name}: a message is a value and does not change")
@@ -185,8 +185,8 @@ def text_map() -> Any:
             return _ABSENT
         result: dict[str, object] = {}
         for key, item in cast("Mapping[object, object]", value).items():
-            one = _TEXT.read(item, join(path, str(key)[:100]), faults)
-            result[str(key)] = "" if one is _ABSENT else one
+            text_item = _TEXT.read(item, join(path, str(key)[:100]), faults)
+            result[str(key)] = "" if text_item is _ABSENT else text_item
         return result
 
     return _field(FieldKind(read_map, dict, is_open=True), MappingProxyType(dict[str, str]()))
@@ -221,15 +221,15 @@ def free() -> Any:
     return _field(FieldKind(read_free, _same, is_open=True))
 
 
-def told(*, is_open: bool = False) -> Any:
+def output_only(*, is_open: bool = False) -> Any:
     """A field that only the server sets: accepted, so that an answer can be sent back, and not looked at."""
     return _field(FieldKind(lambda value, path, faults: _ABSENT, _same, is_open=is_open))
 
 
 def read(cls: type[M], body: object, faults: Faults, path: str = "") -> M:
     """The body as a message; what was at fault is recorded and left out."""
-    found = _message(cls).read(body, path, faults)
-    return cls() if found is _ABSENT else cast(M, found)
+    message = _message(cls).read(body, path, faults)
+    return cls() if message is _ABSENT else cast(M, message)
 
 
 def write(message: Message, of: type[Message] | None = None) -> dict[str, object]:
@@ -248,7 +248,7 @@ def _message(cls: type[Message]) -> FieldKind:
         if not isinstance(value, Mapping):
             faults.lose(path, f"must be an object, not {scalars.kind_of(value)}.")
             return _ABSENT
-        said: dict[str, object] = {}
+        given: dict[str, object] = {}
         for key, item in cast("Mapping[object, object]", value).items():
             slot = cls.fields.get(str(key))
             if slot is None:
@@ -257,11 +257,11 @@ def _message(cls: type[Message]) -> FieldKind:
             if item is None:
                 continue
             where = join(path, slot.attribute)
-            if slot.attribute in said:
+            if slot.attribute in given:
                 faults.lose(where, f"is given twice, as {slot.camel} and {slot.attribute}.")
                 continue
-            said[slot.attribute] = slot.kind.read(item, where, faults)
-        return cls(**{name: item for name, item in said.items() if item is not _ABSENT})
+            given[slot.attribute] = slot.kind.read(item, where, faults)
+        return cls(**{name: item for name, item in given.items() if item is not _ABSENT})
 
     return FieldKind(read_message, write, cls)
 

@@ -72,10 +72,10 @@ def _rows(data: bytes, faults: Faults) -> Sequence[object]:
         raise Invalid((Violation("", f"The request body is not JSON: {error}"),)) from error
     if not isinstance(body, dict):
         raise Invalid((Violation("", "The request body must be a JSON object."),))
-    said = cast("dict[str, object]", body)
-    for name in said.keys() - {"files"}:
+    fields = cast("dict[str, object]", body)
+    for name in fields.keys() - {"files"}:
         faults.unknown("", name)
-    rows = said.get("files")
+    rows = fields.get("files")
     if not isinstance(rows, list):
         faults.lose("files", f"must be a list of files, not {scalars.kind_of(rows)}.")
         return ()
@@ -90,13 +90,13 @@ def _file(row: object, where: str, faults: Faults) -> File:
     if not isinstance(row, Mapping):
         faults.lose(where, f"must be an object, not {scalars.kind_of(row)}.")
         return File("", "", 0)
-    said = cast("Mapping[str, object]", row)
-    if len(said) != len(_FIELDS) or said.keys() - _FIELDS:
-        for name in said.keys() - _FIELDS:
+    fields = cast("Mapping[str, object]", row)
+    if len(fields) != len(_FIELDS) or fields.keys() - _FIELDS:
+        for name in fields.keys() - _FIELDS:
             faults.unknown(where, name)
-        for name in sorted(_FIELDS - said.keys()):
+        for name in sorted(_FIELDS - fields.keys()):
             faults.lose(f"{where}.{name}", "is required.")
-    path, sha256, mode = said.get("path"), said.get("sha256"), said.get("mode")
+    path, sha256, mode = fields.get("path"), fields.get("sha256"), fields.get("mode")
     try:
         path = scalars.read_text(path)
         if sentence := path_fault(path):
@@ -108,7 +108,7 @@ def _file(row: object, where: str, faults: Faults) -> File:
     if not isinstance(mode, str) or mode not in _MODES:
         faults.add(f"{where}.mode", f"must be one of {_SHOWN_MODES}, not {scalars.shown(mode)}.")
     kind = _MODES.get(str(mode), Mode.PLAIN)
-    return File(str(path), str(sha256), _size(said.get("size"), kind, f"{where}.size", faults), kind)
+    return File(str(path), str(sha256), _size(fields.get("size"), kind, f"{where}.size", faults), kind)
 
 
 def _size(value: object, mode: Mode, where: str, faults: Faults) -> int:

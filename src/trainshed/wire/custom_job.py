@@ -220,7 +220,7 @@ def render_custom_job(job: Job, *, enum_ints: bool = False, base_url: str = "") 
         "name": job.name,
         "displayName": job.display_name,
         "jobSpec": render_spec(job.spec, enum_ints=enum_ints),
-        "state": enums.told(state, enums.JOB_STATES, as_ints=enum_ints),
+        "state": enums.render_enum(state, enums.JOB_STATES, as_ints=enum_ints),
         "createTime": time_text(job.created_at),
         **render_life(job),
     }
@@ -272,7 +272,7 @@ def web_access_uris(job: Job, base_url: str) -> dict[str, str]:
     return {task: f"{root}/{task}" for task in tasks}
 
 
-def _told(failure: Failure) -> str:
+def _failure_text(failure: Failure) -> str:
     """What happened in the first line, which is all that some clients show; why in the others."""
     return f"{failure.message}\n{failure.verdict.text}" if failure.verdict else failure.message
 
@@ -282,7 +282,7 @@ def render_error(job: Job) -> Mapping[str, object] | None:
     match job.status.state:
         case JobState.FAILED:
             code = _CODES.get(failure.reason, _UNKNOWN) if failure else _UNKNOWN
-            return {"code": code, "message": _told(failure) if failure else "The job failed."}
+            return {"code": code, "message": _failure_text(failure) if failure else "The job failed."}
         case JobState.CANCELLED:
             message = failure.message if failure else "The job was cancelled."
             return {"code": _CODES[Reason.CANCELLED], "message": message}

@@ -75,6 +75,6 @@ def state_name(state: JobState) -> str:
     return _STATE_NAMES[state]
 
 
-def told(name: str, numbers: Mapping[str, int], *, as_ints: bool) -> str | int:
+def render_enum(name: str, numbers: Mapping[str, int], *, as_ints: bool) -> str | int:
     """The value as the client asked for it; a name of our own has no number and stays a name."""
     return numbers.get(name, name) if as_ints else name

@@ -100,7 +100,7 @@ def tokens(text: str) -> list[Token]:
     return result
 
 
-def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
+def path_at(all_tokens: list[Token], start: int) -> tuple[tuple[str, ...], int]:
     """The parts of the path (or bare word) that begins at that token, and the number of the token behind it.
 
     A word alone is a path of one or more parts; quoted parts join where they touch a dot.
@@ -108,8 +108,8 @@ def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
     parts: list[str] = []
     text, number = "", start
     joined = True  # whether the next token would continue the path
-    while joined and found[number].kind in (TokenKind.WORD, TokenKind.STRING):
-        token = found[number]
+    while joined and all_tokens[number].kind in (TokenKind.WORD, TokenKind.STRING):
+        token = all_tokens[number]
         if token.kind is TokenKind.STRING:
             parts.append(token.text)
             dotted = False
@@ -118,7 +118,7 @@ def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
             dotted = text.endswith(".")
             parts.extend(text.removesuffix(".").split("."))
         number += 1
-        following = found[number]
+        following = all_tokens[number]
         touches = following.position == token.end
         joined = touches and (
             (dotted and following.kind in (TokenKind.STRING, TokenKind.WORD))

@@ -50,8 +50,8 @@ def parse_filter(text: str, fixed: Mapping[str, str] | None = None) -> Condition
     return parse_tokens(tokens(text), fixed)
 
 
-def parse_tokens(found: list[Token], fixed: Mapping[str, str] | None = None) -> Condition | None:
-    return None if len(found) == 1 else _JobFilterParser(found, fixed or {}).whole()
+def parse_tokens(all_tokens: list[Token], fixed: Mapping[str, str] | None = None) -> Condition | None:
+    return None if len(all_tokens) == 1 else _JobFilterParser(all_tokens, fixed or {}).whole()
 
 
 def parse_order_by(text: str) -> bool:
@@ -67,8 +67,8 @@ def parse_order_by(text: str) -> bool:
 
 
 class _JobFilterParser:
-    def __init__(self, found: list[Token], fixed: Mapping[str, str]) -> None:
-        self._tokens = found
+    def __init__(self, all_tokens: list[Token], fixed: Mapping[str, str]) -> None:
+        self._tokens = all_tokens
         self._fixed = {spelled: value for name, value in fixed.items() for spelled in (name, camel(name))}
         self._at = 0
         self._terms = 0
@@ -96,18 +96,18 @@ class _JobFilterParser:
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def _any(self, depth: int) -> Condition:
-        parts = [self._one(depth)]
+        parts = [self._term(depth)]
         while self._take_word("OR"):
-            parts.append(self._one(depth))
+            parts.append(self._term(depth))
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
-    def _one(self, depth: int) -> Condition:
+    def _term(self, depth: int) -> Condition:
         if depth > DEEPEST:
             raise refuse(f"More than {DEEPEST} levels are nested here", self._next.position)
         token = self._next
         if token.kind is TokenKind.MINUS or token.is_word("NOT"):
             self._at += 1
-            return NotOf(self._one(depth + 1))
+            return NotOf(self._term(depth + 1))
         if token.kind is TokenKind.OPEN:
             self._at += 1
             condition = self._all(depth + 1)

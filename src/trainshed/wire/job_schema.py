@@ -17,12 +17,12 @@ from trainshed.wire.base import (
     int32,
     int64,
     open_enum,
+    output_only,
     part,
     parts,
     text,
     text_map,
     texts,
-    told,
     values,
 )
 
@@ -203,13 +203,13 @@ class CustomJob(JobExtras):
     display_name: str = text()
     job_spec: CustomJobSpec | None = part(CustomJobSpec)
     labels: Mapping[str, str] = text_map()
-    name: object = told()
-    state: object = told()
-    create_time: object = told()
-    start_time: object = told()
-    end_time: object = told()
-    update_time: object = told()
-    error: object = told(is_open=True)
-    web_access_uris: object = told(is_open=True)
-    satisfies_pzs: object = told()
-    satisfies_pzi: object = told()
+    name: object = output_only()
+    state: object = output_only()
+    create_time: object = output_only()
+    start_time: object = output_only()
+    end_time: object = output_only()
+    update_time: object = output_only()
+    error: object = output_only(is_open=True)
+    web_access_uris: object = output_only(is_open=True)
+    satisfies_pzs: object = output_only()
+    satisfies_pzi: object = output_only()

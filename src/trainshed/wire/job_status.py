@@ -54,12 +54,12 @@ def render_job_status(job: Job) -> dict[str, Any]:
         }
     if status.failure:
         failure = status.failure
-        told: dict[str, Any] = {"reason": failure.reason.value, "message": failure.message}
+        failure_body: dict[str, Any] = {"reason": failure.reason.value, "message": failure.message}
         if failure.task:
-            told["task"] = failure.task
+            failure_body["task"] = failure.task
         if failure.verdict:
-            told["verdict"] = _verdict(failure.verdict)
-        answer["failure"] = told
+            failure_body["verdict"] = _verdict(failure.verdict)
+        answer["failure"] = failure_body
     if status.closing:
         answer["closing"] = {
             "outcome": status.closing.outcome.value,

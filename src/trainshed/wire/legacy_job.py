@@ -143,13 +143,13 @@ def _scheduling(given: LegacyScheduling | None, faults: Faults) -> Limits:
     if given is None:
         return Limits(drain=DRAIN)
     lengths = {"timeout": given.max_running_time, "max_wait_duration": given.max_wait_time}
-    said = {name: length for name, length in lengths.items() if length is not None}
+    given_lengths = {name: length for name, length in lengths.items() if length is not None}
     path = f"{_INPUT}.scheduling"
     names = {
         "scheduling.timeout": f"{path}.max_running_time",
         "scheduling.max_wait_duration": f"{path}.max_wait_time",
     }
-    limits = job_schema.SchedulingSpec(priority=given.priority, **said)
+    limits = job_schema.SchedulingSpec(priority=given.priority, **given_lengths)
     return replace(parse_scheduling(limits, "scheduling", Translated(faults, names)), drain=DRAIN)
 
 
@@ -193,8 +193,8 @@ def _check_parameter(given: ParameterSpec, path: str, faults: Faults) -> None:
 
 def _echoed(given: TrainingInput) -> dict[str, object]:
     """What the newer API has the same words for, so that the job looks alike there."""
-    said = {"serviceAccount": given.service_account, "network": given.network}
-    return {name: value for name, value in said.items() if value}
+    fields = {"serviceAccount": given.service_account, "network": given.network}
+    return {name: value for name, value in fields.items() if value}
 
 
 def render_legacy_job(job: Job, *, base_url: str = "") -> dict[str, Any]:
@@ -221,8 +221,8 @@ def render_legacy_job(job: Job, *, base_url: str = "") -> dict[str, Any]:
 
 def etag(job: Job) -> str:
     """Of what a client can change, its labels: where a job stands moves without anybody having written it."""
-    said = json.dumps([job.id, sorted(job.labels.items())]).encode()
-    return base64.b64encode(hashlib.blake2b(said, digest_size=9).digest()).decode()
+    content = json.dumps([job.id, sorted(job.labels.items())]).encode()
+    return base64.b64encode(hashlib.blake2b(content, digest_size=9).digest()).decode()
 
 
 def _legacy(job: Job) -> Legacy:

@@ -32,9 +32,9 @@ class Translated(Faults):
         self._names = names
 
     def add(self, path: str, sentence: str) -> None:
-        self._to.add(self._told(path), sentence)
+        self._to.add(self._translate(path), sentence)
 
-    def _told(self, path: str) -> str:
+    def _translate(self, path: str) -> str:
         if path in self._names:
             return self._names[path]
         first = max((name for name in self._names if path.startswith(f"{name}.")), key=len, default="")
@@ -95,8 +95,8 @@ def _role(name: str, given: TrainingInput, tier: ScaleTier, faults: Faults) -> _
     count: int = 1 if name == "master" else getattr(given, f"{name}_count")
     path = f"{_INPUT}.{name}"
     if tier.name != CUSTOM:
-        for said, field in ((machine, "type"), (name != "master" and count, "count")):
-            if said:
+        for value, field in ((machine, "type"), (name != "master" and count, "count")):
+            if value:
                 faults.add(f"{path}_{field}", f"may only be given with scaleTier CUSTOM, not {tier.name}.")
         counts = {"master": 1, "worker": tier.workers, "parameter_server": tier.parameter_servers}
         return _Role(name, getattr(tier, name, ""), counts.get(name, 0), config)
@@ -138,10 +138,10 @@ def _with_tpus(roles: list[_Role], catalogue: Catalogue) -> tuple[list[_Role], t
         kind, each = machine.accelerator, machine.accelerators
     if not worker.count or not kind.startswith("TPU") or master.accelerators.count:
         return roles, ()
-    said = dict(vars(master.config)) | {
+    config = dict(vars(master.config)) | {
         "accelerator_config": AcceleratorConfig(type=kind, count=each * worker.count)
     }
-    folded = _Role(master.name, master.machine, master.count, ReplicaConfig(**said))
+    folded = _Role(master.name, master.machine, master.count, ReplicaConfig(**config))
     none = _Role(worker.name, worker.machine, 0, worker.config)
     remark = f"The {kind} of the worker is asked for by the master, which runs the program: no worker starts."
     return [folded, none, *others], (remark,)

@@ -18,12 +18,12 @@ from trainshed.wire.base import (
     int64,
     number,
     open_enum,
+    output_only,
     part,
     parts,
     text,
     text_map,
     texts,
-    told,
     values,
 )
 
@@ -130,11 +130,11 @@ class LegacyJobBody(Message):
     prediction_input: Mapping[str, object] | None = free()
     labels: Mapping[str, str] = text_map()
     etag: str = text()
-    create_time: object = told()
-    start_time: object = told()
-    end_time: object = told()
-    state: object = told()
-    error_message: object = told()
-    training_output: object = told(is_open=True)
-    prediction_output: object = told(is_open=True)
-    job_position: object = told()
+    create_time: object = output_only()
+    start_time: object = output_only()
+    end_time: object = output_only()
+    state: object = output_only()
+    error_message: object = output_only()
+    training_output: object = output_only(is_open=True)
+    prediction_output: object = output_only(is_open=True)
+    job_position: object = output_only()

@@ -60,13 +60,13 @@ def parse(text: str) -> Filter:
 
 
 class _LogFilterParser:
-    def __init__(self, found: list[Token]) -> None:
-        self.found = found
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
         self.at = 0
         self.depth = 0
 
     def next(self) -> Token:
-        return self.found[self.at]
+        return self.tokens[self.at]
 
     def whole(self) -> Filter:
         if self.next().kind is TokenKind.END:
@@ -120,10 +120,10 @@ class _LogFilterParser:
     def restriction(self) -> Filter:
         start = self.next()
         self.check_term(start)
-        path, behind = path_at(self.found, self.at)
-        following = self.found[behind]
+        path, behind = path_at(self.tokens, self.at)
+        following = self.tokens[behind]
         if following.kind is not TokenKind.OPERATOR:
-            if following.kind is TokenKind.OPEN and following.position == self.found[behind - 1].end:
+            if following.kind is TokenKind.OPEN and following.position == self.tokens[behind - 1].end:
                 raise refuse(f"The function {start.text!r} is not supported", start.position)
             self.at = behind
             return SearchTerm(
@@ -208,21 +208,21 @@ def _leaves(value: object) -> Iterable[str]:
     """All scalars within a JSON value, as text. Iterative: an entry may be nested as deep as it likes."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Mapping):
-            waiting.extend(cast("Mapping[str, object]", one).values())
-        elif isinstance(one, list | tuple):
-            waiting.extend(cast("Iterable[object]", one))
-        elif isinstance(one, bool):
-            yield "true" if one else "false"
-        elif one is not None:
-            yield str(one)
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            waiting.extend(cast("Mapping[str, object]", item).values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(cast("Iterable[object]", item))
+        elif isinstance(item, bool):
+            yield "true" if item else "false"
+        elif item is not None:
+            yield str(item)
 
 
 def _holds(condition: CompareTerm, leaf: str) -> bool:
     if condition.pattern is not None:
-        found = condition.pattern.search(leaf, 0, REGEX_REACH) is not None
-        return found is (condition.op is TermOperator.MATCH)
+        is_match = condition.pattern.search(leaf, 0, REGEX_REACH) is not None
+        return is_match is (condition.op is TermOperator.MATCH)
     exact = condition.path[0] in _EXACT
     mine, asked = (leaf, condition.value) if exact else (leaf.lower(), condition.value.lower())
     if condition.op is TermOperator.HAS:

@@ -50,8 +50,8 @@ def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | C
         faults.settle()
         raise AssertionError("unreachable")
     if document.get("apiVersion") not in VERSIONS[kind]:
-        said, known = document.get("apiVersion"), " or ".join(VERSIONS[kind])
-        faults.add("apiVersion", f"must be {known} for a {kind}, not {shown(said)}.")
+        version, known = document.get("apiVersion"), " or ".join(VERSIONS[kind])
+        faults.add("apiVersion", f"must be {known} for a {kind}, not {shown(version)}.")
     notes = list(check(document, kind, "", faults))
     name = _name(document, faults, notes)
     if kind == CACHE:
@@ -116,12 +116,12 @@ def _cache(document: Mapping[str, Any], name: str, faults: Faults, notes: list[s
     return CacheManifest(name=name, images=images, room=room, retention_days=retention, notes=tuple(notes))
 
 
-def _room(said: object, faults: Faults) -> int:
+def _room(value: object, faults: Faults) -> int:
     """GiB; Alibaba writes a plain number of them."""
-    if said is None:
+    if value is None:
         return 0
-    found = amount(said)
-    if found is None or found < 0:
-        faults.add("spec.imageCacheSize", f"must be a number of GiB, not {shown(said)}.")
+    quantity = amount(value)
+    if quantity is None or quantity < 0:
+        faults.add("spec.imageCacheSize", f"must be a number of GiB, not {shown(value)}.")
         return 0
-    return int(found) if str(said).strip().isdigit() else max(1, round(found / (1 << 30)))
+    return int(quantity) if str(value).strip().isdigit() else max(1, round(quantity / (1 << 30)))

@@ -162,8 +162,8 @@ def _scheduling(
             "maxJobRetries": 0,
             "maxBackoff": LONGEST_BACKOFF,
         }
-    for holder, path in ((pod, inside), *(((spec, "spec"),) if is_job else ())):
-        if (seconds := number(holder, "activeDeadlineSeconds")) is not None:
+    for source, path in ((pod, inside), *(((spec, "spec"),) if is_job else ())):
+        if (seconds := number(source, "activeDeadlineSeconds")) is not None:
             if seconds < 1:
                 faults.add(f"{path}.activeDeadlineSeconds", f"must be at least 1, not {seconds}.")
             result["timeout"] = f"{seconds}s"
@@ -175,10 +175,12 @@ def _scheduling(
 
 
 def _strategy(annotations: Mapping[str, Any], faults: Faults) -> str:
-    said = text(annotations, SPOT)
-    if said and said not in _SPOTS:
-        faults.add(f"metadata.annotations.{SPOT}", f"must be one of {', '.join(_SPOTS)}, not {shown(said)}.")
-    return _SPOTS.get(said, "")
+    strategy = text(annotations, SPOT)
+    if strategy and strategy not in _SPOTS:
+        faults.add(
+            f"metadata.annotations.{SPOT}", f"must be one of {', '.join(_SPOTS)}, not {shown(strategy)}."
+        )
+    return _SPOTS.get(strategy, "")
 
 
 def _program(
@@ -237,7 +239,7 @@ def plain(value: object) -> Any:
     """JSON without what says nothing, so that two manifests that ask for the same are the same."""
     if isinstance(value, Mapping):
         kept = {str(k): plain(v) for k, v in cast("Mapping[object, object]", value).items()}
-        return {name: one for name, one in kept.items() if one not in (None, {}, [])}
+        return {name: item for name, item in kept.items() if item not in (None, {}, [])}
     if isinstance(value, list):
         return [plain(item) for item in cast("list[object]", value)]
     return value

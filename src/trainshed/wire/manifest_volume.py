@@ -51,8 +51,8 @@ class PodVolumes:
                 mounts.append(_nfs(part(volume, "nfs"), mount, target))
             elif "emptyDir" in volume and self._has(name, mount, path, where) and target != SHM:
                 scratch.append(target)
-        found: dict[str, Any] = {"nfsMounts": mounts} if mounts else {}
-        return found | ({"scratchDirs": scratch} if scratch else {})
+        fields: dict[str, Any] = {"nfsMounts": mounts} if mounts else {}
+        return fields | ({"scratchDirs": scratch} if scratch else {})
 
     def _has(self, name: str, mount: Mapping[str, Any], path: str, where: str) -> bool:
         """Whether the emptyDir can be this container's: it is nobody else's."""
@@ -69,6 +69,6 @@ class PodVolumes:
 def _nfs(source: Mapping[str, Any], mount: Mapping[str, Any], target: str) -> dict[str, Any]:
     below = text(mount, "subPath").strip("/")
     folder = text(source, "path").rstrip("/")
-    found = {"server": text(source, "server"), "path": f"{folder}/{below}" if below else folder or "/"}
-    found["mountPoint"] = target
-    return found | ({"readOnly": True} if mount.get("readOnly") or source.get("readOnly") else {})
+    spec = {"server": text(source, "server"), "path": f"{folder}/{below}" if below else folder or "/"}
+    spec["mountPoint"] = target
+    return spec | ({"readOnly": True} if mount.get("readOnly") or source.get("readOnly") else {})

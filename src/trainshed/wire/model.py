@@ -19,13 +19,13 @@ from trainshed.wire.base import (
     free,
     int32,
     int64,
+    output_only,
     part,
     parts,
     text,
     text_map,
     texts,
 )
-from trainshed.wire.base import told as set_here
 from trainshed.wire.faults import invalid
 from trainshed.wire.job_schema import EncryptionSpec, EnvVar
 from trainshed.wire.scalars import time_text
@@ -79,16 +79,16 @@ class ModelExtras(Message):
 class ModelToUpload(ModelExtras):
     display_name: str = text()
     labels: Mapping[str, str] = text_map()
-    name: object = set_here()
-    version_id: object = set_here()
-    version_create_time: object = set_here()
-    version_update_time: object = set_here()
-    artifact_uri: object = set_here()
-    training_pipeline: object = set_here()
-    create_time: object = set_here()
-    update_time: object = set_here()
-    etag: object = set_here()
-    satisfies_pzs: object = set_here()
+    name: object = output_only()
+    version_id: object = output_only()
+    version_create_time: object = output_only()
+    version_update_time: object = output_only()
+    artifact_uri: object = output_only()
+    training_pipeline: object = output_only()
+    create_time: object = output_only()
+    update_time: object = output_only()
+    etag: object = output_only()
+    satisfies_pzs: object = output_only()
     satisfies_pzi: bool = flag()
 
 
@@ -146,5 +146,5 @@ def render_model(model: Model) -> dict[str, Any]:
 
 def version_aliases(model: Model) -> list[str]:
     """The first version of a model is always its default one, whatever else it is called."""
-    said = cast("list[str]", model.said.get("versionAliases", []))
-    return ["default", *(alias for alias in said if alias != "default")]
+    aliases = cast("list[str]", model.said.get("versionAliases", []))
+    return ["default", *(alias for alias in aliases if alias != "default")]

@@ -69,8 +69,8 @@ def _cut(value: Any, wanted: Wanted) -> Any:
     if isinstance(value, list):
         return [_cut(item, wanted) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        return {name: _cut(found[name], inside) for name, inside in wanted.items() if name in found}
+        members = cast("dict[str, Any]", value)
+        return {name: _cut(members[name], inside) for name, inside in wanted.items() if name in members}
     return value
 
 

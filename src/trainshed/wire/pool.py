@@ -58,8 +58,8 @@ class PoolParser:
         machine = self._machine(pool.machine_spec, f"{path}.machine_spec")
         program = self._program(pool, path)
         extras = base.write(pool, job_schema.PoolExtras)
-        if pool.machine_spec and (said := base.write(pool.machine_spec, job_schema.MachineExtras)):
-            extras["machineSpec"] = said
+        if pool.machine_spec and (machine_extras := base.write(pool.machine_spec, job_schema.MachineExtras)):
+            extras["machineSpec"] = machine_extras
         image = str(program.get("image", ""))
         mounts = self._mounts(pool.nfs_mounts, f"{path}.nfs_mounts")
         return Pool(
@@ -109,11 +109,11 @@ class PoolParser:
         taken = [mount.target for mount in mounts] if paths else []
         if len(paths) > MOST_MOUNTS:
             self._faults.add(path, f"must have at most {MOST_MOUNTS} folders, not {len(paths)}.")
-        for number, one in enumerate(paths):
-            if sentence := folder_fault(one) if one.startswith("/") else "must begin with a slash.":
+        for number, folder in enumerate(paths):
+            if sentence := folder_fault(folder) if folder.startswith("/") else "must begin with a slash.":
                 self._faults.add(f"{path}[{number}]", sentence)
-            elif one in paths[:number] or one in taken:
-                self._faults.add(f"{path}[{number}]", f"is given twice: {_quoted(one)}.")
+            elif folder in paths[:number] or folder in taken:
+                self._faults.add(f"{path}[{number}]", f"is given twice: {_quoted(folder)}.")
         return paths
 
     def _disk(self, spec: job_schema.DiskSpec | None, path: str) -> int:
@@ -272,7 +272,9 @@ def render_pool(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
         return {}
     machine: dict[str, Any] = {"machineType": pool.machine_type}
     if pool.accelerator:
-        machine["acceleratorType"] = enums.told(pool.accelerator, enums.ACCELERATORS, as_ints=enum_ints)
+        machine["acceleratorType"] = enums.render_enum(
+            pool.accelerator, enums.ACCELERATORS, as_ints=enum_ints
+        )
         machine["acceleratorCount"] = pool.accelerators
     answer: dict[str, Any] = {"machineSpec": machine, "replicaCount": str(pool.replicas)}
     program: dict[str, Any]

@@ -57,7 +57,7 @@ def of_jobs(counts: Mapping[JobState, int]) -> list[Family]:
     return [jobs]
 
 
-def of_replicas(found: Iterable[tuple[Job, RunReading]]) -> list[Family]:
+def of_replicas(readings: Iterable[tuple[Job, RunReading]]) -> list[Family]:
     """What runs now: counters as they are, so that whoever scrapes makes the rates."""
     cpu = Family("trainshed_replica_cpu_seconds_total", "counter", "CPU time of a replica's process tree.")
     memory = Family("trainshed_replica_memory_bytes", "gauge", "Memory of a replica's process tree.")
@@ -71,7 +71,7 @@ def of_replicas(found: Iterable[tuple[Job, RunReading]]) -> list[Family]:
     step = Family("trainshed_replica_step", "gauge", "The step a replica reported last.")
     total = Family("trainshed_replica_steps", "gauge", "The number of steps a replica reported it will make.")
     value = Family("trainshed_replica_value", "gauge", "A value a replica reported last.")
-    for job, reading in found:
+    for job, reading in readings:
         name = reading.key.name
         labels = {
             "project": job.project,

@@ -123,7 +123,7 @@ def render_scheduling(scheduling: Scheduling, *, enum_ints: bool) -> dict[str, A
     if scheduling.max_wait is not None:
         answer["maxWaitDuration"] = duration_text(scheduling.max_wait)
     if scheduling.strategy:
-        answer["strategy"] = enums.told(scheduling.strategy, enums.STRATEGIES, as_ints=enum_ints)
+        answer["strategy"] = enums.render_enum(scheduling.strategy, enums.STRATEGIES, as_ints=enum_ints)
     if scheduling.priority:
         answer["priority"] = scheduling.priority
     if scheduling.grace != _DEFAULT.grace:

@@ -56,11 +56,11 @@ def parse_shell(body: object) -> ShellRequest:
     return ShellRequest(asked.task, tuple(asked.command), screen)
 
 
-def parse_words(said: str) -> Words:
+def parse_words(message: str) -> Words:
     """What a page or a command says while a shell is open."""
     faults = Faults("message")
     try:
-        body = json.loads(said)
+        body = json.loads(message)
     except (ValueError, RecursionError) as error:
         raise Invalid((Violation("message", "A text between terminals must be JSON."),)) from error
     words = read(_Words, body, faults)

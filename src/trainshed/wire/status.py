@@ -52,16 +52,16 @@ _STORAGE: dict[type[TrainshedError], tuple[int, str]] = {
 def to_storage(error: TrainshedError, *, reads: bool = True) -> tuple[int, str]:
     """The number and the reason the storage API has for it. "Not modified" is an answer to readers only."""
     for cls in type(error).__mro__:
-        if found := _STORAGE.get(cls):
-            return _STORAGE[PreconditionFailed] if cls is NotModified and not reads else found
+        if known := _STORAGE.get(cls):
+            return _STORAGE[PreconditionFailed] if cls is NotModified and not reads else known
     return 500, "internalError"
 
 
 def to_http(error: TrainshedError) -> tuple[int, dict[str, Any]]:
     """The HTTP number and the body of the answer."""
     for cls in type(error).__mro__:
-        if found := _STATUSES.get(cls):
-            return found[0], _body(error, *found)
+        if known := _STATUSES.get(cls):
+            return known[0], _body(error, *known)
     return 500, INTERNAL
 
 

@@ -92,7 +92,7 @@ def render_object(info: ObjectInfo, base_url: str) -> Json:
         "timeCreated": created,
         "updated": created if info.updated_at == info.created_at else rfc3339(info.updated_at),
         "timeStorageClassUpdated": created,
-        **_said(info.attributes),
+        **_render_attributes(info.attributes),
     }
     if info.crc32c:
         result["crc32c"] = info.crc32c
@@ -147,11 +147,11 @@ def _frame(info: ObjectInfo, base_url: str) -> _Frame:
         f'&alt=media","bucket":"{info.bucket}","metageneration":"{metageneration}","name":',
         f'{metageneration:08x}","timeCreated":"',
         '","timeStorageClassUpdated":"',
-        f'",{json.dumps(_said(info.attributes), ensure_ascii=False)[1:]},',
+        f'",{json.dumps(_render_attributes(info.attributes), ensure_ascii=False)[1:]},',
     )
 
 
-def _said(attributes: Attributes) -> Json:
+def _render_attributes(attributes: Attributes) -> Json:
     result: Json = {key: value for key, field in _TEXTS.items() if (value := getattr(attributes, field))}
     result.setdefault("contentType", "application/octet-stream")
     if attributes.metadata:
@@ -269,8 +269,8 @@ def number(query: Mapping[str, str], name: str) -> int | None:
 
 def render_error(error: TrainshedError, *, reads: bool = True) -> tuple[int, Json]:
     code, reason = to_storage(error, reads=reads)
-    one = {"message": error.message, "domain": "global", "reason": reason}
-    return code, {"error": {"code": code, "message": error.message, "errors": [one]}}
+    detail = {"message": error.message, "domain": "global", "reason": reason}
+    return code, {"error": {"code": code, "message": error.message, "errors": [detail]}}
 
 
 def rfc3339(at: datetime) -> str:

@@ -56,10 +56,10 @@ def parse_lifecycle(body: Mapping[str, object], old: tuple[LifecycleRule, ...]) 
     rules: object = cast("Json", given).get("rule") if isinstance(given, dict) else given
     if rules is None:
         return ()
-    found = cast("list[object]", rules) if isinstance(rules, list) else None
-    if found is None or len(found) > MOST_RULES:
+    listed = cast("list[object]", rules) if isinstance(rules, list) else None
+    if listed is None or len(listed) > MOST_RULES:
         raise fault("lifecycle", f'lifecycle must be {{"rule": [...]}} with at most {MOST_RULES} rules.')
-    return tuple(_rule(f"{_RULE}[{at}]", rule) for at, rule in enumerate(found))
+    return tuple(_rule(f"{_RULE}[{at}]", rule) for at, rule in enumerate(listed))
 
 
 def _rule(where: str, given: object) -> LifecycleRule:

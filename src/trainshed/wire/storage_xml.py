@@ -74,16 +74,16 @@ def parse_parts(body: bytes) -> list[str]:
         root = ET.fromstring(body)
     except (ET.ParseError, ValueError) as error:
         raise fault("", f"The list of parts is not XML: {error}.") from error
-    found: list[tuple[int, str]] = []
+    numbered: list[tuple[int, str]] = []
     for part in root:
-        told = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in part}
-        number, tag = told.get("PartNumber", ""), told.get("ETag", "").strip('"')
+        fields = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in part}
+        number, tag = fields.get("PartNumber", ""), fields.get("ETag", "").strip('"')
         if not number.isdigit() or not tag:
             raise fault("Part", "Each part must have a PartNumber and an ETag.")
-        found.append((int(number), tag))
-    if not 1 <= len(found) <= MOST_PARTS:
-        raise fault("Part", f"There must be 1 to {MOST_PARTS} parts, not {len(found)}.")
-    return [tag for _, tag in sorted(found)]
+        numbered.append((int(number), tag))
+    if not 1 <= len(numbered) <= MOST_PARTS:
+        raise fault("Part", f"There must be 1 to {MOST_PARTS} parts, not {len(numbered)}.")
+    return [tag for _, tag in sorted(numbered)]
 
 
 def escape(text: str) -> str:

@@ -13,7 +13,7 @@ from trainshed.core.errors import Invalid, Violation
 from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import VERSION, Model, model_of, order
 from trainshed.wire import base, enums, job_schema
-from trainshed.wire.base import Message, flag, free, part, text, text_map, told
+from trainshed.wire.base import Message, flag, free, output_only, part, text, text_map
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job, render_life, web_access_uris
 from trainshed.wire.faults import Faults, invalid
 from trainshed.wire.labels import check_labels
@@ -58,14 +58,14 @@ class TrainingPipeline(PipelineExtras):
     model_to_upload: ModelToUpload | None = part(ModelToUpload)
     parent_model: str = text()
     labels: Mapping[str, str] = text_map()
-    name: object = told()
-    training_task_metadata: object = told(is_open=True)
-    state: object = told()
-    error: object = told(is_open=True)
-    create_time: object = told()
-    start_time: object = told()
-    end_time: object = told()
-    update_time: object = told()
+    name: object = output_only()
+    training_task_metadata: object = output_only(is_open=True)
+    state: object = output_only()
+    error: object = output_only(is_open=True)
+    create_time: object = output_only()
+    start_time: object = output_only()
+    end_time: object = output_only()
+    update_time: object = output_only()
 
 
 def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraft:
@@ -90,10 +90,10 @@ def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraf
         sentence = "is required where modelToUpload is given: the model is what the program leaves there."
         faults.add("training_task_inputs.base_output_directory", sentence)
     faults.settle()
-    said: dict[str, object] = {"said": base.write(asked, PipelineExtras)}
+    kept: dict[str, object] = {"said": base.write(asked, PipelineExtras)}
     if model:
-        said["model"] = model
-    return replace(draft, extras={**draft.extras, PIPELINE: said})
+        kept["model"] = model
+    return replace(draft, extras={**draft.extras, PIPELINE: kept})
 
 
 def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
@@ -132,8 +132,8 @@ def _worded(value: object, *, inside_args: bool = False) -> Any:
     """The inputs with numbers among arguments as words: the SDK takes `["--epochs", 5]` and sends 5.0."""
     match value:
         case Mapping():
-            told = cast("Mapping[str, object]", value)
-            return {name: _worded(item, inside_args=name == "args") for name, item in told.items()}
+            fields = cast("Mapping[str, object]", value)
+            return {name: _worded(item, inside_args=name == "args") for name, item in fields.items()}
         case list():
             return [_worded(item, inside_args=inside_args) for item in cast("list[object]", value)]
         case bool():
@@ -158,10 +158,10 @@ def _renamed(sentence: str) -> str:
 
 def relocated(error: Invalid) -> Invalid:
     """What a service found wrong with the job, told in a pipeline's words."""
-    found = [
+    violations = [
         Violation(_moved(violation.field), _renamed(violation.description)) for violation in error.violations
     ]
-    return invalid(tuple(found))
+    return invalid(tuple(violations))
 
 
 def pipeline_name(job: Job) -> str:
@@ -182,7 +182,9 @@ def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str
         "trainingTaskDefinition": CUSTOM_TASK,
         **kept["said"],
         "trainingTaskMetadata": metadata,
-        "state": enums.told(f"PIPELINE_STATE_{status.state.value}", enums.PIPELINE_STATES, as_ints=enum_ints),
+        "state": enums.render_enum(
+            f"PIPELINE_STATE_{status.state.value}", enums.PIPELINE_STATES, as_ints=enum_ints
+        ),
         "createTime": time_text(job.created_at),
     }
     if (model := model_of(job)) is not None:
