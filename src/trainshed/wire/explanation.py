@@ -1,4 +1,4 @@
-"""An explanation as JSON. Google's API has no such thing: the words are ours, times are written its way."""
+"""An explanation (`:why`, `:explain`) as JSON. Google's API has no counterpart: the names are ours."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def render_change(change: Change) -> dict[str, Any]:
 
 
 def render_eta(eta: Eta) -> dict[str, Any]:
-    """A bound that nothing tells is left out."""
+    """Unknown bounds are left out."""
     answer: dict[str, Any] = {"earliest": time_text(eta.earliest)}
     if eta.likely is not None:
         answer["likely"] = time_text(eta.likely)

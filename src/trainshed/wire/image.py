@@ -1,4 +1,4 @@
-"""Images as the API tells them, and how a build is asked for."""
+"""Images as JSON, and the requests to build, name and remove them. Called by `api/images.py`."""
 
 import json
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def parse_recipe(query: Mapping[str, str]) -> BuildRecipe:
 
 
 def parse_names(query: Mapping[str, str], field: str) -> tuple[str, ...]:
-    """Names with commas between them, which none of them has."""
+    """Names separated by commas. A name of an image has no comma."""
     names = tuple(filter(None, query.get(field, "").split(",")))
     if not names:
         raise Invalid((Violation(field, "is required: the name of an image."),))

@@ -1,4 +1,4 @@
-"""Image caches as the API tells them, and how one is asked for."""
+"""Image caches as JSON, and the request to create one. For `api/image_caches.py` and `wire/manifest.py`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ class CacheBody(Message):
 
 
 def parse_cache(body: Mapping[str, object]) -> CacheBody:
-    """What the body asks for; Invalid with every violation where it may not."""
+    """The requested cache; Invalid with every violation."""
     faults = Faults("image_cache")
     result = base.read(CacheBody, body, faults)
     if not faults.under("images"):

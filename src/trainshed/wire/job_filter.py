@@ -1,4 +1,4 @@
-"""The filter and the order of a list of jobs, in the language of Google's lists (AIP-160), as a Condition.
+"""Parses the filter and the order of a list of jobs (AIP-160, as in Google's lists) into a Condition.
 
     display_name = "my_job"        display_name: "my_job_*"       (`*` is any text; also with = and !=)
     state = "JOB_STATE_RUNNING"    state != SUCCEEDED
@@ -7,8 +7,8 @@
     name = "projects/p/locations/l/customJobs/123"
     NOT (a OR b) AND -c            a b
 
-Names are taken in either spelling. NOT binds tighter than OR, OR tighter than AND, and two terms side by side
-mean AND. What is not understood is refused with what would be; nothing but Invalid is ever raised.
+Names are accepted in snake_case and camelCase. NOT binds tighter than OR, OR tighter than AND. Two adjacent
+terms mean AND. A refusal says what would be accepted. Only Invalid is raised.
 """
 
 import re
@@ -46,7 +46,7 @@ _KEYWORDS = ("AND", "OR", "NOT")
 
 
 def parse_filter(text: str, fixed: Mapping[str, str] | None = None) -> Condition | None:
-    """The condition, or None where the text asks for nothing. `fixed`: fields that are the same in all."""
+    """The condition; None where the filter is empty. `fixed`: fields with the same value in every job."""
     return parse_tokens(tokens(text), fixed)
 
 
@@ -55,7 +55,7 @@ def parse_tokens(all_tokens: list[Token], fixed: Mapping[str, str] | None = None
 
 
 def parse_order_by(text: str) -> bool:
-    """Whether the oldest come first; by default, as in Google's lists, the newest do."""
+    """Whether the oldest come first. The default, as in Google's lists, is newest first."""
     match text.replace("createTime", "create_time").split():
         case [] | ["create_time", "desc"]:
             return False
@@ -159,7 +159,7 @@ def _condition(path: tuple[str, ...], operator: Token, value: Token, position: i
 
 
 def _constant(fixed: str, operator: Token, value: str) -> Condition:
-    """Always or never, since what is asked about is the same in all."""
+    """A condition that is always or never true, since the field has the same value in every job."""
     if operator.text not in {op.value for op in _TEXT}:
         raise refuse(f"{operator.text} cannot be used here; = != : can", operator.position)
     pieces = value.split("*")
@@ -189,7 +189,7 @@ def _label(path: tuple[str, ...], op: Operator, value: Token, position: int) -> 
 
 
 def _text(field: QueryField, op: Operator, value: str, label: str = "") -> Condition:
-    """A `*` makes any comparison a wildcard match; `:` without one looks for the text anywhere."""
+    """A `*` makes any comparison a wildcard match. `:` without a `*` searches for the text anywhere."""
     if op is Operator.LIKE:
         return Compare(field, Operator.LIKE, value if "*" in value else f"*{value}*", label)
     if "*" not in value:

@@ -1,7 +1,8 @@
-"""The shape of a customJob as clients send it: every field they know, and ours, with its kind. No rules.
+"""The fields of a customJob in a request, Google's and ours, with their types. `custom_job` has the rules.
 
-Fields Google has and Trainshed does not act on yet are read all the same: a wrong type is told, and they are
-echoed. What only the server sets is accepted and ignored, so that what `describe` prints can be sent again.
+Fields of Google that Trainshed does not act on are read too: a wrong type is refused, and answers return the
+value. Fields that only the server sets are accepted and ignored, so that the output of `describe` can be sent
+again.
 """
 
 import re
@@ -69,7 +70,7 @@ class ReservationAffinity(Message):
 
 
 class MachineExtras(Message):
-    """What may be said of a machine and is only echoed."""
+    """Fields that are only returned in answers."""
 
     tpu_topology: str = text()
     gpu_partition_size: str = text()

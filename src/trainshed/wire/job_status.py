@@ -1,4 +1,4 @@
-"""What Trainshed tells of a job beyond Google's API: why it waits, its replicas, what was cut, history."""
+"""Our own answers about a job: state, replicas, waiting reason, failure, events. For `api/custom_jobs.py`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -142,5 +142,5 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _times(**phases: datetime | None) -> dict[str, str]:
-    """When each phase was reached, in order; what has not come yet is left out."""
+    """When each phase was reached, in order. Phases that are still to come are left out."""
     return {phase: time_text(at) for phase, at in phases.items() if at is not None}

@@ -1,8 +1,8 @@
-"""What a log filter demands at least: which jobs, which tasks, from when to when, behind which entry.
+"""Finds bounds of a log filter: which jobs, tasks, times and entries can match. For `api/log_entries.py`.
 
-A read can then begin at the right place instead of at the first line ever kept. The answer is conservative:
-every entry that matches lies within it, not the other way round. Assumes that all labels naming an entry's
-job (or its task) agree.
+A read can then begin at the right place instead of at the first line ever stored. The bounds are
+conservative: every entry that matches lies within them, but not every entry within them matches. All labels
+that name an entry's job (or its task) must agree.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _TASK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What every matching entry fulfils, so that a read can begin at the right place. None: no bound."""
+    """Every matching entry lies within these. None: no bound."""
 
     jobs: frozenset[str] | None = None
     tasks: frozenset[str] | None = None
@@ -31,7 +31,6 @@ class Bounds:
 
 
 def bounds(condition: Filter) -> Bounds:
-    """Necessary conditions only: every entry that matches lies within them, not the other way round."""
     match condition:
         case CompareTerm():
             return _bound(condition)

@@ -1,7 +1,7 @@
-"""From what a Kubernetes container asks for to a machine: amounts, GPUs, Alibaba's instance types. Pure.
+"""Converts the resources of a Kubernetes container to a machine type and GPUs. For `manifest_job`. Pure.
 
-CPUs and memory become a machine type of exactly that size. Alibaba's annotations are read where `resources`
-is silent, as Elastic Container Instances do.
+CPUs and memory become a machine type of exactly that size. Alibaba's annotations apply where `resources`
+has no value, as in Elastic Container Instances.
 """
 
 import math
@@ -45,7 +45,7 @@ _PER_CPU = {"c": 2, "g": 4, "r": 8}  # GiB of memory for each CPU, by the family
 
 @dataclass(slots=True)
 class ContainerMachine:
-    """What one container is to have, as the `machineSpec` and `diskSpec` of a pool; and what was guessed."""
+    """The `machineSpec` and `diskSpec` of a container's pool, and notes on guesses."""
 
     spec: dict[str, object] = field(default_factory=dict[str, object])
     disk: dict[str, object] = field(default_factory=dict[str, object])
@@ -112,7 +112,7 @@ def _asked(resources: Mapping[str, Any], path: str, faults: Faults) -> dict[str,
 
 
 def _annotated(annotations: Mapping[str, Any], notes: list[str]) -> tuple[float | None, float | None]:
-    """CPUs and bytes of the first size Alibaba's annotations name."""
+    """CPUs and bytes of the first known size in Alibaba's annotations."""
     for name in (USE_SPECS, INSTANCE_TYPE):
         choices = [item.strip() for item in text(annotations, name).split(",") if item.strip()]
         for chosen in choices:
@@ -138,7 +138,7 @@ def _size(name: str) -> tuple[float, float] | None:
 def _gpu_type(
     annotations: Mapping[str, Any], selector: Mapping[str, Any], catalogue: Catalogue, faults: Faults
 ) -> str:
-    """The accelerator that was named; "" where none was."""
+    """The named accelerator; "" where none is named."""
     gpu, where = text(annotations, GPU_TYPE), f"metadata.annotations.{GPU_TYPE}"
     for name in SELECTORS:
         if not gpu and name in selector:

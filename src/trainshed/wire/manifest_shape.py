@@ -1,7 +1,7 @@
-"""Which fields a Kubernetes manifest may have, and what becomes of each: used, ignored, refused.
+"""Which fields a Kubernetes manifest may have, and whether each is used, ignored or refused.
 
-The table is data (`data/manifests.toml`), which the command line reads too. Everything wrong is collected
-with its path; everything ignored is told in a sentence. What the fields mean is not known here.
+The table is `data/manifests.toml`, which the command line reads too. Faults are collected with their paths.
+Each ignored field gives a sentence. The meaning of the fields is in the other `manifest_*` modules.
 """
 
 import difflib
@@ -42,7 +42,7 @@ def _field(text: str) -> ManifestField:
 
 
 def check(document: object, shape: str, path: str, faults: Faults) -> Iterator[str]:
-    """Everything that is ignored, one sentence each; what is wrong goes to the faults."""
+    """Yields one sentence for each ignored field. Violations go to `faults`."""
     if not isinstance(document, Mapping):
         faults.lose(path, f"must be an object of fields, not {kind_of(document)}.")
         return
@@ -106,7 +106,7 @@ def _wanted(kind: str, value: object) -> str:
     return f"must be {words[kind]}, not {kind_of(value)}."
 
 
-# Reading what may have been refused: what is not as it must be is as if it was not there.
+# The functions below treat a value of a wrong type as absent: `check` has reported it.
 
 
 def part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -115,7 +115,7 @@ def part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def parts(whole: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """The objects of a list, each in its place: what is none is an empty one."""
+    """The objects of a list, in place. Any other item becomes an empty object."""
     value = whole.get(name)
     listed = cast("list[object]", value) if isinstance(value, list) else []
     return [cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {} for item in listed]

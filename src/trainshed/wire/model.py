@@ -1,7 +1,7 @@
-"""A model: what a pipeline says of the one it is to make, and how it is told once it is there.
+"""Models: parses the `modelToUpload` of a pipeline, and renders a model. For `api/models.py`.
 
-Of serving a model Trainshed knows nothing: what is said about that is checked for its kind, kept and echoed.
-What only the server sets is accepted and ignored. Nothing here looks at the files of a model.
+Trainshed does not serve models. Fields about serving are checked for their type, stored and returned.
+Fields that only the server sets are accepted and ignored. This module never reads the files of a model.
 """
 
 import re
@@ -63,7 +63,7 @@ class PredictSchemata(Message):
 
 
 class ModelExtras(Message):
-    """What may be said of a model and is only echoed."""
+    """Fields that are only returned in answers."""
 
     description: str = text()
     version_aliases: tuple[str, ...] = texts()
@@ -93,20 +93,20 @@ class ModelToUpload(ModelExtras):
 
 
 def id_fault(identity: str) -> str:
-    """What is wrong with a model's id; empty where nothing is."""
+    """The fault of a model's id; empty where it is valid."""
     if _ID.fullmatch(identity):
         return ""
     return "must be at most 63 of a-z, 0-9, _ and -, and begin with a letter or _."
 
 
 def plain_id(path: str) -> str | None:
-    """The id in a path's last part, `ID` or `ID@VERSION`; None where it names a version that cannot be."""
+    """The id in the last part of a path, `ID` or `ID@VERSION`; None for a version that does not exist."""
     identity, at, version = path.partition("@")
     return None if at and version not in ALIASES else identity
 
 
 def parse_model_filter(text: str) -> Condition | None:
-    """As for jobs; a model has no state and only one time."""
+    """As for jobs, but a model has no state and only one time."""
     where = job_filter.parse_filter(text)
     if where is not None:
         _check(where)
@@ -145,6 +145,6 @@ def render_model(model: Model) -> dict[str, Any]:
 
 
 def version_aliases(model: Model) -> list[str]:
-    """The first version of a model is always its default one, whatever else it is called."""
+    """A model has one version, so it always has the alias "default"."""
     aliases = cast("list[str]", model.said.get("versionAliases", []))
     return ["default", *(alias for alias in aliases if alias != "default")]

@@ -1,7 +1,7 @@
-"""A body of two parts (multipart/related): JSON about an object, then its bytes, which go on as they come.
+"""Splits a multipart/related body: JSON metadata of an object, then its bytes. For `api/storage_uploads.py`.
 
-Boundaries come in double quotes, in single ones (gcloud) or in none; lines end as the first one does. Only
-the first part and the headers of the second are ever held in memory.
+Boundaries may be in double quotes, in single quotes (gcloud) or unquoted. All lines end as the first one
+does. Only the first part and the headers of the second are buffered.
 """
 
 import json
@@ -39,7 +39,7 @@ async def related(content_type: str, chunks: AsyncIterator[bytes]) -> Related:
     while not line.startswith(mark):
         line = await parts.up_to(b"\n")
     end = b"\r\n" if line.endswith(b"\r") else b"\n"
-    await parts.up_to(end + end)  # its headers: it is JSON, whatever they say
+    await parts.up_to(end + end)  # its headers are ignored: it must be JSON
     metadata = parse(await parts.up_to(end + mark))
     await parts.up_to(end)
     headers = BytesHeaderParser().parsebytes(await parts.up_to(end + end) + end + end)
@@ -47,7 +47,7 @@ async def related(content_type: str, chunks: AsyncIterator[bytes]) -> Related:
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """The JSON about an object; nothing is an empty one."""
+    """The JSON metadata of an object. An empty text is an empty object."""
     try:
         metadata: object = json.loads(data) if data.strip() else {}
     except (ValueError, RecursionError) as error:
@@ -63,7 +63,7 @@ class _Parts:
         self._buffer = b""
 
     async def up_to(self, mark: bytes) -> bytes:
-        """What comes before the mark; both are taken."""
+        """The bytes before the mark. Consumes both."""
         while (at := self._buffer.find(mark)) < 0:
             if len(self._buffer) > MOST_HEAD:
                 raise _wrong(f"has more than {MOST_HEAD} bytes before the object's own")
@@ -75,7 +75,7 @@ class _Parts:
         return result
 
     async def stream(self, mark: bytes) -> AsyncIterator[bytes]:
-        """Everything up to the mark. As much as may be its beginning is kept back each time."""
+        """Everything up to the mark. Keeps back the last bytes, which may be the start of the mark."""
         buffer, back = self._buffer, len(mark) - 1
         while (at := buffer.find(mark)) < 0:
             if len(buffer) > back:
@@ -88,7 +88,7 @@ class _Parts:
         if at:
             yield buffer[:at]
         async for _ in self._chunks:
-            pass  # the end of the body: read, so that the connection can be used again
+            pass  # read to the end, so that the connection can be reused
 
 
 def _wrong(what: str) -> Invalid:

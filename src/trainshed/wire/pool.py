@@ -1,7 +1,8 @@
-"""One worker pool: the machine, the program, the count, with every rule about them; and back to JSON.
+"""One worker pool: checks the machine, the program and the count, and renders a pool as JSON.
 
-May assume that types are right already. Looks names up in what the server offers, and says what is near a
-name it does not know. A pool inside which nothing is said is empty: it holds its place, as position is role.
+`custom_job` and `legacy_roles` call it. The types of all fields must have been checked before. Names are
+looked up in the server's `Offer`; a refusal of an unknown name suggests similar ones. A pool without any
+field is empty and keeps its position, since the position is the role.
 """
 
 import difflib
@@ -20,33 +21,33 @@ from trainshed.wire import base, enums, job_schema, staged
 from trainshed.wire.faults import Faults
 from trainshed.wire.job_schema import ContainerSpec, EnvVar, MachineSpec, PythonPackageSpec
 
-REDUCER_MACHINE = "n1-highcpu-16"  # what Google's own examples give a reducer
+REDUCER_MACHINE = "n1-highcpu-16"  # as in Google's own examples
 REDUCER_POOL = 2
 LARGEST_PROGRAM = 1024 * 1024  # bytes of command, arguments and environment together
 LARGEST_DISK = 64_000  # GiB
-SHOWN = 6  # names, where none is close to what was asked for
-LARGEST_WORD = 128 * 1024 - 1  # bytes of one of them: what Linux lets a program be started with
+SHOWN = 6  # known names in a refusal, where none is similar
+LARGEST_WORD = 128 * 1024 - 1  # bytes of one argument or variable: the limit of Linux
 
 _REDUCER_IMAGE = re.compile(r"(?:.*/)?reduction-?server(?:[:@].*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a server has: its machine types, and a word (or None) on whether an image can run there."""
+    """What a server offers: its machine types, and why an image cannot run there (None: it can)."""
 
     catalogue: Catalogue
     refuse_image: Callable[[str], str | None]
     refuse_together: Callable[[Sequence[str]], str | None] = lambda _: None  # the images of one job
 
     def check_together(self, pools: Sequence[Pool], path: str, faults: Faults) -> None:
-        """Say it where images that each can run there cannot be in one job."""
+        """Record a fault where the images cannot run in one job."""
         images = tuple(dict.fromkeys(pool.image for pool in pools if not pool.is_empty and pool.image))
         if len(images) > 1 and not faults.under(path) and (refusal := self.refuse_together(images)):
             faults.add(path, refusal)
 
 
 class PoolParser:
-    """Turns pools into core values, collecting faults; the values are good only if there were none."""
+    """Converts pools to core values and collects faults. The values are valid only if there are none."""
 
     def __init__(self, offer: Offer, faults: Faults) -> None:
         self._offer = offer
@@ -74,7 +75,7 @@ class PoolParser:
         )
 
     def parse_reducer(self, reducer: job_schema.ReductionServerSpec, path: str) -> Pool:
-        """Seed documents put the reducers inside the pool they serve; Google's API knows them as pool 2."""
+        """Some documents put the reducers inside the pool they serve. Google's API has them as pool 2."""
         if reducer.container_spec is None:
             self._faults.add(f"{path}.container_spec", "is required: it names the reducer's image.")
         spec = reducer.machine_spec or MachineSpec(machine_type=REDUCER_MACHINE)
@@ -117,7 +118,7 @@ class PoolParser:
         return paths
 
     def _disk(self, spec: job_schema.DiskSpec | None, path: str) -> int:
-        """The bytes a replica may fill. Where no size is said it is not limited."""
+        """The disk limit of a replica in bytes; 0 is no limit."""
         size = spec.boot_disk_size_gb if spec else 0
         if size and not 1 <= size <= LARGEST_DISK:
             self._faults.add(
@@ -252,7 +253,7 @@ def _unknown_machine(name: str, catalogue: Catalogue) -> str:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    # Matching costs a little per candidate: a name of any length must not cost more than a long name.
+    # Limit the length: matching compares the name with every candidate.
     close = difflib.get_close_matches(name[:64], list(known), n=3, cutoff=0.75)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 

@@ -1,4 +1,4 @@
-"""A runtime as the API tells it."""
+"""Renders a runtime and its warm interpreter as JSON. For `api/runtimes.py`."""
 
 from typing import Any
 

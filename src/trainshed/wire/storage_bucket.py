@@ -1,6 +1,7 @@
-"""What a bucket can be here (versions, rules that delete) and what it cannot. Whoever asks for more is told
-no, not left to believe in it. What is off, empty or null asks for nothing, and passes: clients send such
-things along.
+"""The settings of a bucket: versioning and lifecycle rules. Settings that buckets here lack are refused.
+
+For `api/storage_buckets.py`. A setting that is off, empty or null is accepted, since clients send those
+along.
 """
 
 from collections.abc import Mapping
@@ -130,7 +131,7 @@ def fault(field: str, sentence: str) -> Invalid:
 
 
 def _asks(value: object) -> bool:
-    """Whether it asks for anything, at whatever depth."""
+    """Whether the value, or any value inside, is not empty."""
     if isinstance(value, dict):
         return any(_asks(item) for item in cast("dict[str, object]", value).values())
     if isinstance(value, list):

@@ -1,8 +1,9 @@
-"""A trainingPipeline: a job asked for in other words, and the model it is to make.
+"""A trainingPipeline: a job in another form, and the model it makes. For `api/training_pipelines.py`.
 
-`trainingTaskInputs` of a custom task is a customJob's `jobSpec` in a looser spelling (both cases mixed, whole
-numbers as 1.0), so it is read as one, and what is wrong with it is told under its own path. It is kept as it
-came beside the job, since clients look their own spelling up in the answer. Datasets and AutoML are refused.
+The `trainingTaskInputs` of a custom task are a customJob's `jobSpec` in a looser spelling (mixed case,
+whole numbers as 1.0). They are parsed as a `jobSpec`, and violations are reported under their own path. The
+inputs are also stored unchanged, since clients look for their own spelling in the answer. Datasets and
+AutoML are refused.
 """
 
 from collections.abc import Mapping
@@ -44,7 +45,7 @@ class InputDataConfig(Message):
 
 
 class PipelineExtras(Message):
-    """What is kept as it came, to be told again."""
+    """Fields that are stored unchanged and returned in answers."""
 
     input_data_config: InputDataConfig | None = part(InputDataConfig)
     training_task_inputs: Mapping[str, object] | None = free()
@@ -69,7 +70,7 @@ class TrainingPipeline(PipelineExtras):
 
 
 def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraft:
-    """The job a body asks for, with what makes it a pipeline; Invalid with every violation."""
+    """The requested job, with the pipeline's own fields in `extras`; Invalid with every violation."""
     faults = Faults("training_pipeline")
     asked = base.read(TrainingPipeline, body, faults)
     definition = asked.training_task_definition
@@ -97,7 +98,7 @@ def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraf
 
 
 def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
-    """The order for a model; empty where none is asked for."""
+    """The model to make; empty where none is requested."""
     given, path = asked.model_to_upload, "model_to_upload"
     if asked.model_id and (fault := id_fault(asked.model_id)):
         faults.add("model_id", fault)
@@ -112,7 +113,7 @@ def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
 
 
 def _job(asked: TrainingPipeline, offer: Offer, faults: Faults) -> JobDraft:
-    """The inputs read as a customJob's spec; its violations become ours."""
+    """Parses the inputs as a customJob's spec. Its violations are added to `faults`."""
     job: dict[str, object] = {
         "display_name": asked.display_name,
         "labels": asked.labels,
@@ -129,7 +130,7 @@ def _job(asked: TrainingPipeline, offer: Offer, faults: Faults) -> JobDraft:
 
 
 def _worded(value: object, *, inside_args: bool = False) -> Any:
-    """The inputs with numbers among arguments as words: the SDK takes `["--epochs", 5]` and sends 5.0."""
+    """Converts numbers among arguments to text: the SDK accepts `["--epochs", 5]` and sends 5.0."""
     match value:
         case Mapping():
             fields = cast("Mapping[str, object]", value)
@@ -157,7 +158,7 @@ def _renamed(sentence: str) -> str:
 
 
 def relocated(error: Invalid) -> Invalid:
-    """What a service found wrong with the job, told in a pipeline's words."""
+    """A service's refusal of the job, with the paths of a pipeline."""
     violations = [
         Violation(_moved(violation.field), _renamed(violation.description)) for violation in error.violations
     ]
@@ -165,7 +166,6 @@ def relocated(error: Invalid) -> Invalid:
 
 
 def pipeline_name(job: Job) -> str:
-    """The name of the pipeline that a job belongs to."""
     pipeline = job.owner.id if job.owner else job.id
     return f"projects/{job.project}/locations/{job.location}/trainingPipelines/{pipeline}"
 
@@ -196,7 +196,7 @@ def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str
 
 
 def _render_upload(model: Model, *, is_there: bool) -> dict[str, Any]:
-    """The model as asked for; its name, which clients take for "it is there", only once it is."""
+    """The requested model. Its name is added once it exists: clients take the name as proof of that."""
     answer: dict[str, Any] = {"displayName": model.display_name, **model.said}
     if model.labels:
         answer["labels"] = dict(model.labels)
