@@ -1,7 +1,7 @@
-"""The ASGI application: the method table made reachable, behind one door that checks who comes in.
+"""The ASGI application: routes requests through the method table, behind a gate that authenticates callers.
 
-The last handler here is one of the two places that catch every exception: a caller gets a google.rpc.Status,
-never a stack trace.
+`serving.py` makes it. The last handler here is one of the two places that catch every exception: a caller
+gets a google.rpc.Status, never a stack trace.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ from trainshed.wire import status
 
 log = logging.getLogger(__name__)
 
-MOST_BODY = 16 * 1024 * 1024  # bytes: far above any job, far below what would hurt
+MOST_BODY = 16 * 1024 * 1024  # bytes: far above any job, far below the server's memory
 
-# A sentence when a request comes from a foreign page or under a foreign name, else None.
+# Host and Origin to the reason for a refusal; None: the request is allowed.
 ForeignCheck = Callable[[str | None, str | None], str | None]
 
 
@@ -47,8 +47,6 @@ def make_app(methods: tuple[Method, ...], gate: RequestGate, foreign: ForeignChe
 
 
 class _App:
-    """The door, the way through the table, and the answer."""
-
     def __init__(self, routes: list[Route], gate: RequestGate, foreign: ForeignCheck) -> None:
         self.routes = tuple(routes)
         self._by_verb: dict[str, list[Route]] = {}
@@ -60,7 +58,7 @@ class _App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             response = await self._answer(Request(scope, receive))
-            # Cancelled: the server is ending. A stream that breaks off here is asked for again.
+            # Cancelled: the server is stopping. Clients ask again for a stream that breaks off.
             with contextlib.suppress(asyncio.CancelledError):
                 await response(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -70,7 +68,7 @@ class _App:
     async def _answer_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection, target = HTTPConnection(scope), request_target(scope)
         headers = connection.headers
-        await receive()  # that somebody wants to connect
+        await receive()  # the connect message
         if (sentence := self._foreign(headers.get("host"), headers.get("origin"))) is not None:
             await _error(Forbidden(sentence))(scope, receive, send)
             return
@@ -93,7 +91,7 @@ class _App:
         await _error(NotFound(f"There is no conversation at {target.shown_path}."))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        # Before anything else, and for every method: no web page may reach the API.
+        # First, and for every method: no foreign web page may reach the API.
         sentence = self._foreign(request.headers.get("host"), request.headers.get("origin"))
         if sentence is not None:
             return _error(Forbidden(sentence))
@@ -190,7 +188,7 @@ def _raw(reply: RawAnswer) -> Response:
 
 
 def _json(body: Json, code: int = 200) -> Response:
-    # Half of a surrogate pair, repeated in the sentence that refuses it, is no UTF-8.
+    # A refusal may quote half of a surrogate pair, which is not UTF-8.
     text = json.dumps(body, ensure_ascii=False).encode(errors="replace")
     return Response(text, code, media_type="application/json; charset=UTF-8")
 

@@ -1,4 +1,4 @@
-"""code:missing, code:upload, code/ID, code/ID/blobs/SHA256: folders of jobs, sent and fetched by content."""
+"""code:missing, code:upload, code/ID, code/ID/blobs/SHA256: uploads and downloads code folders by content."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ from trainshed.service.code import CodeService
 from trainshed.wire.code import FrameReader, parse_manifest, render_manifest
 
 MOST_MANIFEST = 64 * 1024 * 1024  # bytes: room for the most files, with long names
-_FEW = 1000  # files of a manifest that are told in one go
-_SHORT = 64 * 1024  # bytes of a manifest that is read at once, without a thread
+_FEW = 1000  # files of a manifest that are rendered at once
+_SHORT = 64 * 1024  # bytes of a manifest that is parsed without a thread
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class CodeHandlers:
 
 
 async def _manifest_chunks(manifest: FolderManifest) -> AsyncIterator[bytes]:
-    """The same answer bit by bit: a hundred thousand files would hold up everybody else."""
+    """The same answer in parts: rendering 100,000 files at once would block the event loop."""
     head = b'{"files": ['
     for at in range(0, len(manifest.files), _FEW):
         part = render_manifest(FolderManifest(manifest.files[at : at + _FEW]))["files"]
@@ -65,7 +65,7 @@ async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[Sequence[Piece]
         pieces: list[Piece] = []
         try:
             for piece in reader.feed(chunk):
-                pieces.append(piece)  # not in one go: what came before a fault is kept
+                pieces.append(piece)  # one by one: pieces before a fault are stored
         except Invalid:
             yield pieces
             raise

@@ -1,7 +1,7 @@
-"""What a job's replicas find in their environment, told to people: who each is, where the others are.
+"""Shows users the environment variables of a job's replicas: each one's role and the others' addresses.
 
-It is the same for every backend. What a backend adds of its own (PATH, devices, folders) is not here, and
-neither is the job's token, nor a secret of the settings: only programs get these.
+It is the same for every backend. It leaves out what a backend adds (PATH, devices, folders), the job's
+token and secrets of the settings: only programs get these.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from trainshed.core.names import task_name
 
 
 def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Json:
-    """Of all replicas, or of the one that has the task's name. `told` is what its project's get."""
+    """Of all replicas, or of `task` only. `project_env` has the variables of every job of the project."""
     if job.status.admission is None:
         raise Conflict(
             f"Job {job.name} is {job.status.state} and has no places yet: addresses and ports, and with them "

@@ -1,7 +1,7 @@
-"""images: what containers are made of, brought here, built, carried away and removed.
+"""images: list, pull, push, build, load, save, tag and remove container images.
 
-What takes its time is answered as lines, one JSON object each, as it goes on; where it fails in the middle
-the last line is an `error` like that of any refusal. An empty line now and then says that it still goes on.
+Long operations answer with lines, one JSON object each, as they proceed. If one fails in the middle, the
+last line is an `error` like that of any refusal. An empty line is a heartbeat.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from trainshed.service.images import ImageService
 from trainshed.wire import status
 from trainshed.wire.image import parse_names, parse_recipe, read_name, read_names, render_image, render_step
 
-BEAT = 10.0  # seconds after which silence is broken
+BEAT = 10.0  # seconds of silence before a heartbeat
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class ImageHandlers:
 
     async def save(self, call: Call) -> RawAnswer:
         pieces = self.service.save(parse_names(call.query, "names"))
-        first = await anext(pieces, b"")  # what is not there is refused before the answer begins
+        first = await anext(pieces, b"")  # a missing image is refused before the answer begins
 
         async def whole() -> AsyncIterator[bytes]:
             yield first
@@ -67,9 +67,10 @@ async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIte
 
 
 async def _stream(steps: AsyncIterator[ImageStep], sent: asyncio.Event | None = None) -> StreamAnswer:
-    """What is refused at once is an answer of its own; after that the answer has begun.
+    """Raises an early refusal; after that the answer has begun.
 
-    Not before the whole of what is sent has come: who waits for the caller to hang up would take of it.
+    It waits until the whole upload has arrived: the server reads from the same connection to notice a
+    disconnect, and would take bytes of the upload.
     """
     coming = asyncio.ensure_future(anext(steps, None))
     waiting = [asyncio.ensure_future(sent.wait())] if sent else []

@@ -53,7 +53,7 @@ class LegacyJobHandlers:
         return {}
 
     async def update(self, call: Call) -> Json:
-        """Labels are all that can change, and they change as a whole."""
+        """Replaces the labels. Nothing else can change."""
         masked = [name.strip() for name in call.query.get("updateMask", "").split(",") if name.strip()]
         if others := [name for name in masked if name not in ("labels", "etag")]:
             sentence = f"names '{others[0][:100]}', which cannot be changed; labels can."
@@ -84,7 +84,7 @@ class LegacyJobHandlers:
         )
 
     async def cancel_operation(self, call: Call) -> Json:
-        """All there are were done when they were first told of: asking for an end of one changes nothing."""
+        """Every operation is done as soon as it exists: cancelling one changes nothing."""
         await self.jobs.operation(call.path["project"], call.path["operation"])
         return {}
 

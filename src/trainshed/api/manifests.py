@@ -1,4 +1,4 @@
-"""manifests: Kubernetes' Pod and Job, and Alibaba's ImageCache, applied as they are; and those there are."""
+"""manifests: applies Kubernetes' Pod and Job and Alibaba's ImageCache, and lists the applied jobs."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ class ManifestHandlers:
         return answer | await self._job(call, wanted.manifest, wanted.draft, wanted.notes)
 
     async def find(self, call: Call) -> Json:
-        """The jobs that were applied, newest first."""
+        """The applied jobs, newest first."""
         project, location = call.path["project"], call.path["location"]
         kind, name = call.query.get("kind", ""), call.query.get("name", "")
         fingerprint = page.fingerprint("manifests", project, location, kind, name)
@@ -86,7 +86,7 @@ class ManifestHandlers:
 
 
 def _drafted(draft: JobDraft) -> Json:
-    """A job that is not there yet, as it would be told."""
+    """The answer for a job that a dry run does not create."""
     answer: Json = {"displayName": draft.display_name, "jobSpec": render_spec(draft.spec)}
     return answer | ({"labels": dict(draft.labels)} if draft.labels else {})
 

@@ -1,4 +1,4 @@
-"""THE table: every method of the API, its verb, path, handler and permission. Nothing is routed elsewhere."""
+"""The method table: verb, path, handler and permission of every method. Nothing is routed elsewhere."""
 
 from dataclasses import dataclass
 
@@ -97,7 +97,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
         _row("GET", f"{ui}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
         *_shells(handlers.shells),
     ]
-    # The storage API last: its paths could be any.
+    # The storage API last: its paths could match any other.
     return (*rows, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
 
 
@@ -120,7 +120,7 @@ def _legacy(parent: str, older: LegacyJobHandlers) -> tuple[Method, ...]:
 
 
 def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
-    """Open to anybody: the page holds no secrets, and the conversation wants a ticket."""
+    """Public: the page has no secrets, and the WebSocket needs a ticket."""
     page = "/shell/{project}/{location}/{job}/{task}"
     return (
         _row("GET", page, shells.page, Permission.PUBLIC),

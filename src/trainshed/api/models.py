@@ -1,4 +1,4 @@
-"""models: what pipelines have made: list, get, delete as Google words them. Only a pipeline makes one."""
+"""models: list, get, delete as in Google's API. Only a pipeline makes a model."""
 
 from dataclasses import dataclass
 

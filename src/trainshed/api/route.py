@@ -1,8 +1,7 @@
-"""A row of the table, ready to be matched: `{name}` stands for one part of a path, `{name...}` for all the
-rest.
+"""A row of the table, compiled. `{name}` matches one part of a path, `{name...}` all the rest.
 
-A method of the storage API is matched as it was sent, and its parameters are decoded then: an object's name
-may hold a slash of its own. All others are matched decoded. Verbs (`…:cancel`) stand first in the table.
+A method of the storage API is matched before decoding, and its parameters are decoded after: an object's
+name may have slashes. All others are matched decoded. Verbs (`…:cancel`) come first in the table.
 """
 
 import re
@@ -28,5 +27,5 @@ class Route:
             return None
         if (match := self._pattern.fullmatch(target.sent)) is None:
             return None
-        # What is not UTF-8 becomes a letter that no name may have, and is refused as such.
+        # Bytes that are not UTF-8 become characters that no name may have, and are refused later.
         return {key: unquote(value, errors="surrogateescape") for key, value in match.groupdict().items()}

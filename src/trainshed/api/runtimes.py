@@ -1,4 +1,4 @@
-"""runtimes: what jobs can run in, built before or when they ask for it."""
+"""runtimes: list, build, follow, remove and prune the environments that jobs run in."""
 
 import json
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ class RuntimeHandlers:
 
     async def follow(self, call: Call) -> StreamAnswer:
         updates = self.service.follow(call.path["runtime"])
-        first = await anext(updates)  # what is not there is refused before the answer begins
+        first = await anext(updates)  # an unknown runtime is refused before the answer begins
 
         async def chunks() -> AsyncIterator[bytes]:
             yield _line(render_runtime(first))

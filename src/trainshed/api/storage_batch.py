@@ -1,7 +1,7 @@
 """batch/storage/v1: many small requests in one, each answered as if it had come alone.
 
-No uploads and no downloads, as with Google. The right to come in is the whole request's; one inside brings
-none.
+No uploads and no downloads, as with Google. The credentials of the whole request apply; those of the parts
+are ignored.
 """
 
 import json
@@ -42,7 +42,7 @@ class StorageBatchHandlers:
         parts = [part for part in body.split(mark)[1:] if part.strip() and not part.startswith(b"--")]
         if len(parts) > MOST_REQUESTS:
             raise fault("", f"A batch has at most {MOST_REQUESTS} requests; this one has {len(parts)}.")
-        # All are read before the first is done: a batch that is not understood changes nothing.
+        # All are parsed before the first runs: a malformed batch changes nothing.
         answers = [await self._answer_request(call, inner) for inner in [_parsed(part) for part in parts]]
         content = b"".join([*answers, f"--{_MARK}--\r\n".encode()])
         return RawAnswer(content, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
@@ -69,7 +69,7 @@ class StorageBatchHandlers:
 
 
 def _parsed(part: bytes) -> BatchedRequest:
-    # Lines end in either way, and so do those of the request inside.
+    # Lines may end with CRLF or LF, also inside the request.
     outer, _, rest = part.replace(b"\r\n", b"\n").lstrip(b"\n").partition(b"\n\n")
     line, _, rest = rest.lstrip(b"\n").partition(b"\n")
     _, _, data = rest.partition(b"\n\n")

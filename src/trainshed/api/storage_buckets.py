@@ -1,4 +1,4 @@
-"""b, b/BUCKET: buckets made, listed, told, labelled and removed, and the little that gcloud asks besides."""
+"""b, b/BUCKET: create, list, get, update and delete buckets, and the few other methods that gcloud calls."""
 
 from dataclasses import dataclass, replace
 from typing import Protocol, cast, runtime_checkable
@@ -26,7 +26,7 @@ _OF_A_JOB = frozenset(
 
 @runtime_checkable
 class _Many(Protocol):
-    """A query that knows every value of a name, not only the last."""
+    """A query that has every value of a name, not only the last."""
 
     def getlist(self, key: str) -> list[str]: ...
 
@@ -65,7 +65,7 @@ class StorageBucketHandlers:
         )
 
     async def update(self, call: Call) -> Reply:
-        """PATCH and PUT: of a bucket labels, versioning and lifecycle can be changed."""
+        """PATCH and PUT: labels, versioning and lifecycle can change."""
         check_bucket(call.body)
         new = await self.storage.change(
             bucket_of(call),
@@ -92,7 +92,7 @@ class StorageBucketHandlers:
         )
 
     async def permissions(self, call: Call) -> Reply:
-        """Those of the permissions asked for that the caller has: all, or a job's, which are few."""
+        """The requested permissions that the caller has: all, or the few of a job."""
         await self.storage.buckets.get(bucket_of(call))
         query = call.query
         asked = query.getlist("permissions") if isinstance(query, _Many) else [query.get("permissions", "")]
@@ -101,9 +101,7 @@ class StorageBucketHandlers:
         return json_answer(call, {"kind": "storage#testIamPermissionsResponse", "permissions": asked})
 
     async def no_folders(self, call: Call) -> Reply:
-        """Managed folders, folders: there are none, and gcloud takes anything but an empty list for a
-        failure.
-        """
+        """An empty list of folders: gcloud treats any other answer as a failure."""
         await self.storage.buckets.get(bucket_of(call))
         return json_answer(call, {"kind": "storage#folders"})
 

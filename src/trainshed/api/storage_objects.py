@@ -1,4 +1,4 @@
-"""b/BUCKET/o: objects listed, told, read, changed, copied, composed and deleted."""
+"""b/BUCKET/o: list, get, read, change, copy, compose and delete objects."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ from trainshed.wire.storage import (
     render_objects,
 )
 
-AT_ONCE = 1 << 20  # bytes of an answer that is not worth a stream
+AT_ONCE = 1 << 20  # bytes of an answer that is sent whole
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -89,7 +89,7 @@ class StorageObjectHandlers:
         return await sent(reading)
 
     async def head(self, call: Call) -> Reply:
-        """What `get` says, without its body; of an object's bytes none is read."""
+        """The headers of `get`. The object's bytes are not read."""
         return await (self.head_media(call) if call.query.get("alt") == "media" else self.get(call))
 
     async def head_media(self, call: Call) -> Reply:
@@ -162,11 +162,11 @@ class StorageObjectHandlers:
         return json_answer(call, answer)
 
     async def move(self, call: Call) -> Reply:
-        """A copy, and the original deleted with it, unless it has become another one meanwhile."""
+        """Copies the object and deletes the original, unless that was replaced meanwhile."""
         return json_answer(call, await self._copied(call, "move", removes=True))
 
     async def restore(self, call: Call) -> Reply:
-        """An old version made the live object: copied, so that it stays what it is."""
+        """Copies an old version to the live object. The old version stays."""
         generation = number(call.query, "generation")
         if generation is None:
             raise fault("generation", "generation must say which version is to be restored.")
@@ -223,7 +223,7 @@ def _source(bucket: str, given: object) -> CopySource:
 
 
 def span(header: str) -> Span:
-    """The piece a Range header asks for; the whole where it asks for several, or for something else."""
+    """The range of a Range header; the whole object for several ranges or other units."""
     match = _RANGE.fullmatch(header.replace(" ", ""))
     if match is None or not (match[1] or match[2]):
         return WHOLE
@@ -231,7 +231,7 @@ def span(header: str) -> Span:
 
 
 async def sent(reading: ObjectReading) -> RawAnswer:
-    """The bytes with their headers: at once where they are few, so that damage is told instead of begun."""
+    """The bytes with their headers. Small objects are read first, so that damage gives an error answer."""
     content: bytes | AsyncIterator[bytes] = reading.chunks
     if reading.length <= AT_ONCE:
         content = b"".join([chunk async for chunk in reading.chunks])
@@ -239,7 +239,7 @@ async def sent(reading: ObjectReading) -> RawAnswer:
 
 
 def _head(info: ObjectInfo, first: int, length: int) -> tuple[int, dict[str, str]]:
-    """Status and headers of an answer with these bytes of the object."""
+    """Status and headers of an answer with this range of the object."""
     headers = object_headers(info) | {"content-length": str(length)}
     if length == info.size:
         return 200, headers

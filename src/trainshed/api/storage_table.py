@@ -1,4 +1,4 @@
-"""The storage API's part of the table: verb, path and handler of each of its methods."""
+"""The storage API's part of the method table."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +56,7 @@ def storage_methods(handlers: StorageHandlers) -> tuple[Method, ...]:
             Permission.BUCKETS_READ,
         ),
         *_rest(),
-        *xml_methods(handlers.storage),  # last: its paths could be any of those above
+        *xml_methods(handlers.storage),  # last: its paths match those above too
     )
 
 
@@ -108,7 +108,7 @@ def _objects(objects: StorageObjectHandlers) -> tuple[Method, ...]:
 
 
 def _rest() -> tuple[Method, ...]:
-    """What is left of the paths: else the XML API would take them for objects of a bucket "storage"."""
+    """The remaining paths. Otherwise the XML API would take them for objects of a bucket "storage"."""
     return tuple(
         _row(verb, f"{before}/storage/v1/{{rest...}}", not_offered, object_permission(verb), streams=True)
         for before in ("", "/upload", "/resumable/upload", "/download")

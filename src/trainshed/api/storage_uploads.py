@@ -1,8 +1,8 @@
-"""upload/…/o: an object's bytes in one request, with its metadata in front, or in pieces that can be resumed.
+"""upload/…/o: an object's bytes in one request, after its metadata, or in pieces that can be resumed.
 
-A piece says which bytes it brings (`Content-Range: bytes 0-99/*`) and is answered 308 with how many are
-safe; `*/*` only asks. The request that names the last byte, or the total when all is there, gets the object.
-One that says nothing brings the whole. All of it survives both sides.
+A piece names its bytes (`Content-Range: bytes 0-99/*`) and is answered 308 with the number of stored bytes;
+`*/*` only asks for it. The request that names the last byte, or the total once all bytes are stored, gets
+the object. A request without Content-Range has the whole object. Uploads survive restarts of both sides.
 """
 
 import re
@@ -19,21 +19,21 @@ from trainshed.service.storage import StorageService
 from trainshed.wire.multipart import MOST_HEAD, Related, parse, related
 from trainshed.wire.storage import fault, number, overlay, precondition, render_object, text
 
-# They compare the MD5 in the answer with their own, and delete the object where there is none.
+# These clients compare the MD5 in the answer with their own, and delete the object if it is missing.
 _WANT_MD5 = ("gcloud", "apitools", "gsutil")
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 
 
 @dataclass(frozen=True, slots=True)
 class UploadRange:
-    """What a Content-Range says: the bytes that come, if any, and the size of the whole, if it is known."""
+    """A Content-Range: the range of the bytes, if any, and the total size, if known."""
 
     first: int | None
     last: int | None
     total: int | None
 
     def check(self, draft: ObjectDraft) -> None:
-        """Before a byte is taken: bytes once kept cannot be taken back."""
+        """Called before any byte is stored, since stored bytes cannot be removed."""
         if self.total is not None:
             draft.check_size(self.total)
         elif self.last is not None and draft.size is not None and self.last >= draft.size:
@@ -45,7 +45,7 @@ class StorageUploadHandlers:
     storage: StorageService
 
     async def begin(self, call: Call) -> Reply:
-        """POST: by `uploadType`, or a piece of an upload that is under way."""
+        """POST: begins an upload by `uploadType`, or continues one."""
         if call.query.get("upload_id"):
             return await self.resume(call)
         kind = call.query.get("uploadType", "media")
@@ -77,7 +77,7 @@ class StorageUploadHandlers:
         return RawAnswer(headers={"location": location, "x-guploader-uploadid": upload.id})
 
     async def resume(self, call: Call) -> Reply:
-        """PUT, or POST as gcsfs does: a piece, the last piece, or a question."""
+        """PUT, or POST as gcsfs does: a piece, the last piece, or a question for the size."""
         bucket, upload_id = self.storage.open(bucket_of(call)), call.query.get("upload_id", "")
         piece, upload = _piece(call.headers.get("content-range", "")), await bucket.upload(upload_id)
         if upload.done is not None:
@@ -127,7 +127,7 @@ def _draft(call: Call, about: dict[str, object], content_type: str) -> ObjectDra
 
 
 def hashes(header: str) -> tuple[str, str]:
-    """CRC32C and MD5 from `x-goog-hash: crc32c=…,md5=…`; empty where not told."""
+    """CRC32C and MD5 from `x-goog-hash: crc32c=…,md5=…`; empty where not given."""
     sums = dict(part.strip().split("=", 1) for part in header.split(",") if "=" in part)
     return sums.get("crc32c", ""), sums.get("md5", "")
 
@@ -146,9 +146,9 @@ def _piece(header: str) -> UploadRange | None:
 
 
 async def _again(bucket: Bucket, upload: Upload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The whole once more, as long as it begins with the bytes that are kept already."""
+    """The whole object again. Refused unless it begins with the bytes stored already."""
     kept, known, seen = bucket.received(upload.id), b"", 0
-    left = upload.received  # bytes that are still to be compared
+    left = upload.received  # stored bytes still to be compared
     async for chunk in chunks:
         at = 0
         while left and at < len(chunk):

@@ -1,8 +1,7 @@
-"""BUCKET/OBJECT: the storage XML API, as far as obstore and uploads in parallel parts need it.
+"""BUCKET/OBJECT: the storage XML API, as far as obstore and parallel multipart uploads need it.
 
-A part is an upload of its own, and its ETag is that upload's id: what has come, and in which order it
-belongs, the client tells at the end. Only addresses that carry a token reach it, since its paths could be
-anything.
+Each part is an upload of its own, and its ETag is the id of that upload. The client names the parts and
+their order at the end. Only addresses with a token reach this API, since its paths could match anything.
 """
 
 import base64
@@ -104,7 +103,7 @@ class StorageXmlHandlers:
         return RawAnswer(document(body), headers=_XML | _made(made))
 
     async def post(self, call: Call) -> Reply:
-        """Begin an upload in parts, or put them together."""
+        """Begins an upload in parts, or joins the parts."""
         bucket, name = self.storage.open(bucket_of(call)), object_of(call)
         upload = call.query.get("uploadId", "")
         if not upload:
@@ -120,7 +119,7 @@ class StorageXmlHandlers:
             return RawAnswer(document(body), headers=_XML)
         parts, offset = parse_parts(await whole(call.chunks, MOST_LIST)), 0
         for part in parts:
-            # Asked a second time, it passes over what is there already.
+            # A second request skips the bytes that are stored already.
             size = (await bucket.upload(part)).received
             await bucket.append(upload, offset, bucket.received(part))
             offset += size

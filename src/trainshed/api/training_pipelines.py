@@ -1,4 +1,4 @@
-"""trainingPipelines: create, list, get, cancel, delete as Google words them. Each is a job seen otherwise."""
+"""trainingPipelines: create, list, get, cancel and delete as in Google's API. Each pipeline is one job."""
 
 from dataclasses import dataclass
 
