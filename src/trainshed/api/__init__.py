@@ -1,1 +1,1 @@
-"""The HTTP edge: Google's words in and out, nothing decided here."""
+"""The HTTP interface: parses requests, calls a service, renders the answer. It makes no decisions."""

@@ -1,7 +1,7 @@
-"""The ASGI application: the method table made reachable, behind one door that checks who comes in.
+"""The ASGI application: routes requests through the method table, behind a gate that authenticates callers.
 
-The last handler here is one of the two places that catch every exception: a caller gets a google.rpc.Status,
-never a stack trace.
+`serving.py` makes it. The last handler here is one of the two places that catch every exception: a caller
+gets a google.rpc.Status, never a stack trace.
 """
 
 import asyncio
@@ -27,55 +27,53 @@ from trainshed.api.call import (
     StreamAnswer,
     TextAnswer,
 )
-from trainshed.api.request_gate import AdmittedRequest, RequestGate, way
+from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_target
 from trainshed.api.route import Route
-from trainshed.api.talk import held
+from trainshed.api.talk import serve_socket
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.permission import Principal
 from trainshed.wire import status
 
 log = logging.getLogger(__name__)
 
-MOST_BODY = 16 * 1024 * 1024  # bytes: far above any job, far below what would hurt
+MOST_BODY = 16 * 1024 * 1024  # bytes: far above any job, far below the server's memory
 
-# A sentence when a request comes from a foreign page or under a foreign name, else None.
+# Host and Origin to the reason for a refusal; None: the request is allowed.
 ForeignCheck = Callable[[str | None, str | None], str | None]
 
 
-def make_app(methods: tuple[Method, ...], door: RequestGate, foreign: ForeignCheck) -> ASGIApp:
-    return _App([Route(m) for m in methods], door, foreign)
+def make_app(methods: tuple[Method, ...], gate: RequestGate, foreign: ForeignCheck) -> ASGIApp:
+    return _App([Route(m) for m in methods], gate, foreign)
 
 
 class _App:
-    """The door, the way through the table, and the answer."""
-
-    def __init__(self, routes: list[Route], door: RequestGate, foreign: ForeignCheck) -> None:
+    def __init__(self, routes: list[Route], gate: RequestGate, foreign: ForeignCheck) -> None:
         self.routes = tuple(routes)
         self._by_verb: dict[str, list[Route]] = {}
         for route in routes:
             self._by_verb.setdefault(route.method.verb, []).append(route)
-        self._door = door
+        self._gate = gate
         self._foreign = foreign
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             response = await self._answer(Request(scope, receive))
-            # Cancelled: the server is ending. A stream that breaks off here is asked for again.
+            # Cancelled: the server is stopping. Clients ask again for a stream that breaks off.
             with contextlib.suppress(asyncio.CancelledError):
                 await response(scope, receive, send)
         elif scope["type"] == "websocket":
             with contextlib.suppress(asyncio.CancelledError):
-                await self._converse(scope, receive, send)
+                await self._answer_socket(scope, receive, send)
 
-    async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        connection, found = HTTPConnection(scope), way(scope)
+    async def _answer_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection, target = HTTPConnection(scope), request_target(scope)
         headers = connection.headers
-        await receive()  # that somebody wants to connect
+        await receive()  # the connect message
         if (sentence := self._foreign(headers.get("host"), headers.get("origin"))) is not None:
             await _error(Forbidden(sentence))(scope, receive, send)
             return
         for route in self._by_verb.get(SOCKET, ()):
-            if (path := route.match(found)) is not None:
+            if (path := route.match(target)) is not None:
                 call = Call(
                     path=path,
                     query=connection.query_params,
@@ -84,36 +82,36 @@ class _App:
                     base_url="",
                     protocols=tuple(scope.get("subprotocols", ())),
                 )
-                reply = await _tried(route, found, _given(call))
+                reply = await _reply_of(route, target, _ready(call))
                 if isinstance(reply, SocketAnswer):
-                    await held(reply, receive, send)
+                    await serve_socket(reply, receive, send)
                 else:
-                    await _answered(reply)(scope, receive, send)
+                    await _response(reply)(scope, receive, send)
                 return
-        await _error(NotFound(f"There is no conversation at {found.told}."))(scope, receive, send)
+        await _error(NotFound(f"There is no conversation at {target.shown_path}."))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        # Before anything else, and for every method: no web page may reach the API.
+        # First, and for every method: no foreign web page may reach the API.
         sentence = self._foreign(request.headers.get("host"), request.headers.get("origin"))
         if sentence is not None:
             return _error(Forbidden(sentence))
-        found = way(request.scope)
+        target = request_target(request.scope)
         for route in self._by_verb.get(request.method, ()):
-            if (path := route.match(found)) is not None:
+            if (path := route.match(target)) is not None:
                 method, given = route.method, request.headers.get("authorization")
                 try:
-                    principal = await self._door.enter(found, given, method)
+                    principal = await self._gate.enter(target, given, method)
                 except TrainshedError as error:
                     return _error(error)
-                call = _call(request, path, method, found)
-                return _answered(await _tried(route, found, self._asked(call, principal)))
-        return _error(NotFound(f"There is no method {request.method} {found.told}."))
+                call = _call(request, path, method, target)
+                return _response(await _reply_of(route, target, self._with_principal(call, principal)))
+        return _error(NotFound(f"There is no method {request.method} {target.shown_path}."))
 
-    async def _asked(self, call: Awaitable[Call], principal: Principal) -> Call:
-        return replace(await call, principal=principal, look=self._door.look)
+    async def _with_principal(self, call: Awaitable[Call], principal: Principal) -> Call:
+        return replace(await call, principal=principal, look=self._gate.look)
 
 
-async def _tried(route: Route, found: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:
+async def _reply_of(route: Route, target: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:
     try:
         return await route.answer(await call)
     except TrainshedError as error:
@@ -123,11 +121,11 @@ async def _tried(route: Route, found: AdmittedRequest, call: Awaitable[Call]) ->
     except asyncio.CancelledError:
         return _error(Unavailable("The server is ending; ask again when it is back."))
     except Exception:
-        log.exception("%s %s failed", route.method.verb, found.told)
+        log.exception("%s %s failed", route.method.verb, target.shown_path)
         return _json(status.INTERNAL, 500)
 
 
-def _answered(reply: Reply | Response) -> Response:
+def _response(reply: Reply | Response) -> Response:
     match reply:
         case Response():
             return reply
@@ -143,18 +141,18 @@ def _answered(reply: Reply | Response) -> Response:
             return _json(reply)
 
 
-async def _given(call: Call) -> Call:
+async def _ready(call: Call) -> Call:
     return call
 
 
-async def _call(request: Request, path: dict[str, str], method: Method, found: AdmittedRequest) -> Call:
+async def _call(request: Request, path: dict[str, str], method: Method, target: AdmittedRequest) -> Call:
     if method.streams:
         return Call(
             path=path,
             query=request.query_params,
             body={},
             headers=request.headers,
-            base_url=found.base_url(request.headers) if method.storage else "",
+            base_url=target.base_url(request.headers) if method.storage else "",
             chunks=request.stream(),
         )
     return Call(
@@ -162,7 +160,7 @@ async def _call(request: Request, path: dict[str, str], method: Method, found: A
         query=request.query_params,
         body=await _body(request) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
-        base_url=found.base_url(request.headers),
+        base_url=target.base_url(request.headers),
     )
 
 
@@ -190,7 +188,7 @@ def _raw(reply: RawAnswer) -> Response:
 
 
 def _json(body: Json, code: int = 200) -> Response:
-    # Half of a surrogate pair, repeated in the sentence that refuses it, is no UTF-8.
+    # A refusal may quote half of a surrogate pair, which is not UTF-8.
     text = json.dumps(body, ensure_ascii=False).encode(errors="replace")
     return Response(text, code, media_type="application/json; charset=UTF-8")
 

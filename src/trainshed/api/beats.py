@@ -1,4 +1,4 @@
-"""Keeps a silent stream alive: something is sent every few seconds, so that both sides notice an end."""
+"""Keeps a silent stream alive: a heartbeat every few seconds lets both sides notice a lost connection."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ EVERY = 15.0  # seconds without anything else sent
 async def with_beats(
     source: AsyncGenerator[bytes], beat: bytes, every: float = EVERY
 ) -> AsyncGenerator[bytes]:
-    """What the source gives, as soon as it does, and `beat` whenever it was silent for that long."""
+    """The source's chunks at once, and `beat` after each `every` seconds of silence."""
     coming: asyncio.Future[bytes | None] | None = None
     try:
         while True:

@@ -1,6 +1,6 @@
-"""A call as a handler sees it: parameters, query, body, and who calls; free of the web framework.
+"""A call as handlers see it: path parameters, query, body and caller; and the answers they give.
 
-Kept this small so that another door (gRPC, transcoded) can make the same calls.
+It is independent of the web framework, so that another interface (gRPC) could make the same calls.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -11,7 +11,7 @@ from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.permission import ANONYMOUS, Permission, Principal
 
-SOCKET = "SOCKET"  # stands for a verb in the table: who comes wants a conversation
+SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
 MOST_KEY = 255  # characters of an idempotency key
 
 Json: TypeAlias = dict[str, object]
@@ -36,11 +36,13 @@ class Call:
     chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
     protocols: tuple[str, ...] = ()  # that a WebSocket's client offers
     principal: Principal = ANONYMOUS  # who calls
-    look: Callable[[str], Awaitable[BucketInfo]] = _no_bucket  # at a bucket; NotFound where there is none
+    look: Callable[[str], Awaitable[BucketInfo]] = (
+        _no_bucket  # a bucket's description; NotFound where there is none
+    )
 
     @property
     def enum_ints(self) -> bool:
-        """The Python SDK asks for enums as numbers."""
+        """Whether enums are answered as numbers, as the Python SDK asks."""
         return "enum-encoding=int" in self.query.get("$alt", "")
 
     @property
@@ -48,7 +50,7 @@ class Call:
         return self.headers.get("user-agent", "")
 
     def idempotency_key(self) -> str:
-        """By which a create that is sent again is known; empty where the caller gave none."""
+        """Identifies a create that is sent again; empty where the caller gave none."""
         key = self.headers.get("idempotency-key", "")
         if len(key) > MOST_KEY:
             raise Invalid((Violation("Idempotency-Key", f"is longer than {MOST_KEY} characters."),))
@@ -68,7 +70,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class StreamAnswer:
-    """An answer that goes on: chunks as they come."""
+    """An answer in chunks, sent as they come."""
 
     chunks: AsyncIterator[bytes]
     media_type: str = "application/x-ndjson"
@@ -76,7 +78,7 @@ class StreamAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TextAnswer:
-    """An answer for people."""
+    """A plain text answer."""
 
     text: str
     status: int = 200
@@ -85,7 +87,7 @@ class TextAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """An answer whose every header matters: at once, or as chunks that come."""
+    """An answer with headers of its own: whole, or in chunks."""
 
     content: bytes | AsyncIterator[bytes] = b""
     status: int = 200
@@ -93,23 +95,23 @@ class RawAnswer:
 
 
 class SocketChannel(Protocol):
-    """The other side of a conversation."""
+    """The client's end of a WebSocket."""
 
     async def hear(self) -> bytes | str | None:
-        """What it said, as bytes or as text; None where nobody is there any more."""
+        """The next message; None once the client is gone."""
         ...
 
     async def say(self, data: bytes | str) -> bool:
-        """Waits while it does not listen. False where nobody is there any more."""
+        """Waits while the client does not read. False once the client is gone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SocketAnswer:
-    """An answer that is a conversation, for who has been let in."""
+    """Accepts the WebSocket. `hold` runs until the conversation ends."""
 
     hold: Callable[[SocketChannel], Awaitable[None]]
-    protocol: str  # of those the other side offered
+    protocol: str  # one that the client offered
 
 
 Reply: TypeAlias = Json | StreamAnswer | TextAnswer | RawAnswer | SocketAnswer
@@ -122,13 +124,13 @@ def _as_it_is(handler: Handler) -> Handler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One row of the table: which verb and path reach which handler, and what who comes must be allowed."""
+    """One row of the table: verb, path, handler, and the permission that callers need."""
 
     verb: str
     path: str
     handler: Handler  # called by a `Route`, which checks the permission first
     permission: Permission
-    worded: Callable[[Handler], Handler] = _as_it_is  # the handler, with its refusals in words of another API
-    streams: bool = False  # takes its body in chunks as they come, of any kind and length, instead of as JSON
-    storage: bool = False  # matched as it was sent, since names in it may hold anything; may carry a token
-    keyed: bool = False  # reachable only by an address that carries a token: its paths could be anything
+    worded: Callable[[Handler], Handler] = _as_it_is  # wraps the handler to render errors as another API
+    streams: bool = False  # reads its body from `Call.chunks`, of any type and length, not as JSON
+    storage: bool = False  # matched before decoding, since names may have slashes; may carry a token
+    keyed: bool = False  # reachable only by an address with a token: its paths could match anything

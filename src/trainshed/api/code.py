@@ -1,4 +1,4 @@
-"""code:missing, code:upload, code/ID, code/ID/blobs/SHA256: folders of jobs, sent and fetched by content."""
+"""code:missing, code:upload, code/ID, code/ID/blobs/SHA256: uploads and downloads code folders by content."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ from trainshed.service.code import CodeService
 from trainshed.wire.code import FrameReader, parse_manifest, render_manifest
 
 MOST_MANIFEST = 64 * 1024 * 1024  # bytes: room for the most files, with long names
-_FEW = 1000  # files of a manifest that are told in one go
-_SHORT = 64 * 1024  # bytes of a manifest that is read at once, without a thread
+_FEW = 1000  # files of a manifest that are rendered at once
+_SHORT = 64 * 1024  # bytes of a manifest that is parsed without a thread
 
 
 @dataclass(slots=True)
@@ -41,15 +41,15 @@ class CodeHandlers:
         manifest = await self.code.manifest(call.path["code"])
         if len(manifest.files) <= _FEW:
             return render_manifest(manifest)
-        return StreamAnswer(_told(manifest), media_type="application/json; charset=UTF-8")
+        return StreamAnswer(_manifest_chunks(manifest), media_type="application/json; charset=UTF-8")
 
     async def blob(self, call: Call) -> Reply:
         chunks = await self.code.open(call.path["code"], call.path["sha256"])
         return StreamAnswer(chunks, media_type="application/octet-stream")
 
 
-async def _told(manifest: FolderManifest) -> AsyncIterator[bytes]:
-    """The same answer bit by bit: a hundred thousand files would hold up everybody else."""
+async def _manifest_chunks(manifest: FolderManifest) -> AsyncIterator[bytes]:
+    """The same answer in parts: rendering 100,000 files at once would block the event loop."""
     head = b'{"files": ['
     for at in range(0, len(manifest.files), _FEW):
         part = render_manifest(FolderManifest(manifest.files[at : at + _FEW]))["files"]
@@ -62,12 +62,12 @@ async def _told(manifest: FolderManifest) -> AsyncIterator[bytes]:
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[Sequence[Piece]]:
     reader = FrameReader()
     async for chunk in chunks:
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         try:
             for piece in reader.feed(chunk):
-                found.append(piece)  # not in one go: what came before a fault is kept
+                pieces.append(piece)  # one by one: pieces before a fault are stored
         except Invalid:
-            yield found
+            yield pieces
             raise
-        yield found
+        yield pieces
     reader.finish()

@@ -1,4 +1,4 @@
-"""customJobs: create, list, get, cancel, delete as Google words them, and our own verbs beside."""
+"""customJobs: create, list, get, cancel and delete as in Google's API, and our own verbs."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -30,7 +30,7 @@ from trainshed.wire.pool import Offer
 from trainshed.wire.scalars import nanos_text, read_duration
 
 MOST_WAIT = timedelta(minutes=10)
-OWN_VIEW = "trainshed"  # asked for by our own client: with what Google's API has no word for
+OWN_VIEW = "trainshed"  # requested by our own client: adds fields that Google's API lacks
 
 
 @dataclass(slots=True)
@@ -39,8 +39,10 @@ class CustomJobHandlers:
     logs: LogService
     offer: Offer
     clock: Clock
-    progress: Callable[[str], Progress | None] = lambda _: None  # of a job that runs
-    told: Callable[[str], Mapping[str, str]] = told_env  # what jobs of a project find in their environment
+    progress: Callable[[str], Progress | None] = lambda _: None  # of a running job
+    project_env: Callable[[str], Mapping[str, str]] = (
+        told_env  # what jobs of a project find in their environment
+    )
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
@@ -68,7 +70,7 @@ class CustomJobHandlers:
         asked = (str(owner),) if owner else ()
         fingerprint = page.fingerprint(project, location, text, order, *asked)
         own = call.query.get("view") == OWN_VIEW
-        found = await self.jobs.find(
+        listing = await self.jobs.find(
             JobQuery(
                 project=project,
                 location=location,
@@ -80,13 +82,13 @@ class CustomJobHandlers:
             ),
             reasons=own,
         )
-        rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in found.jobs]
+        rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in listing.jobs]
         if own:
             rows = [
                 row | _waiting(job) | _lacking(job) | self._progress(job) | _kind(job)
-                for row, job in zip(rows, found.jobs, strict=True)
+                for row, job in zip(rows, listing.jobs, strict=True)
             ]
-        return page.render("customJobs", rows, found.next_cursor, fingerprint)
+        return page.render("customJobs", rows, listing.next_cursor, fingerprint)
 
     async def count(self, call: Call) -> Json:
         where = job_filter.parse_filter(call.query.get("filter", ""))
@@ -111,7 +113,7 @@ class CustomJobHandlers:
         )
 
     async def wait(self, call: Call) -> Json:
-        """Answered when the job is final, or when the given time is over: pushed, not polled."""
+        """Answers when the job is final or the timeout is over. It does not poll."""
         patience = min(_duration(call, "timeout", "60s"), MOST_WAIT)
         path = call.path
         return self._render(
@@ -134,10 +136,10 @@ class CustomJobHandlers:
 
     async def environment(self, call: Call) -> Json:
         job = await self._job(call)
-        return environment(job, self.told(job.project), call.query.get("task", ""))
+        return environment(job, self.project_env(job.project), call.query.get("task", ""))
 
     async def tail(self, call: Call) -> Reply:
-        """Lines as NDJSON; with follow, until the job has ended and all is sent."""
+        """Lines as NDJSON. With `follow` the stream ends after the job has ended and all lines are sent."""
         job = await self._job(call)
         query = LogQuery(
             after=_after(call),
@@ -154,14 +156,14 @@ class CustomJobHandlers:
             yield b"".join(map(_ndjson, lines))
 
     async def _read_all(self, job: Job, query: LogQuery, last: int | None) -> AsyncIterator[bytes]:
-        """Everything, page by page; or the last lines only where a number of them was given."""
+        """All lines, page by page; only the last ones where `last` is given."""
         async for lines in self.logs.pages(job, query, last):
             yield b"".join(map(_ndjson, lines))
 
     def _progress(self, job: Job) -> Json:
-        """How far a job is that runs, for our own lists."""
-        told = {} if job.is_final else render_progress(self.progress(job.id))
-        return {"progress": told} if told else {}
+        """The progress of a running job, for our own lists."""
+        progress = {} if job.is_final else render_progress(self.progress(job.id))
+        return {"progress": progress} if progress else {}
 
     async def _job(self, call: Call) -> Job:
         path = call.path
@@ -174,19 +176,19 @@ class CustomJobHandlers:
 
 
 def _waiting(job: Job) -> Json:
-    """Why a job waits, for our own lists: Google's clients would stumble over a field they do not know."""
+    """Why a job waits. Only for our own lists: Google's clients fail on unknown fields."""
     return {} if job.status.waiting is None else {"waiting": render_waiting(job.status.waiting)}
 
 
 def _lacking(job: Job) -> Json:
-    """That a job runs without GPUs it asked for, for our own lists."""
+    """Which requested GPUs a running job lacks, for our own lists."""
     admission = job.status.admission
     lacks = "" if admission is None or job.is_final else without_gpus(job.spec, admission.placements)
     return {"lacks": lacks} if lacks else {}
 
 
 def _owner(call: Call) -> Owner | None:
-    """Whose jobs are asked for, by our own parameter `owner`."""
+    """The owner in our own parameter `owner`."""
     try:
         return Owner.parse(text) if (text := call.query.get("owner", "")) else None
     except ValueError as error:
@@ -198,7 +200,7 @@ def _kind(job: Job) -> Json:
 
 
 def read_request(call: Call, offer: Offer) -> JobRequest:
-    """The job a body asks for; Invalid with every violation where it may not."""
+    """The requested job; Invalid with every violation."""
     draft = parse_custom_job(call.body, offer)
     return JobRequest(
         display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras
@@ -218,7 +220,7 @@ def _ndjson(line: Line) -> bytes:
 
 
 def _after(call: Call) -> tuple[int, str] | None:
-    """The line to go on behind, by its insertId: how a follower whose stream broke off loses nothing."""
+    """The place of the last line received, by its insertId. A follower resumes there and loses nothing."""
     if not (text := call.query.get("after", "")):
         return None
     if (place := place_of(text)) is None:

@@ -1,7 +1,7 @@
-"""What a job's replicas find in their environment, told to people: who each is, where the others are.
+"""Shows users the environment variables of a job's replicas: each one's role and the others' addresses.
 
-It is the same for every backend. What a backend adds of its own (PATH, devices, folders) is not here, and
-neither is the job's token, nor a secret of the settings: only programs get these.
+It is the same for every backend. It leaves out what a backend adds (PATH, devices, folders), the job's
+token and secrets of the settings: only programs get these.
 """
 
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ from trainshed.core.job import Job
 from trainshed.core.names import task_name
 
 
-def environment(job: Job, told: Mapping[str, str], task: str = "") -> Json:
-    """Of all replicas, or of the one that has the task's name. `told` is what its project's get."""
+def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Json:
+    """Of all replicas, or of `task` only. `project_env` has the variables of every job of the project."""
     if job.status.admission is None:
         raise Conflict(
             f"Job {job.name} is {job.status.state} and has no places yet: addresses and ports, and with them "
             "the environment, are known once it is admitted."
         )
-    found = {task_name(replica.pool, replica.index): replica for replica in job.status.replicas}
-    if task and task not in found:
-        raise NotFound(f"Job {job.name} has no replica '{task[:60]}'; it has {_names(list(found))}.")
-    chosen = {task: found[task]} if task else found
+    replicas = {task_name(replica.pool, replica.index): replica for replica in job.status.replicas}
+    if task and task not in replicas:
+        raise NotFound(f"Job {job.name} has no replica '{task[:60]}'; it has {_names(list(replicas))}.")
+    chosen = {task: replicas[task]} if task else replicas
     return {
         "attempt": job.status.attempt,
         "replicas": [
-            {"task": name, "environment": {**told, **cluster_env(job, replica)}}
+            {"task": name, "environment": {**project_env, **cluster_env(job, replica)}}
             for name, replica in chosen.items()
         ],
     }

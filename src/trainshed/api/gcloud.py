@@ -1,12 +1,12 @@
-"""What the real gcloud needs beyond the API: `stream-logs` on a running job must end when the job ends.
+"""Adaptations for the real gcloud: `stream-logs` on a running job must end when the job ends.
 
-gcloud fetches the job once, at the start, and ends its loop only if *that* answer had an endTime, after two
-polls in a row without a new line. So its command, known by its user agent, is told an endTime at once, and
-its polls are held open while the job runs and is silent. A job that is silent for longer than a poll can be
-held gets a line from the service, so that two polls in a row are never empty before the end.
+gcloud fetches the job once, at the start. It ends its loop only if that answer had an endTime, after two
+polls in a row without a new line. So its command, recognised by its user agent, gets an endTime at once,
+and its polls stay open while the job runs and prints nothing. A job that is silent for longer than a poll
+can stay open gets a line from the service, so that two polls in a row are never empty before the end.
 
-`ai-platform jobs stream-logs`, and `submit training`, which asks for logs only with --stream-logs, fetch the
-job anew each time. They end by themselves, but would miss what is printed in the last five seconds.
+`ai-platform jobs stream-logs`, and `submit training`, which asks for logs only with --stream-logs, fetch
+the job each time. They end by themselves, but would miss the lines of the last five seconds.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ STREAMS = re.compile(
 )
 UPPER_BOUND = re.compile(r'\s+AND\s+timestamp<"[^"]*"')
 HOLD = 240.0  # seconds; gcloud's own HTTP timeout is 300
-SETTLE_NS = 500_000_000  # lines of two replicas may be seen in another order than printed, for that long
+SETTLE_NS = 500_000_000  # for this long lines of two replicas may arrive out of order
 
 
 def streams_logs(user_agent: str) -> bool:
@@ -30,12 +30,12 @@ def streams_logs(user_agent: str) -> bool:
 
 
 def without_upper_bound(log_filter: str) -> str:
-    """gcloud asks only for lines older than five seconds; a held poll may answer with newer ones."""
+    """gcloud asks only for lines older than five seconds. A poll that waits may answer with newer ones."""
     return UPPER_BOUND.sub("", log_filter)
 
 
 def settled_ns() -> int:
-    """Up to when all lines of all replicas have surely been seen."""
+    """The time up to which all lines of all replicas have arrived."""
     return time.time_ns() - SETTLE_NS
 
 
@@ -44,7 +44,7 @@ async def settle() -> None:
 
 
 def still_running(job: Job, until_ns: int) -> Event:
-    """A sign of life, dated where the lines told so far end: gcloud skips what is older than the last."""
+    """An event at the end of the lines sent so far, since gcloud skips anything older than the last line."""
     at = datetime.fromtimestamp(until_ns // 1000 / 1e6, UTC)
     minutes = (at - (job.status.started_at or job.created_at)).total_seconds() / 60
     text = (

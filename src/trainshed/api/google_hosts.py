@@ -1,8 +1,8 @@
-"""This server under Google's names: the storage API and the token endpoint, each at the host that has it.
+"""Serves the storage API and the token endpoint under Google's host names, to programs of jobs.
 
-Served by google_listener.py to programs of jobs, whose machines take these names for this server's. Nothing
-else of the API is reachable here. A browser never is: who sends an Origin is refused, since anybody may put a
-page into a bucket of Google's.
+google_listener.py calls it. The machines of jobs resolve these names to this server. No other part of the
+API is reachable here. A request with an Origin is refused, since anybody may put a web page into a bucket
+of Google's.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,15 +20,15 @@ from trainshed.core.google import API, OAUTH, PORT, STORAGE
 
 _CREDENTIALS = b"authorization"
 
-# The token of the job whose program is at the other end of a connection; empty where it is not known.
+# The token of the job whose program made the connection; empty where it is unknown.
 Caller = Callable[[Scope], Awaitable[str]]
 
 
 class GoogleHosts:
     def __init__(
-        self, storage: tuple[Method, ...], tokens: GoogleTokens, door: RequestGate, caller: Caller
+        self, storage: tuple[Method, ...], tokens: GoogleTokens, gate: RequestGate, caller: Caller
     ) -> None:
-        """`storage` are the storage API's rows. Those of its XML API need no token in the address here."""
+        """`storage` has the rows of the storage API. Here its XML rows need no token in the address."""
         json = tuple(method for method in storage if not method.keyed)
         xml = tuple(replace(method, keyed=False) for method in storage if method.keyed)
         older = exchange_methods(tokens, "/oauth2/v3/token", "/oauth2/v4/token")
@@ -38,7 +38,7 @@ class GoogleHosts:
             OAUTH: exchange_methods(tokens, "/token"),
         }
         self._apps: dict[str, ASGIApp] = {
-            host: make_app(methods, door, _foreign) for host, methods in rows.items()
+            host: make_app(methods, gate, _foreign) for host, methods in rows.items()
         }
         self._caller = caller
 
@@ -54,13 +54,13 @@ class GoogleHosts:
 
 
 class _Spelled(bytes):
-    """A header's name that stays as it is written: uvicorn makes all others lower-case."""
+    """A header name that keeps its case. uvicorn lower-cases all others."""
 
     def lower(self) -> bytes:
         return self
 
 
-# TensorFlow looks for these in just this spelling.
+# TensorFlow compares these names with case.
 _SPELLED = {name.lower(): _Spelled(name) for name in (b"Location", b"Range")}
 
 

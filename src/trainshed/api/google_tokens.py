@@ -1,8 +1,9 @@
-"""Where Google's libraries ask for a token: the metadata server of a machine, and the token endpoint.
+"""Answers Google's libraries that ask for a token: the metadata server and the token endpoint.
 
-Both answer a job with its own token, which opens the buckets of its project and nothing else. The metadata
-server is found by GCE_METADATA_HOST, an address with the token in it (core/google.py); at the token endpoint
-a job is known by the token it refreshes, or by the connection it comes on. Nobody else is answered.
+Both answer a job with its own token, which gives access only to the buckets of its project.
+GCE_METADATA_HOST, an address that has the token in it (core/google.py), names the metadata server. The
+token endpoint identifies a job by the token it refreshes or by its connection. All other callers are
+refused.
 """
 
 import json
@@ -17,7 +18,7 @@ from trainshed.core.permission import Permission, Principal, PrincipalKind
 from trainshed.service.access import AccessService
 
 _FLAVOR = {"metadata-flavor": "Google"}
-_LASTS = 3600  # seconds a program keeps a token before it asks again; it then gets the same
+_LASTS = 3600  # seconds after which a program asks again; it gets the same token
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _MOST = 1 << 20  # bytes of a request for a token
 _ROOT = "/computeMetadata/v1"
@@ -34,17 +35,17 @@ class GoogleTokens:
     async def account(self, call: Call) -> Reply:
         job = _job(call)
         about = {"aliases": ["default"], "email": _email(job), "scopes": list(_SCOPES)}
-        return _told(json.dumps(about), "application/json")
+        return _metadata_answer(json.dumps(about), "application/json")
 
     async def email(self, call: Call) -> Reply:
-        return _told(_email(_job(call)))
+        return _metadata_answer(_email(_job(call)))
 
     async def scopes(self, call: Call) -> Reply:
         _job(call)
-        return _told("\n".join(_SCOPES))
+        return _metadata_answer("\n".join(_SCOPES))
 
     async def project(self, call: Call) -> Reply:
-        return _told(_job(call).project)
+        return _metadata_answer(_job(call).project)
 
     async def token(self, call: Call) -> Reply:
         return self._granted(self.access.token_of(_job(call).id))
@@ -53,7 +54,7 @@ class GoogleTokens:
         return RawAnswer(b"Not Found", 404, _FLAVOR)
 
     async def exchange(self, call: Call) -> Reply:
-        """POST to the token endpoint, with whatever credentials."""
+        """POST to the token endpoint, with any credentials."""
         form = parse_qs((await whole(call.chunks, _MOST)).decode(errors="replace"))
         given = (form.get("refresh_token", [""])[0], bearer(call.headers.get("authorization")))
         token = next(filter(self.access.is_of_a_job, given), "")
@@ -65,17 +66,17 @@ class GoogleTokens:
                 )
             job = await self.access.principal(token)
         except TrainshedError as error:
-            told = {"error": "invalid_grant", "error_description": str(error)}
-            return RawAnswer(json.dumps(told).encode(), 400, {"content-type": "application/json"})
+            refusal = {"error": "invalid_grant", "error_description": str(error)}
+            return RawAnswer(json.dumps(refusal).encode(), 400, {"content-type": "application/json"})
         return self._granted(self.access.token_of(job.id))
 
     def _granted(self, token: str) -> RawAnswer:
         about = {"access_token": token, "expires_in": _LASTS, "token_type": "Bearer"}
-        return _told(json.dumps(about), "application/json")
+        return _metadata_answer(json.dumps(about), "application/json")
 
 
 def metadata_methods(tokens: GoogleTokens) -> tuple[Method, ...]:
-    """The metadata server, for those who come with a token in the address."""
+    """The metadata server, for callers with a token in the address."""
     rows = (
         ("", tokens.ping),
         ("/", tokens.ping),
@@ -115,9 +116,9 @@ def _job(call: Call) -> Principal:
 
 
 def _email(job: Principal) -> str:
-    """As service accounts are called; there is none."""
+    """Shaped like a service account's; no such account exists."""
     return f"job-{job.id}@{job.project}.iam.gserviceaccount.com"
 
 
-def _told(text: str, kind: str = "application/text") -> RawAnswer:
+def _metadata_answer(text: str, kind: str = "application/text") -> RawAnswer:
     return RawAnswer(text.encode(), headers={"content-type": kind, **_FLAVOR})

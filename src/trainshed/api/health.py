@@ -1,4 +1,4 @@
-"""Is the server up, and which one is it: the only method that asks for no token."""
+"""/healthz: whether the server runs, and its version. It needs no token."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""imageCaches: images that are to be here before a job asks for them: create, list, get, delete."""
+"""imageCaches: create, list, get, delete. A cache has images ready before a job asks for them."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class ImageCacheHandlers:
     caches: ImageCacheService
 
     async def create(self, call: Call) -> Json:
-        """Its name is the parameter imageCacheId; where there is one of that name, it is refused."""
+        """The parameter imageCacheId is its name. A name that exists is refused."""
         name, asked = call.query.get("imageCacheId", ""), parse_cache(call.body)
         if not _NAME.fullmatch(name):
             sentence = f"must be at most 128 small letters, digits, '-' and '.', not '{name[:100]}'."
@@ -28,8 +28,8 @@ class ImageCacheHandlers:
         return render_cache(await self.caches.create(draft))
 
     async def find(self, call: Call) -> Json:
-        found = await self.caches.find(call.path["project"], call.path["location"])
-        return {"imageCaches": [render_cache(cache) for cache in found]}
+        caches = await self.caches.find(call.path["project"], call.path["location"])
+        return {"imageCaches": [render_cache(cache) for cache in caches]}
 
     async def get(self, call: Call) -> Json:
         return render_cache(await self.caches.get(*_place(call)))

@@ -1,7 +1,7 @@
-"""images: what containers are made of, brought here, built, carried away and removed.
+"""images: list, pull, push, build, load, save, tag and remove container images.
 
-What takes its time is answered as lines, one JSON object each, as it goes on; where it fails in the middle
-the last line is an `error` like that of any refusal. An empty line now and then says that it still goes on.
+Long operations answer with lines, one JSON object each, as they proceed. If one fails in the middle, the
+last line is an `error` like that of any refusal. An empty line is a heartbeat.
 """
 
 import asyncio
@@ -16,33 +16,33 @@ from trainshed.service.images import ImageService
 from trainshed.wire import status
 from trainshed.wire.image import parse_names, parse_recipe, read_name, read_names, render_image, render_step
 
-BEAT = 10.0  # seconds after which silence is broken
+BEAT = 10.0  # seconds of silence before a heartbeat
 
 
 @dataclass(slots=True)
 class ImageHandlers:
-    desk: ImageService
+    service: ImageService
 
     async def find(self, call: Call) -> Json:
-        return {"images": [render_image(one, jobs) for one, jobs in await self.desk.all()]}
+        return {"images": [render_image(image, jobs) for image, jobs in await self.service.all()]}
 
     async def pull(self, call: Call) -> StreamAnswer:
-        return await _told(self.desk.pull(read_name(call.body)))
+        return await _stream(self.service.pull(read_name(call.body)))
 
     async def push(self, call: Call) -> StreamAnswer:
-        return await _told(self.desk.push(read_name(call.body)))
+        return await _stream(self.service.push(read_name(call.body)))
 
     async def build(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
-        return await _told(self.desk.build(_noting(call.chunks, sent), parse_recipe(call.query)), sent)
+        return await _stream(self.service.build(_noting(call.chunks, sent), parse_recipe(call.query)), sent)
 
     async def load(self, call: Call) -> StreamAnswer:
         sent = asyncio.Event()
-        return await _told(self.desk.load(_noting(call.chunks, sent)), sent)
+        return await _stream(self.service.load(_noting(call.chunks, sent)), sent)
 
     async def save(self, call: Call) -> RawAnswer:
-        pieces = self.desk.save(parse_names(call.query, "names"))
-        first = await anext(pieces, b"")  # what is not there is refused before the answer begins
+        pieces = self.service.save(parse_names(call.query, "names"))
+        first = await anext(pieces, b"")  # a missing image is refused before the answer begins
 
         async def whole() -> AsyncIterator[bytes]:
             yield first
@@ -52,12 +52,12 @@ class ImageHandlers:
         return RawAnswer(whole(), headers={"content-type": "application/x-tar"})
 
     async def tag(self, call: Call) -> Json:
-        await self.desk.tag(read_name(call.body), read_name(call.body, "tag"))
+        await self.service.tag(read_name(call.body), read_name(call.body, "tag"))
         return {}
 
     async def remove(self, call: Call) -> Json:
         force = call.body.get("force") is True
-        return {"removed": list(await self.desk.remove(read_names(call.body), force=force))}
+        return {"removed": list(await self.service.remove(read_names(call.body), force=force))}
 
 
 async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIterator[bytes]:
@@ -66,10 +66,11 @@ async def _noting(chunks: AsyncIterator[bytes], over: asyncio.Event) -> AsyncIte
     over.set()
 
 
-async def _told(steps: AsyncIterator[ImageStep], sent: asyncio.Event | None = None) -> StreamAnswer:
-    """What is refused at once is an answer of its own; after that the answer has begun.
+async def _stream(steps: AsyncIterator[ImageStep], sent: asyncio.Event | None = None) -> StreamAnswer:
+    """Raises an early refusal; after that the answer has begun.
 
-    Not before the whole of what is sent has come: who waits for the caller to hang up would take of it.
+    It waits until the whole upload has arrived: the server reads from the same connection to notice a
+    disconnect, and would take bytes of the upload.
     """
     coming = asyncio.ensure_future(anext(steps, None))
     waiting = [asyncio.ensure_future(sent.wait())] if sent else []
@@ -106,5 +107,5 @@ async def _lines(
         coming.cancel()
 
 
-def _line(told: Json) -> bytes:
-    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+def _line(body: Json) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode() + b"\n"

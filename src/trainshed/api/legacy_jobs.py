@@ -37,7 +37,7 @@ class LegacyJobHandlers:
     async def find(self, call: Call) -> Json:
         project, text = call.path["project"], call.query.get("filter", "")
         fingerprint = page.fingerprint("ml.jobs", project, text)
-        found = await self.jobs.find(
+        listing = await self.jobs.find(
             JobQuery(
                 project=project,
                 where=parse_legacy_filter(text),
@@ -45,15 +45,15 @@ class LegacyJobHandlers:
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
             )
         )
-        rows = [self._render(call, job) for job in found.jobs]
-        return page.render("jobs", rows, found.next_cursor, fingerprint)
+        rows = [self._render(call, job) for job in listing.jobs]
+        return page.render("jobs", rows, listing.next_cursor, fingerprint)
 
     async def cancel(self, call: Call) -> Json:
         await self.jobs.cancel(call.path["project"], call.path["job"])
         return {}
 
     async def update(self, call: Call) -> Json:
-        """Labels are all that can change, and they change as a whole."""
+        """Replaces the labels. Nothing else can change."""
         masked = [name.strip() for name in call.query.get("updateMask", "").split(",") if name.strip()]
         if others := [name for name in masked if name not in ("labels", "etag")]:
             sentence = f"names '{others[0][:100]}', which cannot be changed; labels can."
@@ -73,9 +73,9 @@ class LegacyJobHandlers:
         fingerprint = page.fingerprint("ml.operations", project)
         size = page.parse_size(call.query.get("pageSize"))
         at = page.decode(call.query.get("pageToken", ""), fingerprint)
-        found = await self.jobs.operations(project, size + 1, at[0] if at else "")
-        rows = [render_legacy_operation(item) for item in found[:size]]
-        cursor = (found[size - 1].name, "") if len(found) > size else None
+        operations = await self.jobs.operations(project, size + 1, at[0] if at else "")
+        rows = [render_legacy_operation(item) for item in operations[:size]]
+        cursor = (operations[size - 1].name, "") if len(operations) > size else None
         return page.render("operations", rows, cursor, fingerprint)
 
     async def operation(self, call: Call) -> Json:
@@ -84,7 +84,7 @@ class LegacyJobHandlers:
         )
 
     async def cancel_operation(self, call: Call) -> Json:
-        """All there are were done when they were first told of: asking for an end of one changes nothing."""
+        """Every operation is done as soon as it exists: cancelling one changes nothing."""
         await self.jobs.operation(call.path["project"], call.path["operation"])
         return {}
 

@@ -16,7 +16,7 @@ from trainshed.wire import log_bounds, log_filter, page
 from trainshed.wire.log_entry import render_event_entry, render_line
 
 MOST_TEXT = 8 * 1024 * 1024  # characters in one page: lines may be very long
-MOST_SCANNED = 200_000  # entries looked at for one page: a filter that matches nothing must still end
+MOST_SCANNED = 200_000  # entries read for one page: limits a filter that matches nothing
 
 
 @dataclass(slots=True)
@@ -44,12 +44,12 @@ class LogHandlers:
         ids = sorted(bounds.jobs) if bounds.jobs is not None else None
         jobs = [job for p in ask.projects for job in await self.logs.jobs_of(p, ids)]
         if streams and len(jobs) == 1:
-            return await self._held(jobs[0], query, parsed)
+            return await self._wait_for_entries(jobs[0], query, parsed)
         entries, last, more = await self._collect(jobs, query, parsed, ask.size)
         return page.render("entries", entries, last if more else None, ask.fingerprint)
 
-    async def _held(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
-        """gcloud's stream-logs: answer at once with what there is, else when there is something."""
+    async def _wait_for_entries(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
+        """gcloud's stream-logs: answers with the entries that exist, else waits for new ones."""
         loop_until = self.clock.now().timestamp() + gcloud.HOLD
         while True:
             until_ns = gcloud.settled_ns()
@@ -73,7 +73,7 @@ class LogHandlers:
     async def _collect(
         self, jobs: list[Job], query: LogQuery, parsed: log_filter.Filter, size: int
     ) -> tuple[list[Json], tuple[str, str] | None, bool]:
-        """One page of matching entries; the position of the last one looked at; whether more may follow."""
+        """One page of matching entries, the position of the last entry read, and whether more may follow."""
         entries: list[Json] = []
         last: tuple[str, str] | None = None
         scanned = size_so_far = 0

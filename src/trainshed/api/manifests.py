@@ -1,4 +1,4 @@
-"""manifests: Kubernetes' Pod and Job, and Alibaba's ImageCache, applied as they are; and those there are."""
+"""manifests: applies Kubernetes' Pod and Job and Alibaba's ImageCache, and lists the applied jobs."""
 
 from dataclasses import dataclass
 
@@ -43,11 +43,11 @@ class ManifestHandlers:
         return answer | await self._job(call, wanted.manifest, wanted.draft, wanted.notes)
 
     async def find(self, call: Call) -> Json:
-        """The jobs that were applied, newest first."""
+        """The applied jobs, newest first."""
         project, location = call.path["project"], call.path["location"]
         kind, name = call.query.get("kind", ""), call.query.get("name", "")
         fingerprint = page.fingerprint("manifests", project, location, kind, name)
-        found = await self.manifests.find(
+        listing = await self.manifests.find(
             JobQuery(
                 project=project,
                 location=location,
@@ -56,9 +56,9 @@ class ManifestHandlers:
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
             )
         )
-        rows = [_row(job) for job in found.jobs]
+        rows = [_row(job) for job in listing.jobs]
         chosen = [row for row in rows if not kind or row["kind"] == kind]
-        return page.render("manifests", chosen, found.next_cursor, fingerprint)
+        return page.render("manifests", chosen, listing.next_cursor, fingerprint)
 
     async def _job(
         self, call: Call, manifest: KubernetesManifest, draft: JobDraft, notes: tuple[str, ...]
@@ -75,24 +75,24 @@ class ManifestHandlers:
             display_name=draft.display_name, spec=draft.spec, labels=draft.labels, remarks=notes
         )
         job, is_new = await self.manifests.apply(project, location, request, manifest, again=again)
-        told = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
-        return answer | {"outcome": CREATED if is_new else UNCHANGED, "customJob": told}
+        rendered = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
+        return answer | {"outcome": CREATED if is_new else UNCHANGED, "customJob": rendered}
 
     async def _cache(self, call: Call, asked: ImageCache) -> Json:
         dry_run = call.flag("dryRun")
         cache, outcome = await self.caches.apply(asked, dry_run=dry_run)
-        told = DRY_RUN if dry_run and outcome is not CacheOutcome.UNCHANGED else outcome.value
-        return {"name": asked.id, "outcome": told, "imageCache": render_cache(cache)}
+        outcome_name = DRY_RUN if dry_run and outcome is not CacheOutcome.UNCHANGED else outcome.value
+        return {"name": asked.id, "outcome": outcome_name, "imageCache": render_cache(cache)}
 
 
 def _drafted(draft: JobDraft) -> Json:
-    """A job that is not there yet, as it would be told."""
+    """The answer for a job that a dry run does not create."""
     answer: Json = {"displayName": draft.display_name, "jobSpec": render_spec(draft.spec)}
     return answer | ({"labels": dict(draft.labels)} if draft.labels else {})
 
 
 def _row(job: Job) -> Json:
-    found = manifest_of(job)
-    if found is None:
+    manifest = manifest_of(job)
+    if manifest is None:
         raise NotFound(f"There is no manifest of job {job.id}.")
-    return {"kind": found.kind, "name": found.name, "job": render_job_status(job)}
+    return {"kind": manifest.kind, "name": manifest.name, "job": render_job_status(job)}

@@ -1,4 +1,4 @@
-"""THE table: every method of the API, its verb, path, handler and permission. Nothing is routed elsewhere."""
+"""The method table: verb, path, handler and permission of every method. Nothing is routed elsewhere."""
 
 from dataclasses import dataclass
 
@@ -97,7 +97,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
         _row("GET", f"{ui}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
         *_shells(handlers.shells),
     ]
-    # The storage API last: its paths could be any.
+    # The storage API last: its paths could match any other.
     return (*rows, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
 
 
@@ -120,11 +120,11 @@ def _legacy(parent: str, older: LegacyJobHandlers) -> tuple[Method, ...]:
 
 
 def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
-    """Open to anybody: the page holds no secrets, and the conversation wants a ticket."""
-    one = "/shell/{project}/{location}/{job}/{task}"
+    """Public: the page has no secrets, and the WebSocket needs a ticket."""
+    page = "/shell/{project}/{location}/{job}/{task}"
     return (
-        _row("GET", one, shells.page, Permission.PUBLIC),
-        _row(SOCKET, one, shells.talk, Permission.PUBLIC),
+        _row("GET", page, shells.page, Permission.PUBLIC),
+        _row(SOCKET, page, shells.talk, Permission.PUBLIC),
         _row("GET", "/console/{file}", shells.asset, Permission.PUBLIC),
     )
 
@@ -140,13 +140,13 @@ def _code(parent: str, folders: CodeHandlers) -> tuple[Method, ...]:
 
 
 def _runtimes(parent: str, runtimes: RuntimeHandlers) -> tuple[Method, ...]:
-    one = f"{parent}/runtimes/{{runtime}}"
+    runtime = f"{parent}/runtimes/{{runtime}}"
     return (
         _row("GET", f"{parent}/runtimes", runtimes.find, Permission.RUNTIMES_READ),
         _row("POST", f"{parent}/runtimes:build", runtimes.build, Permission.RUNTIMES_WRITE),
         _row("POST", f"{parent}/runtimes:prune", runtimes.prune, Permission.RUNTIMES_WRITE),
-        _row("GET", f"{one}:follow", runtimes.follow, Permission.RUNTIMES_READ),
-        _row("DELETE", one, runtimes.remove, Permission.RUNTIMES_WRITE),
+        _row("GET", f"{runtime}:follow", runtimes.follow, Permission.RUNTIMES_READ),
+        _row("DELETE", runtime, runtimes.remove, Permission.RUNTIMES_WRITE),
     )
 
 
@@ -176,20 +176,20 @@ def _manifests(parent: str, manifests: ManifestHandlers, caches: ImageCacheHandl
 
 
 def _pipelines(parent: str, pipelines: PipelineHandlers) -> tuple[Method, ...]:
-    one = f"{parent}/trainingPipelines/{{pipeline}}"
+    pipeline = f"{parent}/trainingPipelines/{{pipeline}}"
     return (
         _row("POST", f"{parent}/trainingPipelines", pipelines.create, Permission.JOBS_CREATE),
         _row("GET", f"{parent}/trainingPipelines", pipelines.find, Permission.JOBS_LIST),
-        _row("POST", f"{one}:cancel", pipelines.cancel, Permission.JOBS_CANCEL),
-        _row("GET", one, pipelines.get, Permission.JOBS_GET),
-        _row("DELETE", one, pipelines.delete, Permission.JOBS_DELETE),
+        _row("POST", f"{pipeline}:cancel", pipelines.cancel, Permission.JOBS_CANCEL),
+        _row("GET", pipeline, pipelines.get, Permission.JOBS_GET),
+        _row("DELETE", pipeline, pipelines.delete, Permission.JOBS_DELETE),
     )
 
 
 def _models(parent: str, models: ModelHandlers) -> tuple[Method, ...]:
-    one = f"{parent}/models/{{model}}"
+    model = f"{parent}/models/{{model}}"
     return (
         _row("GET", f"{parent}/models", models.find, Permission.MODELS_READ),
-        _row("GET", one, models.get, Permission.MODELS_READ),
-        _row("DELETE", one, models.delete, Permission.MODELS_DELETE),
+        _row("GET", model, models.get, Permission.MODELS_READ),
+        _row("DELETE", model, models.delete, Permission.MODELS_DELETE),
     )

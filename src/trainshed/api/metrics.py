@@ -1,4 +1,4 @@
-"""What jobs use and how far they are: one job's window, all that runs now, and Prometheus' text."""
+"""Resource use and progress: of one job, of all running jobs, and as Prometheus' text."""
 
 import resource
 import time
@@ -25,7 +25,7 @@ class MetricHandlers:
     started_at: float  # seconds since 1970
 
     async def window(self, call: Call) -> Json:
-        """The last `window` of a job, a point every `step`."""
+        """The series of a job over the last `window`, a point every `step`."""
         path = call.path
         job = await self.jobs.get(path["project"], path["location"], path["job"])
         window, step = _duration(call, "window", "600s"), _duration(call, "step", "0s")
@@ -35,8 +35,8 @@ class MetricHandlers:
         return {"series": render_series(series), "progress": render_progress(progress)}
 
     async def usage(self, call: Call) -> Json:
-        """Every job that runs now, with the last minute of each series."""
-        found = await self.metrics.running(call.path["project"], call.path["location"])
+        """Every running job, with the last minute of each series."""
+        running = await self.metrics.running(call.path["project"], call.path["location"])
         return {
             "jobs": [
                 {
@@ -46,7 +46,7 @@ class MetricHandlers:
                     "series": render_series(item.series),
                     "progress": render_progress(item.progress),
                 }
-                for item in found
+                for item in running
             ]
         }
 

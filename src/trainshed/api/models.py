@@ -1,4 +1,4 @@
-"""models: what pipelines have made: list, get, delete as Google words them. Only a pipeline makes one."""
+"""models: list, get, delete as in Google's API. Only a pipeline makes a model."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class ModelHandlers:
         mask = read_mask.parse_mask(call.query.get("readMask", ""), ModelToUpload)
         project, location = call.path["project"], call.path["location"]
         fingerprint = page.fingerprint("models", project, location, text)
-        found = await self.models.find(
+        listing = await self.models.find(
             ModelQuery(
                 project=project,
                 location=location,
@@ -35,17 +35,17 @@ class ModelHandlers:
                 cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
             )
         )
-        rows = [read_mask.apply_mask(mask, render_model(model)) for model in found.models]
-        return page.render("models", rows, found.next_cursor, fingerprint)
+        rows = [read_mask.apply_mask(mask, render_model(model)) for model in listing.models]
+        return page.render("models", rows, listing.next_cursor, fingerprint)
 
     async def delete(self, call: Call) -> Json:
         return render_operation(await self.models.delete(*_place(call)))
 
 
 def _place(call: Call) -> tuple[str, str, str]:
-    said = call.path["model"]
-    model = plain_id(said)
-    if model is None or ":" in said:
+    name = call.path["model"]
+    model = plain_id(name)
+    if model is None or ":" in name:
         parent = f"projects/{call.path['project']}/locations/{call.path['location']}"
-        raise NotFound(f"There is no model {parent}/models/{said}.")
+        raise NotFound(f"There is no model {parent}/models/{name}.")
     return call.path["project"], call.path["location"], model

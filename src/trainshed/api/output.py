@@ -1,8 +1,8 @@
-"""customJobs:output: what replicas wrote, as the bytes they wrote, for `trainshed logs`.
+"""customJobs:output: the bytes that replicas wrote, unchanged, for `trainshed logs`.
 
-The answer is a row of frames: a line of JSON that says whose bytes follow and how many, then the bytes. Each
-frame names its end (`next`); who sends that back as `after` gets what comes behind it, no byte twice. An
-empty line says that the server is there. The last line is {"end": true}; an answer without it broke off.
+The answer is a sequence of frames: a line of JSON with the replica and the size, then the bytes. Each frame
+has the position of its end (`next`). A client that sends it back as `after` gets what follows, no byte
+twice. An empty line is a heartbeat. The last line is {"end": true}; an answer without it was cut off.
 """
 
 import json
@@ -73,7 +73,7 @@ def _after(call: Call) -> OutputPlace | None:
 
 
 def read_since(call: Call, clock: Clock) -> int | None:
-    """A time, or a length of time back from now by this server's clock, as a follower's may be off."""
+    """A time, or a duration before now by this server's clock, since the client's may be wrong."""
     text = call.query.get("since", "")
     if not text:
         return None

@@ -1,6 +1,6 @@
-"""The one place where a call meets the permission of its row. Every `Route` leads its calls through here.
+"""Checks each call against the permission of its row. Every `Route` sends its calls through here.
 
-It finds out which buckets the call names, and whose they are; `core.permission.allowed` decides.
+It finds the buckets that the call names, and their projects; `core.permission.allowed` decides.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from trainshed.core.permission import Permission, PrincipalKind, Resource, allow
 
 
 def permitted(handler: Handler, permission: Permission) -> Handler:
-    """The handler for those who may use it; Forbidden with the reason for others."""
+    """The handler, which raises Forbidden with the reason for callers without the permission."""
 
     async def answered(call: Call) -> Reply:
         await _check(call, permission)
@@ -25,7 +25,7 @@ async def _check(call: Call, permission: Permission) -> None:
     listed = Resource(call.query.get("project", "")) if permission is Permission.BUCKETS_LIST else None
     _require(call, permission, listed)
     if call.principal.kind is PrincipalKind.OWNER:
-        return  # and a look at a bucket is not for nothing
+        return  # the owner may use every bucket: spare the lookup
     for name in _buckets(call):
         bucket = await call.look(name)
         _require(call, permission, Resource(bucket.project, bucket=name))

@@ -1,9 +1,9 @@
-"""How a request comes in: its path, and who asks.
+"""Authenticates a request: finds its path and its token, and returns the principal. For `api/app.py`.
 
-Clients of the storage API that are pointed at another address (STORAGE_EMULATOR_HOST) send no Authorization,
-but keep whatever path that address has. So `/t/TOKEN` in front of a path of the storage API counts as the
-token; of any other method it does not. A job has a token of its own, in the address or, as gcloud sends it,
-in the header. Nothing but the storage API knows it.
+Clients of the storage API that are pointed at another address (STORAGE_EMULATOR_HOST) send no
+Authorization, but keep the path of that address. So `/t/TOKEN` before a path of the storage API counts as
+the token; for other methods it does not. A job has a token of its own, in the address or, as gcloud sends
+it, in the header. Only the storage API accepts it.
 """
 
 from collections.abc import Mapping
@@ -22,18 +22,18 @@ _MARK = "/t/"
 
 @dataclass(frozen=True, slots=True)
 class AdmittedRequest:
-    path: str  # decoded, as it came
-    sent: str  # as it was sent, without the token
+    path: str  # decoded, with the token
+    sent: str  # not decoded, without the token
     token: str = ""
     scheme: str = "http"
 
     @property
-    def told(self) -> str:
-        """For messages: never with the token."""
+    def shown_path(self) -> str:
+        """The path for messages: never with the token."""
         return self.sent if self.token else self.path
 
     def base_url(self, headers: Mapping[str, str]) -> str:
-        """What the caller reached us by, for links it may follow; with the token where it came with one."""
+        """The address that the caller used, for links; with the token where the path had one."""
         prefix = f"{_MARK}{self.token}" if self.token else ""
         return f"{self.scheme}://{headers.get('host', '')}{prefix}"
 
@@ -43,26 +43,26 @@ class RequestGate:
     authenticator: Authenticator
     access: AccessService | None = None  # None: jobs have no tokens here
 
-    async def enter(self, way: AdmittedRequest, authorization: str | None, method: Method) -> Principal:
-        """Who asks; Unauthenticated or Forbidden where nobody is known by what was sent."""
+    async def enter(self, target: AdmittedRequest, authorization: str | None, method: Method) -> Principal:
+        """The caller; Unauthenticated or Forbidden where the credentials are wrong."""
         if method.permission is Permission.PUBLIC:
             return ANONYMOUS
-        token = way.token or bearer(authorization)
+        token = target.token or bearer(authorization)
         if method.storage and self.access is not None and self.access.is_of_a_job(token):
             return await self.access.principal(token)
-        if not way.token:
+        if not target.token:
             return self.authenticator.authenticate(authorization)
         try:
-            return self.authenticator.authenticate(f"Bearer {way.token}")
+            return self.authenticator.authenticate(f"Bearer {target.token}")
         except Unauthenticated as error:
-            # Not 401: to that a client without credentials has an error of its own, which explains nothing.
+            # Not 401: clients without credentials replace it by an error of their own that explains nothing.
             raise Forbidden(
                 "The token in the address is not the one of this server. "
                 'Run `eval "$(trainshed env)"` again: it may have changed.'
             ) from error
 
     async def look(self, bucket: str) -> BucketInfo:
-        """At a bucket that a job asks for; NotFound where there is none."""
+        """The bucket that a job asks for; NotFound where there is none."""
         if self.access is None:
             raise NotFound(f"There is no bucket '{bucket}'.")
         return await self.access.look(bucket)
@@ -73,7 +73,7 @@ def bearer(authorization: str | None) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def way(scope: Mapping[str, Any]) -> AdmittedRequest:
+def request_target(scope: Mapping[str, Any]) -> AdmittedRequest:
     path: str = scope["path"]
     sent = bytes(scope.get("raw_path") or path.encode()).decode("utf-8", "surrogateescape")
     token = ""

@@ -1,8 +1,7 @@
-"""A row of the table, ready to be matched: `{name}` stands for one part of a path, `{name...}` for all the
-rest.
+"""A row of the table, compiled. `{name}` matches one part of a path, `{name...}` all the rest.
 
-A method of the storage API is matched as it was sent, and its parameters are decoded then: an object's name
-may hold a slash of its own. All others are matched decoded. Verbs (`…:cancel`) stand first in the table.
+A method of the storage API is matched before decoding, and its parameters are decoded after: an object's
+name may have slashes. All others are matched decoded. Verbs (`…:cancel`) come first in the table.
 """
 
 import re
@@ -20,13 +19,13 @@ class Route:
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(method.path))
         self._pattern = re.compile(re.sub(r"\\{(\w+)\\\.\\\.\\\.\\}", r"(?P<\1>.+)", pattern), re.DOTALL)
 
-    def match(self, way: AdmittedRequest) -> dict[str, str] | None:
+    def match(self, target: AdmittedRequest) -> dict[str, str] | None:
         if not self.method.storage:
-            found = self._pattern.fullmatch(way.path) if not way.token else None
-            return found.groupdict() if found else None
-        if self.method.keyed and not way.token:
+            match = self._pattern.fullmatch(target.path) if not target.token else None
+            return match.groupdict() if match else None
+        if self.method.keyed and not target.token:
             return None
-        if (found := self._pattern.fullmatch(way.sent)) is None:
+        if (match := self._pattern.fullmatch(target.sent)) is None:
             return None
-        # What is not UTF-8 becomes a letter that no name may have, and is refused as such.
-        return {key: unquote(value, errors="surrogateescape") for key, value in found.groupdict().items()}
+        # Bytes that are not UTF-8 become characters that no name may have, and are refused later.
+        return {key: unquote(value, errors="surrogateescape") for key, value in match.groupdict().items()}

@@ -1,4 +1,4 @@
-"""runtimes: what jobs can run in, built before or when they ask for it."""
+"""runtimes: list, build, follow, remove and prune the environments that jobs run in."""
 
 import json
 from collections.abc import AsyncIterator
@@ -13,10 +13,10 @@ from trainshed.wire.runtime import render_runtime
 
 @dataclass(slots=True)
 class RuntimeHandlers:
-    desk: RuntimeService
+    service: RuntimeService
 
     async def find(self, call: Call) -> Json:
-        return {"runtimes": [render_runtime(item) for item in self.desk.all()]}
+        return {"runtimes": [render_runtime(item) for item in self.service.all()]}
 
     async def build(self, call: Call) -> Json:
         name, lines = call.body.get("name", ""), call.body.get("requirements", [])
@@ -24,25 +24,25 @@ class RuntimeHandlers:
             raise Invalid((Violation("name", "must be a text."),))
         if not isinstance(lines, list) or not all(isinstance(x, str) for x in cast("list[object]", lines)):
             raise Invalid((Violation("requirements", "must be a list of texts."),))
-        return render_runtime(self.desk.build(name, tuple(cast("list[str]", lines))))
+        return render_runtime(self.service.build(name, tuple(cast("list[str]", lines))))
 
     async def follow(self, call: Call) -> StreamAnswer:
-        told = self.desk.follow(call.path["runtime"])
-        first = await anext(told)  # what is not there is refused before the answer begins
+        updates = self.service.follow(call.path["runtime"])
+        first = await anext(updates)  # an unknown runtime is refused before the answer begins
 
         async def chunks() -> AsyncIterator[bytes]:
             yield _line(render_runtime(first))
-            async for item in told:
+            async for item in updates:
                 yield _line(render_runtime(item))
 
         return StreamAnswer(chunks())
 
     async def remove(self, call: Call) -> Json:
-        return render_runtime(await self.desk.remove(call.path["runtime"]))
+        return render_runtime(await self.service.remove(call.path["runtime"]))
 
     async def prune(self, call: Call) -> Json:
-        return {"removed": [render_runtime(item) for item in await self.desk.prune()]}
+        return {"removed": [render_runtime(item) for item in await self.service.prune()]}
 
 
-def _line(told: Json) -> bytes:
-    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+def _line(body: Json) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode() + b"\n"

@@ -1,8 +1,8 @@
-"""Shells in replicas: customJobs/ID:shell gives a ticket, /shell/… is the page and the WebSocket behind it.
+"""Shells in replicas: customJobs/ID:shell gives a ticket, /shell/… is the page and its WebSocket.
 
-The page and what it is made of hold no secrets and are open to anybody. The ticket is asked for with the
-token, as cancelling is, and travels as the second of the protocols that the WebSocket's client offers: it
-stands in no address and no log.
+The page and its files have no secrets and are public. A ticket needs the token, as cancelling does. It is
+sent as the second of the protocols that the WebSocket's client offers, so it appears in no address and no
+log.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from trainshed.wire.scalars import time_text
 from trainshed.wire.shell import error_words, exit_words, parse_shell, parse_words
 
 PROTOCOL = "trainshed.shell"
-WINDOW = 512 * 1024  # bytes on their way to a screen that says what it has taken
-_UNTAKEN = 1.0  # seconds in which a screen says that it has taken something, or is sent more all the same
-_PATIENCE = 30.0  # seconds a program may leave what is typed unread, before we look whether anybody is there
+WINDOW = 512 * 1024  # bytes in flight to a screen that acknowledges them
+_UNTAKEN = 1.0  # seconds to wait for an acknowledgement before sending more anyway
+_PATIENCE = 30.0  # seconds a program may leave input unread before we check the connection
 
-# Nothing from elsewhere, nothing inline. xterm.js writes colours into the style of single elements.
+# Nothing from other hosts, nothing inline, except styles of elements: xterm.js sets colours there.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
     "connect-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -35,19 +35,19 @@ HEADERS = {
     "cache-control": "no-cache",
 }
 
-# A file of the console by its name: its bytes and its type. None where there is none.
+# The name of a console file to its bytes and type; None where there is no such file.
 Files = Callable[[str], tuple[bytes, str] | None]
 
 
 @dataclass(slots=True)
 class ShellHandlers:
-    desk: ShellService
+    service: ShellService
     files: Files
 
     async def ticket(self, call: Call) -> Json:
-        wish, path = parse_shell(call.body), call.path
-        place = ReplicaPlace(path["project"], path["location"], path["job"], wish.task or PRIMARY)
-        ticket = await self.desk.issue(place, wish.command, wish.screen, call.headers.get("origin"))
+        request, path = parse_shell(call.body), call.path
+        place = ReplicaPlace(path["project"], path["location"], path["job"], request.task or PRIMARY)
+        ticket = await self.service.issue(place, request.command, request.screen, call.headers.get("origin"))
         return {
             "ticket": ticket.word,
             "task": place.task,
@@ -65,28 +65,28 @@ class ShellHandlers:
         if len(call.protocols) != 2 or call.protocols[0] != PROTOCOL:
             raise Forbidden(f"A shell wants the protocols {PROTOCOL} and a ticket, from customJobs/ID:shell.")
         place = ReplicaPlace(call.path["project"], call.path["location"], call.path["job"], call.path["task"])
-        ticket = self.desk.redeem(call.protocols[1], place, call.headers.get("origin"))
+        ticket = self.service.redeem(call.protocols[1], place, call.headers.get("origin"))
         return SocketAnswer(lambda channel: self._hold(ticket, channel), PROTOCOL)
 
     async def _hold(self, ticket: Ticket, channel: SocketChannel) -> None:
         try:
-            terminal = await self.desk.open(ticket)
+            terminal = await self.service.open(ticket)
             try:
                 await channel.say(await _conversed(terminal, channel))
             finally:
-                await self.desk.close(terminal)
+                await self.service.close(terminal)
         except TrainshedError as error:
             await channel.say(error_words(str(error)))
 
     def _file(self, name: str) -> RawAnswer:
-        found = self.files(name)
-        if found is None:
+        file = self.files(name)
+        if file is None:
             raise NotFound(f"The console has no file '{name[:60]}'.")
-        return RawAnswer(found[0], headers={"content-type": found[1], **HEADERS})
+        return RawAnswer(file[0], headers={"content-type": file[1], **HEADERS})
 
 
 async def _conversed(terminal: Terminal, channel: SocketChannel) -> str:
-    """The last words, once the program is over, or the other side is."""
+    """Runs until the program ends or the client is gone. Returns the last message."""
     flow = _Flow()
     printing = asyncio.create_task(_print(terminal, channel, flow))
     typing = asyncio.create_task(_type(terminal, channel, flow))
@@ -103,7 +103,7 @@ async def _conversed(terminal: Terminal, channel: SocketChannel) -> str:
 
 
 class _Flow:
-    """How much of what was sent is not on a screen yet: a browser takes in all that comes, and chokes."""
+    """Limits the bytes in flight: a browser buffers everything it receives and becomes unresponsive."""
 
     def __init__(self) -> None:
         self._sent = 0
@@ -121,11 +121,11 @@ class _Flow:
             try:
                 await asyncio.wait_for(self._moved.wait(), _UNTAKEN)
             except TimeoutError:
-                return  # its word may wait behind what it typed, which the program takes once we go on
+                return  # the acknowledgement may be queued behind input that the program has not read
 
 
 async def _print(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> bool:
-    """Whether all that the program printed was taken."""
+    """Whether the client received all output."""
     while data := await terminal.read():
         if not await channel.say(data):
             return False
@@ -134,14 +134,14 @@ async def _print(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> boo
 
 
 async def _type(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> str:
-    """Until the other side is gone; or what is wrong with what it said."""
-    while (said := await channel.hear()) is not None:
-        if isinstance(said, bytes):
-            if not await _taken(terminal, said, channel):
+    """Runs until the client is gone. Returns the fault of a wrong message, else an empty text."""
+    while (message := await channel.hear()) is not None:
+        if isinstance(message, bytes):
+            if not await _taken(terminal, message, channel):
                 break
             continue
         try:
-            words = parse_words(said)
+            words = parse_words(message)
         except TrainshedError as error:
             return str(error)
         if words.screen is not None:
@@ -154,7 +154,7 @@ async def _type(terminal: Terminal, channel: SocketChannel, flow: _Flow) -> str:
 
 
 async def _taken(terminal: Terminal, data: bytes, channel: SocketChannel) -> bool:
-    """Whether the program took it; or the other side went away while it did not."""
+    """Whether the program read the input before the client was gone."""
     writing = asyncio.create_task(terminal.write(data))
     try:
         while not (await asyncio.wait((writing,), timeout=_PATIENCE))[0]:

@@ -1,4 +1,4 @@
-"""customJobs/ID:stacks: where the replicas of a running job are, now."""
+"""customJobs/ID:stacks: the current stacks of a running job's replicas."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Answers of the storage API: JSON cut to the fields that were asked for, and errors in its own words."""
+"""Answers of the storage API: JSON cut to the requested fields, and errors in its own format."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ def object_permission(verb: str) -> Permission:
     return Permission.OBJECTS_READ if verb in READING else Permission.OBJECTS_WRITE
 
 
-def told(call: Call, answer: Json, **headers: str) -> RawAnswer:
+def json_answer(call: Call, answer: Json, **headers: str) -> RawAnswer:
     body = partial(answer, call.query.get("fields", ""))
     return RawAnswer(_encoded(body), headers=JSON | headers)
 
@@ -39,9 +39,9 @@ def object_of(call: Call, key: str = "object") -> str:
 
 
 def request_of(call: Call, verb: str) -> str:
-    """A name for the request, by which it is known when it is sent again; empty where the client gave none.
+    """Identifies a request that is sent again; empty where the client gave no token.
 
-    It is made of all that was asked for too: a token that a client uses for two requests joins neither.
+    It covers the whole request too: two requests with the same token stay different.
     """
     token = call.headers.get("x-goog-gcs-idempotency-token", "")
     if not token:
@@ -51,16 +51,16 @@ def request_of(call: Call, verb: str) -> str:
 
 
 async def not_offered(call: Call) -> Reply:
-    """For every path of the storage API that no other method has."""
+    """Answers every path of the storage API that no other method has."""
     path = call.path["rest"][:200]
     hint = " A slash in an object's name is written as %2F." if "/o/" in path else ""
     sentence = f"This part of the storage API is not offered here: {path}.{hint}"
-    # A job has a right to objects by their own paths and to nothing else, be it there or not.
+    # A job may use objects by their paths and nothing else, whether it exists or not.
     raise Forbidden(sentence) if call.principal.kind is PrincipalKind.JOB else NotFound(sentence)
 
 
 async def drained(call: Call) -> None:
-    """Read on what is being sent: a client that is cut off in the middle would never hear why."""
+    """Reads the rest of the body: a client that is cut off while sending would not see the error."""
     size = 0
     async for chunk in call.chunks:
         size += len(chunk)
@@ -80,7 +80,7 @@ def _refused(error: TrainshedError, reads: bool) -> RawAnswer:
 def in_storage_words(
     handler: Handler, *, reads: bool = False, render: Callable[[TrainshedError, bool], RawAnswer] = _refused
 ) -> Handler:
-    """The handler, with what it refuses told as the storage API tells it; `render`: in which of its forms."""
+    """The handler, with its errors rendered as the storage API does. `render`: as JSON or XML."""
 
     async def answered(call: Call) -> Reply:
         try:

@@ -1,7 +1,7 @@
 """batch/storage/v1: many small requests in one, each answered as if it had come alone.
 
-No uploads and no downloads, as with Google. The right to come in is the whole request's; one inside brings
-none.
+No uploads and no downloads, as with Google. The credentials of the whole request apply; those of the parts
+are ignored.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 from trainshed.api.call import Call, Json, Method, RawAnswer, Reply
-from trainshed.api.request_gate import way
+from trainshed.api.request_gate import request_target
 from trainshed.api.route import Route
 from trainshed.api.storage_uploads import whole
 from trainshed.wire.multipart import boundary_of
@@ -42,17 +42,17 @@ class StorageBatchHandlers:
         parts = [part for part in body.split(mark)[1:] if part.strip() and not part.startswith(b"--")]
         if len(parts) > MOST_REQUESTS:
             raise fault("", f"A batch has at most {MOST_REQUESTS} requests; this one has {len(parts)}.")
-        # All are read before the first is done: a batch that is not understood changes nothing.
-        answers = [await self._one(call, inner) for inner in [_parsed(part) for part in parts]]
-        told = b"".join([*answers, f"--{_MARK}--\r\n".encode()])
-        return RawAnswer(told, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
+        # All are parsed before the first runs: a malformed batch changes nothing.
+        answers = [await self._answer_request(call, inner) for inner in [_parsed(part) for part in parts]]
+        content = b"".join([*answers, f"--{_MARK}--\r\n".encode()])
+        return RawAnswer(content, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
 
-    async def _one(self, call: Call, inner: BatchedRequest) -> bytes:
+    async def _answer_request(self, call: Call, inner: BatchedRequest) -> bytes:
         split = urlsplit(inner.target)
-        found = way({"path": split.path})
+        target = request_target({"path": split.path})
         reply: Reply = RawAnswer(b'{"error": {"code": 404, "message": "There is no such method."}}', 404)
         for route in self._routes:
-            if route.method.verb == inner.verb and (path := route.match(found)) is not None:
+            if route.method.verb == inner.verb and (path := route.match(target)) is not None:
                 query = dict(parse_qsl(split.query, keep_blank_values=True))
                 asked = Call(
                     path=path,
@@ -65,11 +65,11 @@ class StorageBatchHandlers:
                 )
                 reply = await route.answer(asked)
                 break
-        return _told(inner.identity, reply)
+        return _render_reply(inner.identity, reply)
 
 
 def _parsed(part: bytes) -> BatchedRequest:
-    # Lines end in either way, and so do those of the request inside.
+    # Lines may end with CRLF or LF, also inside the request.
     outer, _, rest = part.replace(b"\r\n", b"\n").lstrip(b"\n").partition(b"\n\n")
     line, _, rest = rest.lstrip(b"\n").partition(b"\n")
     _, _, data = rest.partition(b"\n\n")
@@ -86,7 +86,7 @@ def _parsed(part: bytes) -> BatchedRequest:
     return BatchedRequest(identity.strip().strip("<>"), words[0], words[1], cast("Json", body))
 
 
-def _told(identity: str, reply: Reply) -> bytes:
+def _render_reply(identity: str, reply: Reply) -> bytes:
     raw = reply if isinstance(reply, RawAnswer) else RawAnswer()
     content = raw.content if isinstance(raw.content, bytes) else b""
     head = (

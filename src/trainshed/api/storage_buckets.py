@@ -1,10 +1,10 @@
-"""b, b/BUCKET: buckets made, listed, told, labelled and removed, and the little that gcloud asks besides."""
+"""b, b/BUCKET: create, list, get, update and delete buckets, and the few other methods that gcloud calls."""
 
 from dataclasses import dataclass, replace
 from typing import Protocol, cast, runtime_checkable
 
 from trainshed.api.call import Call, Json, Reply
-from trainshed.api.storage_answer import bucket_of, nothing, told
+from trainshed.api.storage_answer import bucket_of, json_answer, nothing
 from trainshed.core.bucket import PAGE, BucketInfo
 from trainshed.core.permission import PrincipalKind
 from trainshed.service.storage import StorageService
@@ -26,7 +26,7 @@ _OF_A_JOB = frozenset(
 
 @runtime_checkable
 class _Many(Protocol):
-    """A query that knows every value of a name, not only the last."""
+    """A query that has every value of a name, not only the last."""
 
     def getlist(self, key: str) -> list[str]: ...
 
@@ -45,65 +45,65 @@ class StorageBucketHandlers:
             text(call.body, "location"),
             lambda plain: _changed(plain, call.body),
         )
-        return told(call, render_bucket(made, call.base_url))
+        return json_answer(call, render_bucket(made, call.base_url))
 
     async def find(self, call: Call) -> Reply:
         project = call.principal.project or call.query.get("project", "")
-        found = await self.storage.of_project(project, call.query.get("prefix", ""))
+        buckets = await self.storage.of_project(project, call.query.get("prefix", ""))
         size = min(number(call.query, "maxResults") or PAGE, PAGE)
-        rest = [item for item in found if item.name > call.query.get("pageToken", "")]
+        rest = [item for item in buckets if item.name > call.query.get("pageToken", "")]
         answer: Json = {"kind": "storage#buckets"}
         if rest:
             answer["items"] = [render_bucket(item, call.base_url) for item in rest[:size]]
         if len(rest) > size:
             answer["nextPageToken"] = rest[size - 1].name
-        return told(call, answer)
+        return json_answer(call, answer)
 
     async def get(self, call: Call) -> Reply:
-        return told(call, render_bucket(await self.storage.buckets.get(bucket_of(call)), call.base_url))
+        return json_answer(
+            call, render_bucket(await self.storage.buckets.get(bucket_of(call)), call.base_url)
+        )
 
     async def update(self, call: Call) -> Reply:
-        """PATCH and PUT: of a bucket labels, versioning and lifecycle can be changed."""
+        """PATCH and PUT: labels, versioning and lifecycle can change."""
         check_bucket(call.body)
         new = await self.storage.change(
             bucket_of(call),
             lambda old: _changed(old, call.body),
             number(call.query, "ifMetagenerationMatch"),
         )
-        return told(call, render_bucket(new, call.base_url))
+        return json_answer(call, render_bucket(new, call.base_url))
 
     async def delete(self, call: Call) -> Reply:
         await self.storage.buckets.remove(bucket_of(call), number(call.query, "ifMetagenerationMatch"))
         return nothing()
 
     async def layout(self, call: Call) -> Reply:
-        found = await self.storage.buckets.get(bucket_of(call))
-        return told(
+        bucket = await self.storage.buckets.get(bucket_of(call))
+        return json_answer(
             call,
             {
                 "kind": "storage#storageLayout",
-                "bucket": found.name,
-                "location": found.location,
+                "bucket": bucket.name,
+                "location": bucket.location,
                 "locationType": "region",
                 "hierarchicalNamespace": {"enabled": False},
             },
         )
 
     async def permissions(self, call: Call) -> Reply:
-        """Those of the permissions asked for that the caller has: all, or a job's, which are few."""
+        """The requested permissions that the caller has: all, or the few of a job."""
         await self.storage.buckets.get(bucket_of(call))
         query = call.query
         asked = query.getlist("permissions") if isinstance(query, _Many) else [query.get("permissions", "")]
         if call.principal.kind is PrincipalKind.JOB:
             asked = [item for item in asked if item in _OF_A_JOB]
-        return told(call, {"kind": "storage#testIamPermissionsResponse", "permissions": asked})
+        return json_answer(call, {"kind": "storage#testIamPermissionsResponse", "permissions": asked})
 
     async def no_folders(self, call: Call) -> Reply:
-        """Managed folders, folders: there are none, and gcloud takes anything but an empty list for a
-        failure.
-        """
+        """An empty list of folders: gcloud treats any other answer as a failure."""
         await self.storage.buckets.get(bucket_of(call))
-        return told(call, {"kind": "storage#folders"})
+        return json_answer(call, {"kind": "storage#folders"})
 
 
 def _changed(old: BucketInfo, body: Json) -> BucketInfo:

@@ -1,4 +1,4 @@
-"""b/BUCKET/o: objects listed, told, read, changed, copied, composed and deleted."""
+"""b/BUCKET/o: list, get, read, change, copy, compose and delete objects."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from trainshed.api.call import Call, Json, RawAnswer, Reply
-from trainshed.api.storage_answer import JSON, bucket_of, nothing, object_of, request_of, told
+from trainshed.api.storage_answer import JSON, bucket_of, json_answer, nothing, object_of, request_of
 from trainshed.core.bucket import (
     PAGE,
     PLAIN,
@@ -31,7 +31,7 @@ from trainshed.wire.storage import (
     render_objects,
 )
 
-AT_ONCE = 1 << 20  # bytes of an answer that is not worth a stream
+AT_ONCE = 1 << 20  # bytes of an answer that is sent whole
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -64,10 +64,10 @@ class StorageObjectHandlers:
         if listing.prefixes:
             answer["prefixes"] = list(listing.prefixes)
         if not listing.items or call.flag("softDeleted"):
-            return told(call, answer)
+            return json_answer(call, answer)
         if query.get("fields"):
             answer["items"] = [render_object(item, call.base_url) for item in listing.items]
-            return told(call, answer)
+            return json_answer(call, answer)
         head = json.dumps(answer, ensure_ascii=False)[:-1]
         text = f'{head}, "items": {render_objects(listing.items, call.base_url)}}}'
         return RawAnswer(text.encode("utf-8", "replace"), headers=JSON)
@@ -75,11 +75,9 @@ class StorageObjectHandlers:
     async def get(self, call: Call) -> Reply:
         if call.query.get("alt") == "media":
             return await self.media(call)
-        found = await self.storage.open(bucket_of(call)).get(
-            object_of(call), number(call.query, "generation")
-        )
-        precondition(call.query).check(found)
-        return told(call, render_object(found, call.base_url))
+        info = await self.storage.open(bucket_of(call)).get(object_of(call), number(call.query, "generation"))
+        precondition(call.query).check(info)
+        return json_answer(call, render_object(info, call.base_url))
 
     async def media(self, call: Call) -> Reply:
         reading = await self.storage.open(bucket_of(call)).read(
@@ -91,37 +89,35 @@ class StorageObjectHandlers:
         return await sent(reading)
 
     async def head(self, call: Call) -> Reply:
-        """What `get` says, without its body; of an object's bytes none is read."""
+        """The headers of `get`. The object's bytes are not read."""
         return await (self.head_media(call) if call.query.get("alt") == "media" else self.get(call))
 
     async def head_media(self, call: Call) -> Reply:
-        found = await self.storage.open(bucket_of(call)).get(
-            object_of(call), number(call.query, "generation")
-        )
-        precondition(call.query).check(found)
-        first, length = span(call.headers.get("range", "")).within(found.size)
-        return RawAnswer(b"", *_head(found, first, length))
+        info = await self.storage.open(bucket_of(call)).get(object_of(call), number(call.query, "generation"))
+        precondition(call.query).check(info)
+        first, length = span(call.headers.get("range", "")).within(info.size)
+        return RawAnswer(b"", *_head(info, first, length))
 
     async def patch(self, call: Call) -> Reply:
-        found = await self.storage.open(bucket_of(call)).change(
+        info = await self.storage.open(bucket_of(call)).change(
             object_of(call),
             lambda old: overlay(old, call.body),
             number(call.query, "generation"),
             precondition(call.query),
             request_of(call, "patch"),
         )
-        return told(call, render_object(found, call.base_url))
+        return json_answer(call, render_object(info, call.base_url))
 
     async def update(self, call: Call) -> Reply:
         new = overlay(PLAIN, call.body)
-        found = await self.storage.open(bucket_of(call)).change(
+        info = await self.storage.open(bucket_of(call)).change(
             object_of(call),
             lambda _: new,
             number(call.query, "generation"),
             precondition(call.query),
             request_of(call, "update"),
         )
-        return told(call, render_object(found, call.base_url))
+        return json_answer(call, render_object(info, call.base_url))
 
     async def delete(self, call: Call) -> Reply:
         generation = number(call.query, "generation")
@@ -148,10 +144,10 @@ class StorageObjectHandlers:
         if not isinstance(removes, bool):
             raise fault("deleteSourceObjects", "deleteSourceObjects must be true or false.")
         made = await self.storage.compose(bucket, draft, sources, removes=removes)
-        return told(call, render_object(made, call.base_url))
+        return json_answer(call, render_object(made, call.base_url))
 
     async def copy(self, call: Call) -> Reply:
-        return told(call, await self._copied(call, "copy"))
+        return json_answer(call, await self._copied(call, "copy"))
 
     async def rewrite(self, call: Call) -> Reply:
         made = await self._copied(call, "rewrite")
@@ -163,14 +159,14 @@ class StorageObjectHandlers:
             "done": True,
             "resource": made,
         }
-        return told(call, answer)
+        return json_answer(call, answer)
 
     async def move(self, call: Call) -> Reply:
-        """A copy, and the original deleted with it, unless it has become another one meanwhile."""
-        return told(call, await self._copied(call, "move", removes=True))
+        """Copies the object and deletes the original, unless that was replaced meanwhile."""
+        return json_answer(call, await self._copied(call, "move", removes=True))
 
     async def restore(self, call: Call) -> Reply:
-        """An old version made the live object: copied, so that it stays what it is."""
+        """Copies an old version to the live object. The old version stays."""
         generation = number(call.query, "generation")
         if generation is None:
             raise fault("generation", "generation must say which version is to be restored.")
@@ -182,7 +178,7 @@ class StorageObjectHandlers:
         )
         source = CopySource(bucket=bucket, name=draft.name, generation=generation)
         made = await self.storage.copy(bucket, draft, source, lambda old: old)
-        return told(call, render_object(made, call.base_url))
+        return json_answer(call, render_object(made, call.base_url))
 
     async def _copied(self, call: Call, verb: str, *, removes: bool = False) -> Json:
         bucket = bucket_of(call)
@@ -205,8 +201,8 @@ class StorageObjectHandlers:
 
 
 def _source(bucket: str, given: object) -> CopySource:
-    told = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    name, wanted = told.get("name"), cast("object", told.get("objectPreconditions") or {})
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    name, wanted = fields.get("name"), cast("object", fields.get("objectPreconditions") or {})
     if not isinstance(name, str):
         raise fault("sourceObjects", "Each of sourceObjects must have a name.")
     if not isinstance(wanted, dict):
@@ -214,7 +210,7 @@ def _source(bucket: str, given: object) -> CopySource:
     numbers = {
         key: "" if value is None else str(value)
         for key, value in (
-            ("generation", told.get("generation")),
+            ("generation", fields.get("generation")),
             ("ifGenerationMatch", cast("dict[str, Any]", wanted).get("ifGenerationMatch")),
         )
     }
@@ -227,7 +223,7 @@ def _source(bucket: str, given: object) -> CopySource:
 
 
 def span(header: str) -> Span:
-    """The piece a Range header asks for; the whole where it asks for several, or for something else."""
+    """The range of a Range header; the whole object for several ranges or other units."""
     match = _RANGE.fullmatch(header.replace(" ", ""))
     if match is None or not (match[1] or match[2]):
         return WHOLE
@@ -235,7 +231,7 @@ def span(header: str) -> Span:
 
 
 async def sent(reading: ObjectReading) -> RawAnswer:
-    """The bytes with their headers: at once where they are few, so that damage is told instead of begun."""
+    """The bytes with their headers. Small objects are read first, so that damage gives an error answer."""
     content: bytes | AsyncIterator[bytes] = reading.chunks
     if reading.length <= AT_ONCE:
         content = b"".join([chunk async for chunk in reading.chunks])
@@ -243,7 +239,7 @@ async def sent(reading: ObjectReading) -> RawAnswer:
 
 
 def _head(info: ObjectInfo, first: int, length: int) -> tuple[int, dict[str, str]]:
-    """Status and headers of an answer with these bytes of the object."""
+    """Status and headers of an answer with this range of the object."""
     headers = object_headers(info) | {"content-length": str(length)}
     if length == info.size:
         return 200, headers

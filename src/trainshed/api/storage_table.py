@@ -1,4 +1,4 @@
-"""The storage API's part of the table: verb, path and handler of each of its methods."""
+"""The storage API's part of the method table."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +56,7 @@ def storage_methods(handlers: StorageHandlers) -> tuple[Method, ...]:
             Permission.BUCKETS_READ,
         ),
         *_rest(),
-        *xml_methods(handlers.storage),  # last: its paths could be any of those above
+        *xml_methods(handlers.storage),  # last: its paths match those above too
     )
 
 
@@ -73,18 +73,18 @@ def _row(verb: str, path: str, handler: Handler, permission: Permission, *, stre
 
 
 def _buckets(buckets: StorageBucketHandlers) -> tuple[Method, ...]:
-    one = f"{_B}/{{bucket}}"
+    bucket = f"{_B}/{{bucket}}"
     return (
         _row("POST", _B, buckets.create, Permission.BUCKETS_WRITE),
         _row("GET", _B, buckets.find, Permission.BUCKETS_LIST),
-        _row("GET", one, buckets.get, Permission.BUCKETS_READ),
-        _row("HEAD", one, buckets.get, Permission.BUCKETS_READ),
-        _row("PATCH", one, buckets.update, Permission.BUCKETS_WRITE),
-        _row("PUT", one, buckets.update, Permission.BUCKETS_WRITE),
-        _row("DELETE", one, buckets.delete, Permission.BUCKETS_WRITE),
-        _row("GET", f"{one}/storageLayout", buckets.layout, Permission.BUCKETS_READ),
-        _row("GET", f"{one}/managedFolders", buckets.no_folders, Permission.BUCKETS_READ),
-        _row("GET", f"{one}/folders", buckets.no_folders, Permission.BUCKETS_READ),
+        _row("GET", bucket, buckets.get, Permission.BUCKETS_READ),
+        _row("HEAD", bucket, buckets.get, Permission.BUCKETS_READ),
+        _row("PATCH", bucket, buckets.update, Permission.BUCKETS_WRITE),
+        _row("PUT", bucket, buckets.update, Permission.BUCKETS_WRITE),
+        _row("DELETE", bucket, buckets.delete, Permission.BUCKETS_WRITE),
+        _row("GET", f"{bucket}/storageLayout", buckets.layout, Permission.BUCKETS_READ),
+        _row("GET", f"{bucket}/managedFolders", buckets.no_folders, Permission.BUCKETS_READ),
+        _row("GET", f"{bucket}/folders", buckets.no_folders, Permission.BUCKETS_READ),
     )
 
 
@@ -108,7 +108,7 @@ def _objects(objects: StorageObjectHandlers) -> tuple[Method, ...]:
 
 
 def _rest() -> tuple[Method, ...]:
-    """What is left of the paths: else the XML API would take them for objects of a bucket "storage"."""
+    """The remaining paths. Otherwise the XML API would take them for objects of a bucket "storage"."""
     return tuple(
         _row(verb, f"{before}/storage/v1/{{rest...}}", not_offered, object_permission(verb), streams=True)
         for before in ("", "/upload", "/resumable/upload", "/download")

@@ -1,8 +1,8 @@
-"""upload/…/o: an object's bytes in one request, with its metadata in front, or in pieces that can be resumed.
+"""upload/…/o: an object's bytes in one request, after its metadata, or in pieces that can be resumed.
 
-A piece says which bytes it brings (`Content-Range: bytes 0-99/*`) and is answered 308 with how many are
-safe; `*/*` only asks. The request that names the last byte, or the total when all is there, gets the object.
-One that says nothing brings the whole. All of it survives both sides.
+A piece names its bytes (`Content-Range: bytes 0-99/*`) and is answered 308 with the number of stored bytes;
+`*/*` only asks for it. The request that names the last byte, or the total once all bytes are stored, gets
+the object. A request without Content-Range has the whole object. Uploads survive restarts of both sides.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from trainshed.api.call import Call, RawAnswer, Reply
-from trainshed.api.storage_answer import bucket_of, request_of, told
+from trainshed.api.storage_answer import bucket_of, json_answer, request_of
 from trainshed.core.bucket import PLAIN, ObjectDraft, Upload, check_object_name
 from trainshed.core.bucket_port import Bucket
 from trainshed.core.errors import Invalid
@@ -19,21 +19,21 @@ from trainshed.service.storage import StorageService
 from trainshed.wire.multipart import MOST_HEAD, Related, parse, related
 from trainshed.wire.storage import fault, number, overlay, precondition, render_object, text
 
-# They compare the MD5 in the answer with their own, and delete the object where there is none.
+# These clients compare the MD5 in the answer with their own, and delete the object if it is missing.
 _WANT_MD5 = ("gcloud", "apitools", "gsutil")
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 
 
 @dataclass(frozen=True, slots=True)
 class UploadRange:
-    """What a Content-Range says: the bytes that come, if any, and the size of the whole, if it is known."""
+    """A Content-Range: the range of the bytes, if any, and the total size, if known."""
 
     first: int | None
     last: int | None
     total: int | None
 
     def check(self, draft: ObjectDraft) -> None:
-        """Before a byte is taken: bytes once kept cannot be taken back."""
+        """Called before any byte is stored, since stored bytes cannot be removed."""
         if self.total is not None:
             draft.check_size(self.total)
         elif self.last is not None and draft.size is not None and self.last >= draft.size:
@@ -45,7 +45,7 @@ class StorageUploadHandlers:
     storage: StorageService
 
     async def begin(self, call: Call) -> Reply:
-        """POST: by `uploadType`, or a piece of an upload that is under way."""
+        """POST: begins an upload by `uploadType`, or continues one."""
         if call.query.get("upload_id"):
             return await self.resume(call)
         kind = call.query.get("uploadType", "media")
@@ -53,14 +53,16 @@ class StorageUploadHandlers:
         if kind == "resumable":
             return await self._begun(call, bucket)
         if kind == "multipart":
-            found = await related(call.headers.get("content-type", ""), call.chunks)
+            content = await related(call.headers.get("content-type", ""), call.chunks)
         elif kind == "media":
-            found = Related({}, call.headers.get("content-type", ""), call.chunks)
+            content = Related({}, call.headers.get("content-type", ""), call.chunks)
         else:
             raise fault("uploadType", f"uploadType must be media, multipart or resumable, not '{kind[:40]}'.")
-        draft = replace(_draft(call, found.told, found.content_type), request=request_of(call, "upload"))
-        made = await bucket.put(draft, found.chunks)
-        return told(call, render_object(made, call.base_url))
+        draft = replace(
+            _draft(call, content.metadata, content.content_type), request=request_of(call, "upload")
+        )
+        made = await bucket.put(draft, content.chunks)
+        return json_answer(call, render_object(made, call.base_url))
 
     async def _begun(self, call: Call, bucket: Bucket) -> Reply:
         about = parse(await whole(call.chunks, MOST_HEAD))
@@ -75,36 +77,36 @@ class StorageUploadHandlers:
         return RawAnswer(headers={"location": location, "x-guploader-uploadid": upload.id})
 
     async def resume(self, call: Call) -> Reply:
-        """PUT, or POST as gcsfs does: a piece, the last piece, or a question."""
-        bucket, upload = self.storage.open(bucket_of(call)), call.query.get("upload_id", "")
-        piece, found = _piece(call.headers.get("content-range", "")), await bucket.upload(upload)
-        if found.done is not None:
-            return await self._made(call, bucket, found)
+        """PUT, or POST as gcsfs does: a piece, the last piece, or a question for the size."""
+        bucket, upload_id = self.storage.open(bucket_of(call)), call.query.get("upload_id", "")
+        piece, upload = _piece(call.headers.get("content-range", "")), await bucket.upload(upload_id)
+        if upload.done is not None:
+            return await self._made(call, bucket, upload)
         if piece is None:
             if (size := number(call.headers, "Content-Length")) is not None:
-                found.draft.check_size(size)
-            found = await bucket.append(upload, 0, _again(bucket, found, call.chunks))
-            return await self._made(call, bucket, found)
-        piece.check(found.draft)
+                upload.draft.check_size(size)
+            upload = await bucket.append(upload_id, 0, _again(bucket, upload, call.chunks))
+            return await self._made(call, bucket, upload)
+        piece.check(upload.draft)
         if piece.first is not None:
-            found = await bucket.append(upload, piece.first, call.chunks)
-        if found.done is not None or found.received == piece.total:
-            return await self._made(call, bucket, found)
-        if piece.total is not None and found.received > piece.total:
-            raise fault("Content-Range", f"The upload has {found.received} bytes, more than {piece.total}.")
-        safe = {"range": f"bytes=0-{found.received - 1}"} if found.received else {}
-        return RawAnswer(status=308, headers=safe | {"x-guploader-uploadid": upload})
+            upload = await bucket.append(upload_id, piece.first, call.chunks)
+        if upload.done is not None or upload.received == piece.total:
+            return await self._made(call, bucket, upload)
+        if piece.total is not None and upload.received > piece.total:
+            raise fault("Content-Range", f"The upload has {upload.received} bytes, more than {piece.total}.")
+        safe = {"range": f"bytes=0-{upload.received - 1}"} if upload.received else {}
+        return RawAnswer(status=308, headers=safe | {"x-guploader-uploadid": upload_id})
 
     async def abandon(self, call: Call) -> Reply:
         await self.storage.open(bucket_of(call)).abandon(call.query.get("upload_id", ""))
         return RawAnswer(status=499)
 
-    async def _made(self, call: Call, bucket: Bucket, found: Upload) -> Reply:
+    async def _made(self, call: Call, bucket: Bucket, upload: Upload) -> Reply:
         crc32c, md5 = hashes(call.headers.get("x-goog-hash", ""))
-        if found.done is None:
-            found.draft.check_size(found.received)
-        made = found.done or await bucket.finish(found.id, crc32c=crc32c, md5=md5)
-        return told(call, render_object(made, call.base_url))
+        if upload.done is None:
+            upload.draft.check_size(upload.received)
+        made = upload.done or await bucket.finish(upload.id, crc32c=crc32c, md5=md5)
+        return json_answer(call, render_object(made, call.base_url))
 
 
 def _draft(call: Call, about: dict[str, object], content_type: str) -> ObjectDraft:
@@ -125,9 +127,9 @@ def _draft(call: Call, about: dict[str, object], content_type: str) -> ObjectDra
 
 
 def hashes(header: str) -> tuple[str, str]:
-    """CRC32C and MD5 from `x-goog-hash: crc32c=…,md5=…`; empty where not told."""
-    told = dict(part.strip().split("=", 1) for part in header.split(",") if "=" in part)
-    return told.get("crc32c", ""), told.get("md5", "")
+    """CRC32C and MD5 from `x-goog-hash: crc32c=…,md5=…`; empty where not given."""
+    sums = dict(part.strip().split("=", 1) for part in header.split(",") if "=" in part)
+    return sums.get("crc32c", ""), sums.get("md5", "")
 
 
 def _piece(header: str) -> UploadRange | None:
@@ -143,10 +145,10 @@ def _piece(header: str) -> UploadRange | None:
     return UploadRange(first, last, total)
 
 
-async def _again(bucket: Bucket, found: Upload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The whole once more, as long as it begins with the bytes that are kept already."""
-    kept, known, seen = bucket.received(found.id), b"", 0
-    left = found.received  # bytes that are still to be compared
+async def _again(bucket: Bucket, upload: Upload, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The whole object again. Refused unless it begins with the bytes stored already."""
+    kept, known, seen = bucket.received(upload.id), b"", 0
+    left = upload.received  # stored bytes still to be compared
     async for chunk in chunks:
         at = 0
         while left and at < len(chunk):
@@ -154,17 +156,17 @@ async def _again(bucket: Bucket, found: Upload, chunks: AsyncIterator[bytes]) ->
                 known, seen = await anext(kept), 0
             size = min(len(known) - seen, len(chunk) - at, left)
             if chunk[at : at + size] != known[seen : seen + size]:
-                raise _other(found)
+                raise _other(upload)
             at, seen, left = at + size, seen + size, left - size
         yield chunk
     if left:
-        raise _other(found)
+        raise _other(upload)
 
 
-def _other(found: Upload) -> Invalid:
+def _other(upload: Upload) -> Invalid:
     return fault(
         "Content-Range",
-        f"The upload has {found.received} bytes already, and a request without a Content-Range brings the "
+        f"The upload has {upload.received} bytes already, and a request without a Content-Range brings the "
         "whole from its first byte on; this one does not begin with them. Say which bytes come.",
     )
 

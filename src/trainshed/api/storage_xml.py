@@ -1,8 +1,7 @@
-"""BUCKET/OBJECT: the storage XML API, as far as obstore and uploads in parallel parts need it.
+"""BUCKET/OBJECT: the storage XML API, as far as obstore and parallel multipart uploads need it.
 
-A part is an upload of its own, and its ETag is that upload's id: what has come, and in which order it
-belongs, the client tells at the end. Only addresses that carry a token reach it, since its paths could be
-anything.
+Each part is an upload of its own, and its ETag is the id of that upload. The client names the parts and
+their order at the end. Only addresses with a token reach this API, since its paths could match anything.
 """
 
 import base64
@@ -65,19 +64,17 @@ class StorageXmlHandlers:
     async def get(self, call: Call) -> Reply:
         bucket, generation = self.storage.open(bucket_of(call)), number(call.query, "generation")
         if "if-match" in call.headers or "if-none-match" in call.headers:
-            found = await bucket.get(object_of(call), generation)
-            _check_tags(call, found)
-            generation = found.generation
+            info = await bucket.get(object_of(call), generation)
+            _check_tags(call, info)
+            generation = info.generation
         asked = span(call.headers.get("range", ""))
         return await sent(await bucket.read(object_of(call), asked, generation, _condition(call)))
 
     async def head(self, call: Call) -> Reply:
-        found = await self.storage.open(bucket_of(call)).get(
-            object_of(call), number(call.query, "generation")
-        )
-        _condition(call).check(found)
-        _check_tags(call, found)
-        return RawAnswer(headers=object_headers(found) | {"content-length": str(found.size)})
+        info = await self.storage.open(bucket_of(call)).get(object_of(call), number(call.query, "generation"))
+        _condition(call).check(info)
+        _check_tags(call, info)
+        return RawAnswer(headers=object_headers(info) | {"content-length": str(info.size)})
 
     async def put(self, call: Call) -> Reply:
         bucket, name = self.storage.open(bucket_of(call)), object_of(call)
@@ -100,42 +97,42 @@ class StorageXmlHandlers:
 
     async def _copied(self, call: Call, draft: ObjectDraft, source: str) -> Reply:
         bucket, _, name = unquote(source).lstrip("/").partition("/")
-        found = CopySource(bucket=bucket, name=check_object_name(name))
-        made = await self.storage.copy(bucket_of(call), draft, found, lambda old: old)
-        told = element("CopyObjectResult", element("ETag", text=f'"{etag(made)}"'))
-        return RawAnswer(document(told), headers=_XML | _made(made))
+        original = CopySource(bucket=bucket, name=check_object_name(name))
+        made = await self.storage.copy(bucket_of(call), draft, original, lambda old: old)
+        body = element("CopyObjectResult", element("ETag", text=f'"{etag(made)}"'))
+        return RawAnswer(document(body), headers=_XML | _made(made))
 
     async def post(self, call: Call) -> Reply:
-        """Begin an upload in parts, or put them together."""
+        """Begins an upload in parts, or joins the parts."""
         bucket, name = self.storage.open(bucket_of(call)), object_of(call)
         upload = call.query.get("uploadId", "")
         if not upload:
             if "uploads" not in call.query:
                 raise fault("", "POST wants `uploads` or an `uploadId`.")
             begun = await bucket.begin(_draft(call, name))
-            told = element(
+            body = element(
                 "InitiateMultipartUploadResult",
                 element("Bucket", text=bucket.name),
                 element("Key", text=name),
                 element("UploadId", text=begun.id),
             )
-            return RawAnswer(document(told), headers=_XML)
+            return RawAnswer(document(body), headers=_XML)
         parts, offset = parse_parts(await whole(call.chunks, MOST_LIST)), 0
         for part in parts:
-            # Asked a second time, it passes over what is there already.
+            # A second request skips the bytes that are stored already.
             size = (await bucket.upload(part)).received
             await bucket.append(upload, offset, bucket.received(part))
             offset += size
         made = await bucket.finish(upload)
         for part in parts:
             await bucket.abandon(part)
-        told = element(
+        body = element(
             "CompleteMultipartUploadResult",
             element("Bucket", text=bucket.name),
             element("Key", text=made.name),
             element("ETag", text=f'"{etag(made)}"'),
         )
-        return RawAnswer(document(told), headers=_XML | _made(made))
+        return RawAnswer(document(body), headers=_XML | _made(made))
 
     async def delete(self, call: Call) -> Reply:
         bucket = self.storage.open(bucket_of(call))
@@ -150,14 +147,14 @@ class StorageXmlHandlers:
 
 
 def xml_methods(storage: StorageService) -> tuple[Method, ...]:
-    xml, one = StorageXmlHandlers(storage), "/{bucket}/{object...}"
+    xml, object_path = StorageXmlHandlers(storage), "/{bucket}/{object...}"
     rows: tuple[tuple[str, str, Handler], ...] = (
         ("GET", "/{bucket}", xml.find),
-        ("GET", one, xml.get),
-        ("HEAD", one, xml.head),
-        ("PUT", one, xml.put),
-        ("POST", one, xml.post),
-        ("DELETE", one, xml.delete),
+        ("GET", object_path, xml.get),
+        ("HEAD", object_path, xml.head),
+        ("PUT", object_path, xml.put),
+        ("POST", object_path, xml.post),
+        ("DELETE", object_path, xml.delete),
     )
     return tuple(
         Method(
@@ -189,16 +186,16 @@ def _condition(call: Call) -> Precondition:
     )
 
 
-def _check_tags(call: Call, found: ObjectInfo) -> None:
+def _check_tags(call: Call, info: ObjectInfo) -> None:
     wanted, known = call.headers.get("if-match", ""), call.headers.get("if-none-match", "")
-    if wanted and not _names(wanted, found):
+    if wanted and not _names(wanted, info):
         raise PreconditionFailed("The object has another ETag.")
-    if known and _names(known, found):
+    if known and _names(known, info):
         raise NotModified("The object still has the ETag.")
 
 
-def _names(tags: str, found: ObjectInfo) -> bool:
-    return any(tag.strip().strip('"') in ("*", etag(found)) for tag in tags.split(","))
+def _names(tags: str, info: ObjectInfo) -> bool:
+    return any(tag.strip().strip('"') in ("*", etag(info)) for tag in tags.split(","))
 
 
 def _draft(call: Call, name: str) -> ObjectDraft:

@@ -1,6 +1,6 @@
-"""A conversation over a WebSocket, made of what the server's framework gives: a handler's Talk, held.
+"""Serves a SocketAnswer over a WebSocket. For `api/app.py`.
 
-The handler has checked who comes; here the connection is accepted, and closed when the talk is over.
+The handler has authenticated the caller. This module accepts the connection, and closes it at the end.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ class WebSocketChannel:
         return True
 
 
-async def held(talk: SocketAnswer, receive: Receive, send: Send) -> None:
+async def serve_socket(answer: SocketAnswer, receive: Receive, send: Send) -> None:
     try:
-        await send({"type": "websocket.accept", "subprotocol": talk.protocol})
-    except OSError:  # it went away before
+        await send({"type": "websocket.accept", "subprotocol": answer.protocol})
+    except OSError:  # the client is gone already
         return
-    await talk.hold(WebSocketChannel(receive, send))
-    with contextlib.suppress(OSError, RuntimeError):  # it was closed from the other side
+    await answer.hold(WebSocketChannel(receive, send))
+    with contextlib.suppress(OSError, RuntimeError):  # the client closed it
         await send({"type": "websocket.close", "code": 1000})

@@ -1,4 +1,4 @@
-"""trainingPipelines: create, list, get, cancel, delete as Google words them. Each is a job seen otherwise."""
+"""trainingPipelines: create, list, get, cancel and delete as in Google's API. Each pipeline is one job."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ class PipelineHandlers:
         mask = read_mask.parse_mask(call.query.get("readMask", ""), TrainingPipeline)
         project, location = call.path["project"], call.path["location"]
         fingerprint = page.fingerprint("trainingPipelines", project, location, text, order)
-        found = await self.pipelines.jobs.find(
+        listing = await self.pipelines.jobs.find(
             JobQuery(
                 project=project,
                 location=location,
@@ -56,8 +56,8 @@ class PipelineHandlers:
                 kind=PIPELINE,
             )
         )
-        rows = [read_mask.apply_mask(mask, _render(call, job)) for job in found.jobs]
-        return page.render("trainingPipelines", rows, found.next_cursor, fingerprint)
+        rows = [read_mask.apply_mask(mask, _render(call, job)) for job in listing.jobs]
+        return page.render("trainingPipelines", rows, listing.next_cursor, fingerprint)
 
     async def cancel(self, call: Call) -> Json:
         await self.pipelines.cancel(*_place(call))

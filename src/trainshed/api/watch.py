@@ -1,4 +1,4 @@
-"""customJobs:watch: hints that jobs have changed, as server-sent events that any client can go on with."""
+"""customJobs:watch: hints that jobs have changed, as server-sent events that a client can resume."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -16,7 +16,7 @@ class WatchOfJobs:
     hints: JobHints
 
     async def watch(self, call: Call) -> Reply:
-        """Of the job named by `job`, else of all; behind `after` or the Last-Event-ID, else from now on."""
+        """Of one `job` or of all; after `after` or the Last-Event-ID, else from now on."""
         project, location, job = call.path["project"], call.path["location"], call.query.get("job", "")
         if job:
             await self.jobs.get(project, location, job)
@@ -31,13 +31,13 @@ class WatchOfJobs:
 
 
 def _rendered(news: News) -> bytes:
-    told: list[dict[str, object]] = [{"everything": True}] if news.is_everything else []
-    told += [_hint(hint) for hint in news.hints]
-    # Only the last one has the id: who is cut off before it gets them all again.
-    *first, last = [f"data: {json.dumps(item)}\n\n" for item in told]
+    items: list[dict[str, object]] = [{"everything": True}] if news.is_everything else []
+    items += [_hint(hint) for hint in news.hints]
+    # Only the last has the id: a client that is cut off before it gets all of them again.
+    *first, last = [f"data: {json.dumps(item)}\n\n" for item in items]
     return "".join([*first, f"id: {news.id}\n", last]).encode()
 
 
 def _hint(hint: JobHint) -> dict[str, object]:
-    told: dict[str, object] = {"name": hint.name, "version": hint.version}
-    return told | {"deleted": True} if hint.is_deleted else told
+    answer: dict[str, object] = {"name": hint.name, "version": hint.version}
+    return answer | {"deleted": True} if hint.is_deleted else answer

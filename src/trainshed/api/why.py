@@ -1,6 +1,6 @@
-"""customJobs:explain and customJobs/ID:why: why and when, for a job that might be and for one that is.
+"""customJobs:explain and customJobs/ID:why: when a possible or an existing job starts, and why not now.
 
-And customJobs:accelerator: which GPU it could have.
+customJobs:accelerator: which GPU a job could have.
 """
 
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ class WhyHandlers:
 
     async def why_job(self, call: Call) -> Json:
         path = call.path
-        job, told = await self.why.explain(path["project"], path["location"], path["job"])
-        return {"name": job.name, "displayName": job.display_name, **render_explanation(told)}
+        job, explanation = await self.why.explain(path["project"], path["location"], path["job"])
+        return {"name": job.name, "displayName": job.display_name, **render_explanation(explanation)}
 
     async def accelerator(self, call: Call) -> Json:
-        """Which GPU there is, for those who only say how many they want."""
+        """The GPU type here, for callers who give only a count."""
         return {"acceleratorType": await self.why.accelerator(call.query.get("machineType", ""))}
 
     async def explain(self, call: Call) -> Json:
-        """The body of a create, refused as a create would refuse it; nothing is kept."""
+        """Takes the body of a create and refuses as create does. Stores nothing."""
         request = read_request(call, self.offer)
-        job, told = await self.why.foresee(call.path["project"], call.path["location"], request)
-        return {"accepted": True, "displayName": job.display_name, **render_explanation(told)}
+        job, explanation = await self.why.foresee(call.path["project"], call.path["location"], request)
+        return {"accepted": True, "displayName": job.display_name, **render_explanation(explanation)}

@@ -1,1 +1,1 @@
-"""Google's JSON, both ways: what clients send becomes core values, what the core knows becomes answers."""
+"""Translates JSON of clients to core values and back. Called by `api`. No I/O, no clock."""

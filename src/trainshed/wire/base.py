@@ -1,4 +1,4 @@
-"""The one way JSON objects are read: messages declared as classes, every fault collected with its path.
+"""Reads and writes JSON objects as messages: classes whose attributes declare the fields.
 
     class DiskSpec(Message):
         boot_disk_type: str = text()
@@ -8,13 +8,13 @@
     disk = read(DiskSpec, body, faults)
     faults.settle()
 
-Names are taken in camelCase and snake_case and written in camelCase; null is the same as absent; a value
-that equals its default is not written; an unknown name is refused in Google's words. A value at fault is
-recorded and left at its default, so that one pass finds everything that is wrong with a request. Nothing here
-knows a resource.
+The schemas and parsers of this package call it. Names are read in camelCase and snake_case and written in
+camelCase. Null means absent. A value that equals its default is not written. An unknown name is refused with
+Google's message. A wrong value is recorded with its path and left at its default, so one pass collects every
+fault of a request. This module knows no resource.
 
-Messages are not dataclasses, since one holds only what was said and takes the rest from its class: that makes
-an empty one easy to know, reading cheap, and two dozen declarations cost next to nothing at start.
+Messages are not dataclasses. An instance stores only the fields that were given and takes the others from its
+class. That makes `is_empty` simple, reading cheap, and the declarations cheap at start.
 """
 
 import functools
@@ -40,8 +40,8 @@ class FieldKind:
 
     read: Read
     write: Write
-    inner: "type[Message] | None" = None  # the message inside, where it is one or a list of them
-    is_open: bool = False  # whether names inside are not ours to know
+    inner: "type[Message] | None" = None  # the class of a nested message, or of the items of a list
+    is_open: bool = False  # any name is allowed inside
 
 
 def _same(value: Any) -> object:
@@ -50,7 +50,7 @@ def _same(value: Any) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One field of a message. Its names are known once the class that declares it is made."""
+    """One field of a message. `__init_subclass__` fills in the names."""
 
     kind: FieldKind
     default: object
@@ -59,27 +59,27 @@ class _Slot:
 
 
 class Message:
-    """What was said of one thing: a value that never changes. Fields are declared by the functions below."""
+    """An immutable value. The functions below declare its fields."""
 
     fields: ClassVar[Mapping[str, _Slot]] = {}  # by either spelling
 
     def __init_subclass__(cls) -> None:
-        found = dict(cls.fields)
+        slots = dict(cls.fields)
         for name, slot in list(vars(cls).items()):
             if isinstance(slot, _Slot):
-                found[name] = found[camel(name)] = _Slot(slot.kind, slot.default, name, camel(name))
+                slots[name] = slots[camel(name)] = _Slot(slot.kind, slot.default, name, camel(name))
                 setattr(cls, name, slot.default)
-        cls.fields = found
+        cls.fields = slots
 
-    def __init__(self, **said: object) -> None:
-        self.__dict__.update(said)
+    def __init__(self, **given: object) -> None:
+        self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{name}: a message is a value and does not change")
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all was said."""
+        """Whether no field was given."""
         return not self.__dict__
 
 
@@ -99,7 +99,7 @@ def _scalar(read_one: Callable[[object], object]) -> Read:
 
 
 def _each(read_one: Read, instead: Callable[[], object]) -> Read:
-    """A list of such values; `instead` makes what stands in for one that cannot be read."""
+    """A list of such values. `instead` makes the replacement for an item that cannot be read."""
 
     def read_list(value: object, path: str, faults: Faults) -> object:
         if not isinstance(value, list | tuple):
@@ -132,7 +132,7 @@ def texts() -> Any:
 
 
 def values(read_one: Callable[[object], object]) -> Any:
-    """A list of scalars of one's own, read by a function that refuses with a ValueError."""
+    """A list of scalars. `read_one` raises ValueError for a wrong item."""
     return _field(FieldKind(_each(_scalar(read_one), tuple), list), ())
 
 
@@ -157,7 +157,7 @@ def duration(default: timedelta | None = None) -> Any:
 
 
 def enum(numbers: Mapping[str, int]) -> Any:
-    """A closed enumeration, kept by name; its zero, "unspecified", is the same as absent."""
+    """A closed enumeration, stored by name. Number 0, "unspecified", means absent."""
 
     def read_enum(value: object) -> str:
         name = scalars.read_name(value, numbers)
@@ -167,7 +167,7 @@ def enum(numbers: Mapping[str, int]) -> Any:
 
 
 def open_enum(numbers: Mapping[str, int]) -> Any:
-    """An enumeration that may hold names of our own: any text passes, to be checked by who knows them."""
+    """An enumeration that accepts any text, since Trainshed has names of its own. The caller checks them."""
 
     def read_enum(value: object) -> str:
         if isinstance(value, str) and value not in numbers:
@@ -185,8 +185,8 @@ def text_map() -> Any:
             return _ABSENT
         result: dict[str, object] = {}
         for key, item in cast("Mapping[object, object]", value).items():
-            one = _TEXT.read(item, join(path, str(key)[:100]), faults)
-            result[str(key)] = "" if one is _ABSENT else one
+            text_item = _TEXT.read(item, join(path, str(key)[:100]), faults)
+            result[str(key)] = "" if text_item is _ABSENT else text_item
         return result
 
     return _field(FieldKind(read_map, dict, is_open=True), MappingProxyType(dict[str, str]()))
@@ -205,7 +205,7 @@ def parts(cls: type[Message]) -> Any:
 
 
 def free() -> Any:
-    """Any JSON object, kept as it came: what is in it is not ours to know. None where it was not given."""
+    """Any JSON object, stored unchanged. None where it was not given."""
 
     def read_free(value: object, path: str, faults: Faults) -> object:
         if not isinstance(value, Mapping):
@@ -221,19 +221,19 @@ def free() -> Any:
     return _field(FieldKind(read_free, _same, is_open=True))
 
 
-def told(*, is_open: bool = False) -> Any:
-    """A field that only the server sets: accepted, so that an answer can be sent back, and not looked at."""
+def output_only(*, is_open: bool = False) -> Any:
+    """A field that only the server sets: accepted and ignored, so that an answer can be sent back."""
     return _field(FieldKind(lambda value, path, faults: _ABSENT, _same, is_open=is_open))
 
 
 def read(cls: type[M], body: object, faults: Faults, path: str = "") -> M:
-    """The body as a message; what was at fault is recorded and left out."""
-    found = _message(cls).read(body, path, faults)
-    return cls() if found is _ABSENT else cast(M, found)
+    """The body as a message. Wrong values are recorded in `faults` and left out."""
+    message = _message(cls).read(body, path, faults)
+    return cls() if message is _ABSENT else cast(M, message)
 
 
 def write(message: Message, of: type[Message] | None = None) -> dict[str, object]:
-    """The message as JSON, without what equals its default; only the fields of `of` where that is given."""
+    """The message as JSON, without defaults. `of` limits it to the fields of that class."""
     answer: dict[str, object] = {}
     known = (of or type(message)).fields
     for name, value in vars(message).items():
@@ -248,7 +248,7 @@ def _message(cls: type[Message]) -> FieldKind:
         if not isinstance(value, Mapping):
             faults.lose(path, f"must be an object, not {scalars.kind_of(value)}.")
             return _ABSENT
-        said: dict[str, object] = {}
+        given: dict[str, object] = {}
         for key, item in cast("Mapping[object, object]", value).items():
             slot = cls.fields.get(str(key))
             if slot is None:
@@ -257,11 +257,11 @@ def _message(cls: type[Message]) -> FieldKind:
             if item is None:
                 continue
             where = join(path, slot.attribute)
-            if slot.attribute in said:
+            if slot.attribute in given:
                 faults.lose(where, f"is given twice, as {slot.camel} and {slot.attribute}.")
                 continue
-            said[slot.attribute] = slot.kind.read(item, where, faults)
-        return cls(**{name: item for name, item in said.items() if item is not _ABSENT})
+            given[slot.attribute] = slot.kind.read(item, where, faults)
+        return cls(**{name: item for name, item in given.items() if item is not _ABSENT})
 
     return FieldKind(read_message, write, cls)
 
@@ -272,7 +272,7 @@ def camel(name: str) -> str:
 
 
 def has(cls: type[Message], path: Sequence[str]) -> bool:
-    """Whether a message of this class may hold something at the path."""
+    """Whether the class declares a field at the path."""
     name, *rest = path
     slot = cls.fields.get(name)
     if slot is None or not rest:

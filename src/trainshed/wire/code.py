@@ -1,11 +1,12 @@
-"""Folders on the wire: a manifest as JSON with every violation and its path, and blobs as a stream of frames.
+"""Code folders on the wire: a manifest as JSON, and blobs as a stream of frames.
 
     {"files": [{"path": "train.py", "sha256": "ab…", "size": 120, "mode": "100644"}]}
 
-    SHA256 SP SIZE LF, then SIZE bytes; any number of such frames one behind the other
+    SHA256 SP SIZE LF, then SIZE bytes; any number of such frames, one after the other
 
-Reading frames is incremental and keeps nothing but an unfinished header, so that a stream may be of any
-length. Whether the bytes are what their header says is for who keeps them to find out.
+Called by `api/code.py`. A wrong manifest raises Invalid with every violation and its path. `FrameReader` is
+incremental and buffers only an unfinished header, so a stream may have any length. It does not compare the
+bytes with their hash; the store does.
 """
 
 import json
@@ -40,7 +41,7 @@ _LONGEST_HEADER = 64 + 1 + 12
 
 
 def parse_manifest(data: bytes) -> FolderManifest:
-    """What a body says of a folder; Invalid with every violation where it may not."""
+    """The manifest in a request body; Invalid with every violation."""
     faults = Faults("manifest")
     rows = _rows(data, faults)
     faults.settle()
@@ -72,10 +73,10 @@ def _rows(data: bytes, faults: Faults) -> Sequence[object]:
         raise Invalid((Violation("", f"The request body is not JSON: {error}"),)) from error
     if not isinstance(body, dict):
         raise Invalid((Violation("", "The request body must be a JSON object."),))
-    said = cast("dict[str, object]", body)
-    for name in said.keys() - {"files"}:
+    fields = cast("dict[str, object]", body)
+    for name in fields.keys() - {"files"}:
         faults.unknown("", name)
-    rows = said.get("files")
+    rows = fields.get("files")
     if not isinstance(rows, list):
         faults.lose("files", f"must be a list of files, not {scalars.kind_of(rows)}.")
         return ()
@@ -86,17 +87,17 @@ def _rows(data: bytes, faults: Faults) -> Sequence[object]:
 
 
 def _file(row: object, where: str, faults: Faults) -> File:
-    """One file; where something is wrong with it, that is recorded and the file is only a stand-in."""
+    """One file. Where a field is wrong the fault is recorded and the returned file is a placeholder."""
     if not isinstance(row, Mapping):
         faults.lose(where, f"must be an object, not {scalars.kind_of(row)}.")
         return File("", "", 0)
-    said = cast("Mapping[str, object]", row)
-    if len(said) != len(_FIELDS) or said.keys() - _FIELDS:
-        for name in said.keys() - _FIELDS:
+    fields = cast("Mapping[str, object]", row)
+    if len(fields) != len(_FIELDS) or fields.keys() - _FIELDS:
+        for name in fields.keys() - _FIELDS:
             faults.unknown(where, name)
-        for name in sorted(_FIELDS - said.keys()):
+        for name in sorted(_FIELDS - fields.keys()):
             faults.lose(f"{where}.{name}", "is required.")
-    path, sha256, mode = said.get("path"), said.get("sha256"), said.get("mode")
+    path, sha256, mode = fields.get("path"), fields.get("sha256"), fields.get("mode")
     try:
         path = scalars.read_text(path)
         if sentence := path_fault(path):
@@ -108,7 +109,7 @@ def _file(row: object, where: str, faults: Faults) -> File:
     if not isinstance(mode, str) or mode not in _MODES:
         faults.add(f"{where}.mode", f"must be one of {_SHOWN_MODES}, not {scalars.shown(mode)}.")
     kind = _MODES.get(str(mode), Mode.PLAIN)
-    return File(str(path), str(sha256), _size(said.get("size"), kind, f"{where}.size", faults), kind)
+    return File(str(path), str(sha256), _size(fields.get("size"), kind, f"{where}.size", faults), kind)
 
 
 def _size(value: object, mode: Mode, where: str, faults: Faults) -> int:
@@ -125,7 +126,7 @@ def _size(value: object, mode: Mode, where: str, faults: Faults) -> int:
 
 
 class FrameReader:
-    """Cuts a stream into headers and the bytes behind them, in the order in which they come."""
+    """Splits a stream into headers and the bytes that follow each, in order."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -133,7 +134,7 @@ class FrameReader:
         self._frame = 0
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """Piece by piece, so that what came before a fault has been given out when the fault is told."""
+        """Yields piece by piece, so that the caller has everything before a fault when Invalid is raised."""
         at = 0
         while at < len(data):
             if self._left:
@@ -152,7 +153,7 @@ class FrameReader:
             yield self._header()
 
     def finish(self) -> None:
-        """Nothing more comes: Invalid where a frame is unfinished."""
+        """Call at the end of the stream; Invalid where a frame is unfinished."""
         if self._left or self._head:
             place = f"frames[{self._frame - bool(self._left)}]"
             missing = f"{self._left} bytes too early" if self._left else "in its header"

@@ -1,12 +1,12 @@
-"""A customJob: what clients send becomes a Draft, a core Job becomes what they are answered.
+"""A customJob: parses a request body into a JobDraft, and renders a core Job as the answer.
 
-Everything Google's clients know is understood. Beyond that, inside `jobSpec.scheduling` (gcloud's --config
-passes such fields on, so they work with the real gcloud as well):
+Every field of Google's clients is understood. These are ours, inside `jobSpec.scheduling` (gcloud's --config
+passes unknown fields on, so they work with the real gcloud too):
 
-    priority: 10                     higher goes first; 0 where absent, may be negative
+    priority: 10                     a higher number starts first; default 0, may be negative
     gracePeriod: "30s"               between asking a replica to stop and killing it, 0 to 600 s
     drainDuration: "60s"             how long others may go on once the primary has succeeded, up to a day
-    holdOnFailure: "1800s"           how long replicas of a failed job are kept for a look, up to 7 days
+    holdOnFailure: "1800s"           how long replicas of a failed job are kept for inspection, up to 7 days
     restartRule:
       retryExitCodes: ["129-255", "42"]    which exit codes are worth another try
       maxReplicaRestarts: 5                of one replica, within an attempt
@@ -20,19 +20,19 @@ passes such fields on, so they work with the real gcloud as well):
 
 inside a pool (containers only):
 
-    scratchDirs: ["/cache"]          folders each run finds empty
-    nfsMounts: [{mountPoint: /data, readOnly: true, …}]    also at a path of its own, and not to be written
+    scratchDirs: ["/cache"]          folders that are empty at the start of each run
+    nfsMounts: [{mountPoint: /data, readOnly: true, …}]    at any path; read-only
 
 a `machineType` of `custom-CPUS-MIB` (custom-0.5-512) is a machine of that size; and inside `jobSpec`:
 
-    code: "9f86d0…"                  the folder the replicas find as their working directory (wire/code.py)
+    code: "9f86d0…"                  the folder that is the replicas' working directory (wire/code.py)
     workingDirectory: "experiments"  where in that folder each replica starts; at its top where absent
     requirements: ["numpy>=2"]       lines of a requirements file, installed on top of each pool's runtime
-    network: none                    replicas reach each other and this server, nothing else (containers only)
+    network: none                    replicas reach only each other and this server (containers only)
 
-Two shapes that documents print and Google's API would refuse are understood too: a whole job file given as
-`jobSpec` (`jobSpec: {displayName, jobSpec}`; what was said outside wins), and `reductionServerSpec` inside a
-pool, which becomes pool 2. Every violation is told at once. Nothing here looks at running jobs or the clock.
+Two shapes from published documents that Google's API refuses are understood too: a whole job file given as
+`jobSpec` (`jobSpec: {displayName, jobSpec}`; the outer value wins), and `reductionServerSpec` inside a pool,
+which becomes pool 2. A refusal lists every violation. This module reads neither running jobs nor the clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,13 +55,13 @@ from trainshed.wire.scheduling import parse_scheduling, render_scheduling
 __all__ = ["JobDraft", "Offer", "parse_custom_job", "parse_job_file", "render_custom_job"]
 
 LONGEST_NAME = 128
-ISOLATED = "none"  # said as `network`: no network but the job's own
+ISOLATED = "none"  # as the value of `network`: only the job's own network
 _POOLS = "job_spec.worker_pool_specs"
 _PREFIXES = ("gs://", "s3://", "file://")
 _SPEC_NAMES = ("jobSpec", "job_spec")
 _JOB_NAMES = frozenset(job_schema.CustomJob.fields) - frozenset(_SPEC_NAMES)
 
-# google.rpc.Code, by what the owner may do about it. What is not here is UNKNOWN.
+# google.rpc.Code of each reason. Reasons that are missing here are UNKNOWN.
 _CODES: Mapping[Reason, int] = {
     Reason.CANCELLED: 1,  # CANCELLED
     Reason.PROGRAM_FAILED: 3,  # INVALID_ARGUMENT: what Vertex AI says of a program that exits with an error
@@ -81,7 +81,7 @@ _UNKNOWN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDraft:
-    """A job as asked for: valid in itself, not yet given an id."""
+    """A requested job: valid, without an id."""
 
     display_name: str
     spec: JobSpec
@@ -90,7 +90,7 @@ class JobDraft:
 
 
 def parse_custom_job(body: Mapping[str, object], context: Offer) -> JobDraft:
-    """What the body asks for; Invalid with every violation where it may not."""
+    """The requested job; Invalid with every violation."""
     faults = Faults("custom_job")
     job = base.read(job_schema.CustomJob, _unwrapped(body), faults)
     if not job.display_name:
@@ -181,7 +181,7 @@ def _requirements(lines: tuple[str, ...], faults: Faults) -> tuple[str, ...]:
 
 
 def _unwrapped(body: Mapping[str, object]) -> Mapping[str, object]:
-    """The body with a job file given as its jobSpec taken apart; anything else as it is."""
+    """Unpacks a whole job file that was given as jobSpec. Any other body is returned unchanged."""
     outer = _inside(body)
     inner = _inside(outer)
     if not inner:
@@ -198,7 +198,7 @@ def _unwrapped(body: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _inside(mapping: Mapping[str, object]) -> Mapping[str, object]:
-    """What its jobSpec holds; nothing where that is missing or not an object."""
+    """The jobSpec of the mapping; empty where it is missing or not an object."""
     spec = next((mapping[name] for name in _SPEC_NAMES if mapping.get(name) is not None), None)
     return cast("Mapping[str, object]", spec) if isinstance(spec, Mapping) else {}
 
@@ -213,14 +213,14 @@ def parse_job_file(document: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def render_custom_job(job: Job, *, enum_ints: bool = False, base_url: str = "") -> dict[str, Any]:
-    """The job as Google's API tells it. `base_url` is where people reach this server, no slash behind."""
+    """The job as Google's API answers it. `base_url` is this server's address without a trailing slash."""
     status = job.status
     state = enums.state_name(status.state)
     answer: dict[str, Any] = {
         "name": job.name,
         "displayName": job.display_name,
         "jobSpec": render_spec(job.spec, enum_ints=enum_ints),
-        "state": enums.told(state, enums.JOB_STATES, as_ints=enum_ints),
+        "state": enums.render_enum(state, enums.JOB_STATES, as_ints=enum_ints),
         "createTime": time_text(job.created_at),
         **render_life(job),
     }
@@ -231,7 +231,7 @@ def render_custom_job(job: Job, *, enum_ints: bool = False, base_url: str = "") 
 
 
 def render_life(job: Job) -> dict[str, Any]:
-    """What is told alike of a job and a pipeline: its times after the first, what went wrong, its labels."""
+    """Fields that jobs and pipelines share: times after createTime, the error, labels."""
     status = job.status
     answer: dict[str, Any] = {}
     if status.started_at is not None:
@@ -266,14 +266,14 @@ def render_spec(spec: JobSpec, *, enum_ints: bool = False) -> dict[str, Any]:
 
 
 def web_access_uris(job: Job, base_url: str) -> dict[str, str]:
-    """Where a shell in each replica is found, by task."""
+    """The address of each replica's shell, by task."""
     root = f"{base_url}/shell/{job.project}/{job.location}/{job.id}"
     tasks = [task_name(replica.pool, replica.index) for replica in job.status.replicas]
     return {task: f"{root}/{task}" for task in tasks}
 
 
-def _told(failure: Failure) -> str:
-    """What happened in the first line, which is all that some clients show; why in the others."""
+def _failure_text(failure: Failure) -> str:
+    """The first line says what happened; some clients show only that. The other lines say why."""
     return f"{failure.message}\n{failure.verdict.text}" if failure.verdict else failure.message
 
 
@@ -282,7 +282,7 @@ def render_error(job: Job) -> Mapping[str, object] | None:
     match job.status.state:
         case JobState.FAILED:
             code = _CODES.get(failure.reason, _UNKNOWN) if failure else _UNKNOWN
-            return {"code": code, "message": _told(failure) if failure else "The job failed."}
+            return {"code": code, "message": _failure_text(failure) if failure else "The job failed."}
         case JobState.CANCELLED:
             message = failure.message if failure else "The job was cancelled."
             return {"code": _CODES[Reason.CANCELLED], "message": message}

@@ -1,6 +1,6 @@
-"""Google's enumerations: every name with its number, as the API's clients know them.
+"""Google's enumerations: every name with its number.
 
-A number may have several names: the first is the one answered with, the others are understood.
+A number may have several names: answers use the first, requests may use any.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ ACCELERATORS: Mapping[str, int] = {
     "NVIDIA_RTX_PRO_6000": 18,
 }
 
-# Ours: what is done about a job that hangs.
+# Ours: what to do about a job that hangs.
 HANG_POLICIES: Mapping[str, int] = {"HANG_POLICY_UNSPECIFIED": 0, "WARN": 1, "RESTART": 2, "FAIL": 3}
 
 STRATEGIES: Mapping[str, int] = {
@@ -75,6 +75,6 @@ def state_name(state: JobState) -> str:
     return _STATE_NAMES[state]
 
 
-def told(name: str, numbers: Mapping[str, int], *, as_ints: bool) -> str | int:
-    """The value as the client asked for it; a name of our own has no number and stays a name."""
+def render_enum(name: str, numbers: Mapping[str, int], *, as_ints: bool) -> str | int:
+    """The value as name or number. A name of our own has no number and stays a name."""
     return numbers.get(name, name) if as_ints else name

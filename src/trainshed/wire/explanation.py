@@ -1,4 +1,4 @@
-"""An explanation as JSON. Google's API has no such thing: the words are ours, times are written its way."""
+"""An explanation (`:why`, `:explain`) as JSON. Google's API has no counterpart: the names are ours."""
 
 from typing import Any
 
@@ -7,18 +7,21 @@ from trainshed.wire import enums
 from trainshed.wire.scalars import time_text
 
 
-def render_explanation(told: Explanation) -> dict[str, Any]:
-    answer: dict[str, Any] = {"state": enums.state_name(told.state), "because": render_ground(told.ground)}
-    if told.position is None:
+def render_explanation(explanation: Explanation) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "state": enums.state_name(explanation.state),
+        "because": render_ground(explanation.ground),
+    }
+    if explanation.position is None:
         return answer
     answer |= {
-        "would": "start now" if told.starts_now else "wait",
-        "position": told.position,
-        "queueLength": told.queue,
-        "changes": [render_change(change) for change in told.changes],
+        "would": "start now" if explanation.starts_now else "wait",
+        "position": explanation.position,
+        "queueLength": explanation.queue,
+        "changes": [render_change(change) for change in explanation.changes],
     }
-    if told.eta is not None:
-        answer["eta"] = render_eta(told.eta)
+    if explanation.eta is not None:
+        answer["eta"] = render_eta(explanation.eta)
     return answer
 
 
@@ -49,7 +52,7 @@ def render_change(change: Change) -> dict[str, Any]:
 
 
 def render_eta(eta: Eta) -> dict[str, Any]:
-    """A bound that nothing tells is left out."""
+    """Unknown bounds are left out."""
     answer: dict[str, Any] = {"earliest": time_text(eta.earliest)}
     if eta.likely is not None:
         answer["likely"] = time_text(eta.likely)

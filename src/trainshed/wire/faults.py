@@ -1,31 +1,32 @@
-"""Everything wrong with one request, collected with paths, and raised once as Invalid.
+"""Collects everything wrong with one request, with paths, and raises it once as Invalid.
 
-A path is written in snake_case from the body down: `job_spec.worker_pool_specs[1].machine_spec.machine_type`.
-A description that begins with a capital is a whole sentence; any other goes on from the path.
+Every parser of this package records into a `Faults` and calls `settle` at the end. A path is written in
+snake_case from the body down: `job_spec.worker_pool_specs[1].machine_spec.machine_type`. A description that
+begins with a capital is a whole sentence; any other continues the path.
 """
 
 from trainshed.core.errors import Invalid, Violation
 
 MOST = 1000  # an answer must not grow far beyond the request that caused it
-SHOWN = 3  # how many are told in the message itself; all are in its details
+SHOWN = 3  # violations in the message; the details have all
 
 
 class Faults:
-    """Everything found wrong with one request. `root` is what Google calls the body in its messages."""
+    """The violations of one request. `root` is Google's name for the body in its messages."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self._found: dict[tuple[str, str], Violation] = {}
-        self._touched: set[str] = set()  # the paths at fault, with all they lie in
+        self._touched: set[str] = set()  # the paths with faults, and their parents
         self._lost: set[str] = set()
 
     def add(self, path: str, sentence: str) -> None:
-        """Record that the value at the path is wrong, unless it could not even be read."""
+        """Record that the value at the path is wrong. Ignored below a path that `lose` recorded."""
         if not self._is_lost(path):
             self._keep(path, sentence)
 
     def lose(self, path: str, sentence: str) -> None:
-        """Record that the value at the path could not be read: nothing more can be said about it."""
+        """Record that the value at the path could not be read. Later faults below it are ignored."""
         self._keep(path, sentence)
         self._lost.add(path)
 
@@ -38,11 +39,11 @@ class Faults:
         )
 
     def under(self, path: str) -> bool:
-        """Whether anything at or below the path is at fault."""
+        """Whether there is a fault at or below the path."""
         return path in self._touched
 
     def settle(self) -> None:
-        """Raise Invalid with all that was found, if anything was."""
+        """Raise Invalid with all violations, if there are any."""
         if self._found:
             raise invalid(tuple(self._found.values()))
 
@@ -66,7 +67,7 @@ def _parent(path: str) -> str:
 
 
 def invalid(violations: tuple[Violation, ...]) -> Invalid:
-    """The error with all violations, and the first of them in its message."""
+    """The error with all violations. Its message has the first few."""
     first = [v.sentence for v in violations[:SHOWN]]
     more = len(violations) - len(first)
     return Invalid(violations, " ".join(first) + (f" And {more} more." if more else ""))

@@ -1,9 +1,8 @@
-"""Cuts a filter text, of the logs or of the jobs list, into tokens. Both languages share their spelling.
+"""Splits a filter text, of logs or of lists of jobs, into tokens. Both filter languages share the spelling.
 
-What a token means is the parser's matter: `AND` is a WORD here, and a path such as `labels."a/b".c` is
-several adjacent tokens (`labels.`, `"a/b"`, `.c`) that `path_at` puts together again. Text it cannot cut
-is refused with `Invalid` and the position; nothing else is ever raised. Comments (`-- to the end of the
-line`) are skipped.
+The filter parsers give tokens their meaning: `AND` is a WORD here. A path such as `labels."a/b".c` is several
+adjacent tokens (`labels.`, `"a/b"`, `.c`); `path_at` joins them. Text that cannot be split raises `Invalid`
+with the position, and nothing else is raised. Comments (`-- to the end of the line`) are skipped.
 """
 
 import re
@@ -19,7 +18,7 @@ class TokenKind(StrEnum):
     WORD = "word"  # bare: a keyword, a path or part of one, a value
     STRING = "string"  # quoted; its text is what stands between the quotes, escapes resolved
     OPERATOR = "operator"  # = != > >= < <= : =~ !~
-    MINUS = "-"  # the short form of NOT, directly before what it denies
+    MINUS = "-"  # the short form of NOT, directly before a term
     OPEN = "("
     CLOSE = ")"
     COMMA = ","
@@ -34,7 +33,7 @@ class Token:
     end: int  # just behind its last character
 
     def is_word(self, word: str) -> bool:
-        """Whether this is that bare word; keywords are upper case, and a quoted one is only a text."""
+        """Whether this is that bare word. Keywords are upper case; a quoted keyword is only a text."""
         return self.kind is TokenKind.WORD and self.text == word
 
 
@@ -100,16 +99,16 @@ def tokens(text: str) -> list[Token]:
     return result
 
 
-def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
-    """The parts of the path (or bare word) that begins at that token, and the number of the token behind it.
+def path_at(all_tokens: list[Token], start: int) -> tuple[tuple[str, ...], int]:
+    """The parts of the path (or bare word) at that token, and the number of the token after it.
 
     A word alone is a path of one or more parts; quoted parts join where they touch a dot.
     """
     parts: list[str] = []
     text, number = "", start
     joined = True  # whether the next token would continue the path
-    while joined and found[number].kind in (TokenKind.WORD, TokenKind.STRING):
-        token = found[number]
+    while joined and all_tokens[number].kind in (TokenKind.WORD, TokenKind.STRING):
+        token = all_tokens[number]
         if token.kind is TokenKind.STRING:
             parts.append(token.text)
             dotted = False
@@ -118,7 +117,7 @@ def path_at(found: list[Token], start: int) -> tuple[tuple[str, ...], int]:
             dotted = text.endswith(".")
             parts.extend(text.removesuffix(".").split("."))
         number += 1
-        following = found[number]
+        following = all_tokens[number]
         touches = following.position == token.end
         joined = touches and (
             (dotted and following.kind in (TokenKind.STRING, TokenKind.WORD))

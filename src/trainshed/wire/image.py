@@ -1,4 +1,4 @@
-"""Images as the API tells them, and how a build is asked for."""
+"""Images as JSON, and the requests to build, name and remove them. Called by `api/images.py`."""
 
 import json
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from trainshed.core.image import BuildRecipe, Image, ImageStep, refusal
 from trainshed.wire.scalars import time_text
 
 
-def render_image(one: Image, jobs: tuple[str, ...] = ()) -> dict[str, Any]:
-    answer: dict[str, Any] = {"id": one.id, "names": list(one.names), "sizeBytes": str(one.size)}
-    if one.digests:
-        answer["digests"] = list(one.digests)
-    if one.created_at is not None:
-        answer["createTime"] = time_text(one.created_at)
-    if one.labels:
-        answer["labels"] = dict(one.labels)
+def render_image(image: Image, jobs: tuple[str, ...] = ()) -> dict[str, Any]:
+    answer: dict[str, Any] = {"id": image.id, "names": list(image.names), "sizeBytes": str(image.size)}
+    if image.digests:
+        answer["digests"] = list(image.digests)
+    if image.created_at is not None:
+        answer["createTime"] = time_text(image.created_at)
+    if image.labels:
+        answer["labels"] = dict(image.labels)
     if jobs:
         answer["jobs"] = list(jobs)
     return answer
@@ -54,7 +54,7 @@ def parse_recipe(query: Mapping[str, str]) -> BuildRecipe:
 
 
 def parse_names(query: Mapping[str, str], field: str) -> tuple[str, ...]:
-    """Names with commas between them, which none of them has."""
+    """Names separated by commas. A name of an image has no comma."""
     names = tuple(filter(None, query.get(field, "").split(",")))
     if not names:
         raise Invalid((Violation(field, "is required: the name of an image."),))
@@ -69,8 +69,8 @@ def read_name(body: Mapping[str, object], field: str = "name") -> str:
 
 
 def read_names(body: Mapping[str, object]) -> tuple[str, ...]:
-    told = body.get("names")
-    names = cast("list[object]", told) if isinstance(told, list) else []
+    given = body.get("names")
+    names = cast("list[object]", given) if isinstance(given, list) else []
     if not names or not all(isinstance(name, str) and name for name in names):
         raise Invalid((Violation("names", "must be a list of names of images."),))
     return tuple(map(str, names))
@@ -78,12 +78,12 @@ def read_names(body: Mapping[str, object]) -> tuple[str, ...]:
 
 def _texts(query: Mapping[str, str], field: str, wrong: list[Violation]) -> dict[str, str]:
     try:
-        found: object = json.loads(query.get(field) or "{}")
+        value_map: object = json.loads(query.get(field) or "{}")
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(
-        isinstance(value, str) for value in cast("dict[str, object]", found).values()
+        value_map = None
+    if not isinstance(value_map, dict) or not all(
+        isinstance(value, str) for value in cast("dict[str, object]", value_map).values()
     ):
         wrong.append(Violation(field, "must be a JSON object of texts."))
         return {}
-    return cast("dict[str, str]", found)
+    return cast("dict[str, str]", value_map)

@@ -1,4 +1,4 @@
-"""Image caches as the API tells them, and how one is asked for."""
+"""Image caches as JSON, and the request to create one. For `api/image_caches.py` and `wire/manifest.py`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,28 +6,28 @@ from typing import Any
 from trainshed.core.image import refusal
 from trainshed.core.image_cache import LONGEST_RETENTION, MOST_IMAGES, ImageCache
 from trainshed.wire import base
-from trainshed.wire.base import Message, int32, text, texts, told
+from trainshed.wire.base import Message, int32, output_only, text, texts
 from trainshed.wire.faults import Faults
 from trainshed.wire.scalars import time_text
 
 
 class CacheBody(Message):
-    name: object = told()
+    name: object = output_only()
     images: tuple[str, ...] = texts()
     image_cache_size: int = int32()
     retention_days: int = int32()
     display_name: str = text()
-    state: object = told()
-    progress: object = told()
-    reason: object = told()
-    size_bytes: object = told()
-    create_time: object = told()
-    update_time: object = told()
-    expire_time: object = told()
+    state: object = output_only()
+    progress: object = output_only()
+    reason: object = output_only()
+    size_bytes: object = output_only()
+    create_time: object = output_only()
+    update_time: object = output_only()
+    expire_time: object = output_only()
 
 
 def parse_cache(body: Mapping[str, object]) -> CacheBody:
-    """What the body asks for; Invalid with every violation where it may not."""
+    """The requested cache; Invalid with every violation."""
     faults = Faults("image_cache")
     result = base.read(CacheBody, body, faults)
     if not faults.under("images"):

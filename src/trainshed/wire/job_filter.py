@@ -1,4 +1,4 @@
-"""The filter and the order of a list of jobs, in the language of Google's lists (AIP-160), as a Condition.
+"""Parses the filter and the order of a list of jobs (AIP-160, as in Google's lists) into a Condition.
 
     display_name = "my_job"        display_name: "my_job_*"       (`*` is any text; also with = and !=)
     state = "JOB_STATE_RUNNING"    state != SUCCEEDED
@@ -7,8 +7,8 @@
     name = "projects/p/locations/l/customJobs/123"
     NOT (a OR b) AND -c            a b
 
-Names are taken in either spelling. NOT binds tighter than OR, OR tighter than AND, and two terms side by side
-mean AND. What is not understood is refused with what would be; nothing but Invalid is ever raised.
+Names are accepted in snake_case and camelCase. NOT binds tighter than OR, OR tighter than AND. Two adjacent
+terms mean AND. A refusal says what would be accepted. Only Invalid is raised.
 """
 
 import re
@@ -46,16 +46,16 @@ _KEYWORDS = ("AND", "OR", "NOT")
 
 
 def parse_filter(text: str, fixed: Mapping[str, str] | None = None) -> Condition | None:
-    """The condition, or None where the text asks for nothing. `fixed`: fields that are the same in all."""
+    """The condition; None where the filter is empty. `fixed`: fields with the same value in every job."""
     return parse_tokens(tokens(text), fixed)
 
 
-def parse_tokens(found: list[Token], fixed: Mapping[str, str] | None = None) -> Condition | None:
-    return None if len(found) == 1 else _JobFilterParser(found, fixed or {}).whole()
+def parse_tokens(all_tokens: list[Token], fixed: Mapping[str, str] | None = None) -> Condition | None:
+    return None if len(all_tokens) == 1 else _JobFilterParser(all_tokens, fixed or {}).whole()
 
 
 def parse_order_by(text: str) -> bool:
-    """Whether the oldest come first; by default, as in Google's lists, the newest do."""
+    """Whether the oldest come first. The default, as in Google's lists, is newest first."""
     match text.replace("createTime", "create_time").split():
         case [] | ["create_time", "desc"]:
             return False
@@ -67,8 +67,8 @@ def parse_order_by(text: str) -> bool:
 
 
 class _JobFilterParser:
-    def __init__(self, found: list[Token], fixed: Mapping[str, str]) -> None:
-        self._tokens = found
+    def __init__(self, all_tokens: list[Token], fixed: Mapping[str, str]) -> None:
+        self._tokens = all_tokens
         self._fixed = {spelled: value for name, value in fixed.items() for spelled in (name, camel(name))}
         self._at = 0
         self._terms = 0
@@ -96,18 +96,18 @@ class _JobFilterParser:
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def _any(self, depth: int) -> Condition:
-        parts = [self._one(depth)]
+        parts = [self._term(depth)]
         while self._take_word("OR"):
-            parts.append(self._one(depth))
+            parts.append(self._term(depth))
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
-    def _one(self, depth: int) -> Condition:
+    def _term(self, depth: int) -> Condition:
         if depth > DEEPEST:
             raise refuse(f"More than {DEEPEST} levels are nested here", self._next.position)
         token = self._next
         if token.kind is TokenKind.MINUS or token.is_word("NOT"):
             self._at += 1
-            return NotOf(self._one(depth + 1))
+            return NotOf(self._term(depth + 1))
         if token.kind is TokenKind.OPEN:
             self._at += 1
             condition = self._all(depth + 1)
@@ -159,7 +159,7 @@ def _condition(path: tuple[str, ...], operator: Token, value: Token, position: i
 
 
 def _constant(fixed: str, operator: Token, value: str) -> Condition:
-    """Always or never, since what is asked about is the same in all."""
+    """A condition that is always or never true, since the field has the same value in every job."""
     if operator.text not in {op.value for op in _TEXT}:
         raise refuse(f"{operator.text} cannot be used here; = != : can", operator.position)
     pieces = value.split("*")
@@ -189,7 +189,7 @@ def _label(path: tuple[str, ...], op: Operator, value: Token, position: int) -> 
 
 
 def _text(field: QueryField, op: Operator, value: str, label: str = "") -> Condition:
-    """A `*` makes any comparison a wildcard match; `:` without one looks for the text anywhere."""
+    """A `*` makes any comparison a wildcard match. `:` without a `*` searches for the text anywhere."""
     if op is Operator.LIKE:
         return Compare(field, Operator.LIKE, value if "*" in value else f"*{value}*", label)
     if "*" not in value:

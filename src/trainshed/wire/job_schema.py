@@ -1,7 +1,8 @@
-"""The shape of a customJob as clients send it: every field they know, and ours, with its kind. No rules.
+"""The fields of a customJob in a request, Google's and ours, with their types. `custom_job` has the rules.
 
-Fields Google has and Trainshed does not act on yet are read all the same: a wrong type is told, and they are
-echoed. What only the server sets is accepted and ignored, so that what `describe` prints can be sent again.
+Fields of Google that Trainshed does not act on are read too: a wrong type is refused, and answers return the
+value. Fields that only the server sets are accepted and ignored, so that the output of `describe` can be sent
+again.
 """
 
 import re
@@ -17,12 +18,12 @@ from trainshed.wire.base import (
     int32,
     int64,
     open_enum,
+    output_only,
     part,
     parts,
     text,
     text_map,
     texts,
-    told,
     values,
 )
 
@@ -69,7 +70,7 @@ class ReservationAffinity(Message):
 
 
 class MachineExtras(Message):
-    """What may be said of a machine and is only echoed."""
+    """Fields that are only returned in answers."""
 
     tpu_topology: str = text()
     gpu_partition_size: str = text()
@@ -203,13 +204,13 @@ class CustomJob(JobExtras):
     display_name: str = text()
     job_spec: CustomJobSpec | None = part(CustomJobSpec)
     labels: Mapping[str, str] = text_map()
-    name: object = told()
-    state: object = told()
-    create_time: object = told()
-    start_time: object = told()
-    end_time: object = told()
-    update_time: object = told()
-    error: object = told(is_open=True)
-    web_access_uris: object = told(is_open=True)
-    satisfies_pzs: object = told()
-    satisfies_pzi: object = told()
+    name: object = output_only()
+    state: object = output_only()
+    create_time: object = output_only()
+    start_time: object = output_only()
+    end_time: object = output_only()
+    update_time: object = output_only()
+    error: object = output_only(is_open=True)
+    web_access_uris: object = output_only(is_open=True)
+    satisfies_pzs: object = output_only()
+    satisfies_pzi: object = output_only()

@@ -1,4 +1,4 @@
-"""What Trainshed tells of a job beyond Google's API: why it waits, its replicas, what was cut, history."""
+"""Our own answers about a job: state, replicas, waiting reason, failure, events. For `api/custom_jobs.py`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -54,12 +54,12 @@ def render_job_status(job: Job) -> dict[str, Any]:
         }
     if status.failure:
         failure = status.failure
-        told: dict[str, Any] = {"reason": failure.reason.value, "message": failure.message}
+        failure_body: dict[str, Any] = {"reason": failure.reason.value, "message": failure.message}
         if failure.task:
-            told["task"] = failure.task
+            failure_body["task"] = failure.task
         if failure.verdict:
-            told["verdict"] = _verdict(failure.verdict)
-        answer["failure"] = told
+            failure_body["verdict"] = _verdict(failure.verdict)
+        answer["failure"] = failure_body
     if status.closing:
         answer["closing"] = {
             "outcome": status.closing.outcome.value,
@@ -142,5 +142,5 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _times(**phases: datetime | None) -> dict[str, str]:
-    """When each phase was reached, in order; what has not come yet is left out."""
+    """When each phase was reached, in order. Phases that are still to come are left out."""
     return {phase: time_text(at) for phase, at in phases.items() if at is not None}

@@ -1,4 +1,4 @@
-"""Google's rules for labels: how many, which characters, how long."""
+"""Checks labels by Google's rules: number, characters, length."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The answer of customJobs/ID:intervals: where the time of a job's runs went. In words of our own."""
+"""The answer of customJobs/ID:intervals: where the time of a job's runs went. The names are ours."""
 
 from collections.abc import Iterable
 from typing import Any

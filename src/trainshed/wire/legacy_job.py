@@ -1,9 +1,9 @@
-"""A job of AI Platform Training (`ml` v1): what clients send becomes a draft, a core Job their answer.
+"""A job of AI Platform Training (`ml` v1): parses a request into a draft, and renders a core Job.
 
-`--job-dir DIR` is added behind the program's own arguments, CUSTOM is inferred where machines or images are
-named and no tier is, and packages run in the runtime nearest to `runtimeVersion` and `pythonVersion`. What is
-accepted and not acted upon yet becomes a remark, a warning in the job's history. Every violation is told at
-once. Nothing here looks at running jobs or the clock.
+`--job-dir DIR` is appended to the program's arguments. The tier is CUSTOM where machines or images are given
+without a tier. Packages run in the runtime nearest to `runtimeVersion` and `pythonVersion`. A field that is
+accepted but has no effect becomes a remark, a warning in the job's history. A refusal lists every violation.
+This module reads neither running jobs nor the clock.
 """
 
 import base64
@@ -31,8 +31,8 @@ from trainshed.wire.scalars import shown, time_text
 from trainshed.wire.scheduling import parse_scheduling
 
 RUNTIME = "trainshed/tensorflow"
-# A job was over with its master there, and workers that serve TensorFlow never end by themselves: what others
-# have left to say once the master has succeeded must be said in this time.
+# There a job ended with its master, and TensorFlow workers that serve never end by themselves. The other
+# replicas have this long to finish once the master has succeeded.
 DRAIN = timedelta(seconds=10)
 LONGEST_ID = 128
 LONGEST_REGION = 63
@@ -47,7 +47,7 @@ STATES: Mapping[JobState, str] = {state: state.value for state in JobState} | {J
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyDraft:
-    """A job as asked for: valid in itself, not yet given an id."""
+    """A requested job: valid, without an id."""
 
     job_id: str
     region: str
@@ -58,7 +58,7 @@ class LegacyDraft:
 
 
 def parse_legacy_job(body: Mapping[str, object], offer: Offer) -> LegacyDraft:
-    """What the body asks for; Invalid with every violation where it may not."""
+    """The requested job; Invalid with every violation."""
     faults = Faults("job")
     job = base.read(Body, body, faults)
     _check_id(job.job_id, faults)
@@ -99,7 +99,7 @@ def parse_legacy_job(body: Mapping[str, object], offer: Offer) -> LegacyDraft:
 
 
 def parse_labels(body: Mapping[str, object]) -> tuple[Mapping[str, str], str]:
-    """The labels a change asks for, whole, and the etag it was made with, if it says so."""
+    """The full set of labels in an update, and the etag it was based on, if given."""
     faults = Faults("job")
     job = base.read(Body, body, faults)
     check_labels(job.labels, "labels", faults)
@@ -127,8 +127,7 @@ def _check_region(region: str, faults: Faults) -> None:
 
 
 def _runtime(given: TrainingInput, faults: Faults) -> str:
-    """The image that stands in for a runtime version: which it really is, and that it is not quite the one
-    asked for, is found where runtimes are known."""
+    """The image name for a runtime version. The runtimes resolve it and report a version that differs."""
     for name in ("runtime_version", "python_version"):
         version: str = getattr(given, name)
         if version and not _VERSION.fullmatch(version):
@@ -143,13 +142,13 @@ def _scheduling(given: LegacyScheduling | None, faults: Faults) -> Limits:
     if given is None:
         return Limits(drain=DRAIN)
     lengths = {"timeout": given.max_running_time, "max_wait_duration": given.max_wait_time}
-    said = {name: length for name, length in lengths.items() if length is not None}
+    given_lengths = {name: length for name, length in lengths.items() if length is not None}
     path = f"{_INPUT}.scheduling"
     names = {
         "scheduling.timeout": f"{path}.max_running_time",
         "scheduling.max_wait_duration": f"{path}.max_wait_time",
     }
-    limits = job_schema.SchedulingSpec(priority=given.priority, **said)
+    limits = job_schema.SchedulingSpec(priority=given.priority, **given_lengths)
     return replace(parse_scheduling(limits, "scheduling", Translated(faults, names)), drain=DRAIN)
 
 
@@ -192,13 +191,13 @@ def _check_parameter(given: ParameterSpec, path: str, faults: Faults) -> None:
 
 
 def _echoed(given: TrainingInput) -> dict[str, object]:
-    """What the newer API has the same words for, so that the job looks alike there."""
-    said = {"serviceAccount": given.service_account, "network": given.network}
-    return {name: value for name, value in said.items() if value}
+    """Fields that the newer API has too, so that the job shows them there."""
+    fields = {"serviceAccount": given.service_account, "network": given.network}
+    return {name: value for name, value in fields.items() if value}
 
 
 def render_legacy_job(job: Job, *, base_url: str = "") -> dict[str, Any]:
-    """The job as AI Platform Training tells it."""
+    """The job as AI Platform Training answers it."""
     legacy, status = _legacy(job), job.status
     answer: dict[str, Any] = {
         "jobId": legacy.job_id,
@@ -220,9 +219,9 @@ def render_legacy_job(job: Job, *, base_url: str = "") -> dict[str, Any]:
 
 
 def etag(job: Job) -> str:
-    """Of what a client can change, its labels: where a job stands moves without anybody having written it."""
-    said = json.dumps([job.id, sorted(job.labels.items())]).encode()
-    return base64.b64encode(hashlib.blake2b(said, digest_size=9).digest()).decode()
+    """Covers only what a client can change, the labels. State changes do not alter it."""
+    content = json.dumps([job.id, sorted(job.labels.items())]).encode()
+    return base64.b64encode(hashlib.blake2b(content, digest_size=9).digest()).decode()
 
 
 def _legacy(job: Job) -> Legacy:

@@ -1,9 +1,9 @@
-"""The cluster of a job of AI Platform Training: its tier, and a pool for each role.
+"""The cluster of a job of AI Platform Training: its tier, and a pool for each role. For `legacy_job`.
 
-Machine, accelerators, program and count of a role are checked by the rules that customJobs have; what is at
-fault is told by the names the older API has for it. Pools come by position: master, workers, parameter
-servers, evaluators. A worker on a TPU machine was never a place where the program ran, but the TPU the master
-used: it becomes the master's accelerators. May assume that types are right already.
+The rules of customJobs check the machine, accelerators, program and count of a role. Faults are reported
+with the older API's field names. Pools come by position: master, workers, parameter servers, evaluators. A
+worker on a TPU machine never ran the program; it was the TPU that the master used. It becomes the master's
+accelerators. The types of all fields must have been checked before.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _POOL = "pool"
 
 
 class Translated(Faults):
-    """Passes faults on, each path told by the name that stands for it or for its beginning."""
+    """Forwards faults, with each path or its prefix replaced by the name in `names`."""
 
     def __init__(self, faults: Faults, names: Mapping[str, str]) -> None:
         super().__init__(faults.root)
@@ -32,9 +32,9 @@ class Translated(Faults):
         self._names = names
 
     def add(self, path: str, sentence: str) -> None:
-        self._to.add(self._told(path), sentence)
+        self._to.add(self._translate(path), sentence)
 
-    def _told(self, path: str) -> str:
+    def _translate(self, path: str) -> str:
         if path in self._names:
             return self._names[path]
         first = max((name for name in self._names if path.startswith(f"{name}.")), key=len, default="")
@@ -50,7 +50,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class _Role:
-    """What is asked for one role."""
+    """The request for one role."""
 
     name: str
     machine: str
@@ -79,7 +79,7 @@ def parse_cluster(given: TrainingInput, runtime: str, offer: Offer, faults: Faul
 
 
 def _tier(given: TrainingInput, catalogue: Catalogue, faults: Faults) -> ScaleTier:
-    """The one that was said; else CUSTOM where a machine or an image was, else BASIC."""
+    """The given tier; else CUSTOM where a machine or an image is given, else BASIC."""
     if given.scale_tier and given.scale_tier not in catalogue.tiers:
         known = ", ".join(catalogue.tiers)
         faults.add(f"{_INPUT}.scale_tier", f"must be one of {known}, not {shown(given.scale_tier)}.")
@@ -95,8 +95,8 @@ def _role(name: str, given: TrainingInput, tier: ScaleTier, faults: Faults) -> _
     count: int = 1 if name == "master" else getattr(given, f"{name}_count")
     path = f"{_INPUT}.{name}"
     if tier.name != CUSTOM:
-        for said, field in ((machine, "type"), (name != "master" and count, "count")):
-            if said:
+        for value, field in ((machine, "type"), (name != "master" and count, "count")):
+            if value:
                 faults.add(f"{path}_{field}", f"may only be given with scaleTier CUSTOM, not {tier.name}.")
         counts = {"master": 1, "worker": tier.workers, "parameter_server": tier.parameter_servers}
         return _Role(name, getattr(tier, name, ""), counts.get(name, 0), config)
@@ -138,10 +138,10 @@ def _with_tpus(roles: list[_Role], catalogue: Catalogue) -> tuple[list[_Role], t
         kind, each = machine.accelerator, machine.accelerators
     if not worker.count or not kind.startswith("TPU") or master.accelerators.count:
         return roles, ()
-    said = dict(vars(master.config)) | {
+    config = dict(vars(master.config)) | {
         "accelerator_config": AcceleratorConfig(type=kind, count=each * worker.count)
     }
-    folded = _Role(master.name, master.machine, master.count, ReplicaConfig(**said))
+    folded = _Role(master.name, master.machine, master.count, ReplicaConfig(**config))
     none = _Role(worker.name, worker.machine, 0, worker.config)
     remark = f"The {kind} of the worker is asked for by the master, which runs the program: no worker starts."
     return [folded, none, *others], (remark,)

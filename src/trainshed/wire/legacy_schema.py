@@ -1,7 +1,7 @@
-"""The shape of a job of AI Platform Training (`ml` v1) as clients send it: every field they know. No rules.
+"""The fields of a job of AI Platform Training (`ml` v1), with their types. `legacy_job` has the rules.
 
-What only the server sets is accepted and ignored, so that what `describe` prints can be sent again. What is
-not acted upon (disks, networks, keys) is read all the same: a wrong type is told, and it is echoed.
+Fields that only the server sets are accepted and ignored, so that the output of `describe` can be sent again.
+Fields without effect (disks, networks, keys) are read too: a wrong type is refused, and answers return them.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ from trainshed.wire.base import (
     int64,
     number,
     open_enum,
+    output_only,
     part,
     parts,
     text,
     text_map,
     texts,
-    told,
     values,
 )
 
@@ -96,7 +96,7 @@ class EncryptionConfig(Message):
 
 
 class TrainingInput(Message):
-    scale_tier: str = text()  # which there are, the data file says
+    scale_tier: str = text()  # the catalogue has the valid names
     master_type: str = text()
     master_config: ReplicaConfig | None = part(ReplicaConfig)
     worker_type: str = text()
@@ -130,11 +130,11 @@ class LegacyJobBody(Message):
     prediction_input: Mapping[str, object] | None = free()
     labels: Mapping[str, str] = text_map()
     etag: str = text()
-    create_time: object = told()
-    start_time: object = told()
-    end_time: object = told()
-    state: object = told()
-    error_message: object = told()
-    training_output: object = told(is_open=True)
-    prediction_output: object = told(is_open=True)
-    job_position: object = told()
+    create_time: object = output_only()
+    start_time: object = output_only()
+    end_time: object = output_only()
+    state: object = output_only()
+    error_message: object = output_only()
+    training_output: object = output_only(is_open=True)
+    prediction_output: object = output_only(is_open=True)
+    job_position: object = output_only()

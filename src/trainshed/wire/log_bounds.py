@@ -1,8 +1,8 @@
-"""What a log filter demands at least: which jobs, which tasks, from when to when, behind which entry.
+"""Finds bounds of a log filter: which jobs, tasks, times and entries can match. For `api/log_entries.py`.
 
-A read can then begin at the right place instead of at the first line ever kept. The answer is conservative:
-every entry that matches lies within it, not the other way round. Assumes that all labels naming an entry's
-job (or its task) agree.
+A read can then begin at the right place instead of at the first line ever stored. The bounds are
+conservative: every entry that matches lies within them, but not every entry within them matches. All labels
+that name an entry's job (or its task) must agree.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _TASK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What every matching entry fulfils, so that a read can begin at the right place. None: no bound."""
+    """Every matching entry lies within these. None: no bound."""
 
     jobs: frozenset[str] | None = None
     tasks: frozenset[str] | None = None
@@ -31,7 +31,6 @@ class Bounds:
 
 
 def bounds(condition: Filter) -> Bounds:
-    """Necessary conditions only: every entry that matches lies within them, not the other way round."""
     match condition:
         case CompareTerm():
             return _bound(condition)
@@ -68,18 +67,18 @@ def _bound(compare: CompareTerm) -> Bounds:
 
 
 def _narrow(parts: tuple[Filter, ...]) -> Bounds:
-    found = [bounds(part) for part in parts]
-    since = max((b.since_ns for b in found if b.since_ns is not None), default=None)
-    until = min((b.until_ns for b in found if b.until_ns is not None), default=None)
-    after = max((b.after for b in found if b.after is not None), default=None)
+    inner = [bounds(part) for part in parts]
+    since = max((b.since_ns for b in inner if b.since_ns is not None), default=None)
+    until = min((b.until_ns for b in inner if b.until_ns is not None), default=None)
+    after = max((b.after for b in inner if b.after is not None), default=None)
     if since is not None and until == since + 1:
         # One instant only: there an insert id is a place.
         for part in parts:
             if isinstance(part, CompareTerm) and part.path == ("insertId",) and part.op is TermOperator.GT:
                 after = max(after or (since, ""), (since, part.value))
     return Bounds(
-        jobs=_common(b.jobs for b in found if b.jobs is not None),
-        tasks=_common(b.tasks for b in found if b.tasks is not None),
+        jobs=_common(b.jobs for b in inner if b.jobs is not None),
+        tasks=_common(b.tasks for b in inner if b.tasks is not None),
         since_ns=since,
         until_ns=until,
         after=after,
@@ -93,17 +92,17 @@ def _common(sets: Iterable[frozenset[str]]) -> frozenset[str] | None:
     return common
 
 
-def _widen(found: list[Bounds]) -> Bounds:
-    jobs = [b.jobs for b in found if b.jobs is not None]
-    tasks = [b.tasks for b in found if b.tasks is not None]
-    sinces = [b.since_ns for b in found if b.since_ns is not None]
-    untils = [b.until_ns for b in found if b.until_ns is not None]
-    every = len(found)
+def _widen(inner: list[Bounds]) -> Bounds:
+    jobs = [b.jobs for b in inner if b.jobs is not None]
+    tasks = [b.tasks for b in inner if b.tasks is not None]
+    sinces = [b.since_ns for b in inner if b.since_ns is not None]
+    untils = [b.until_ns for b in inner if b.until_ns is not None]
+    every = len(inner)
     after = None
     if len(sinces) == every:
         # (time, 0) is the start of an instant, (time, 1, id) a place within it.
         starts = [
-            ((b.since_ns or 0), 0, "") if b.after is None else (b.after[0], 1, b.after[1]) for b in found
+            ((b.since_ns or 0), 0, "") if b.after is None else (b.after[0], 1, b.after[1]) for b in inner
         ]
         time, within, place = min(starts)
         after = (time, place) if within else None

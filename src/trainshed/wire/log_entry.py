@@ -1,10 +1,10 @@
-"""Lines and events as Cloud Logging's LogEntry.
+"""Lines and events as Cloud Logging's LogEntry. For `api/log_entries.py`.
 
-Severity: what a program prints to stdout is INFO, to stderr ERROR, as Vertex AI has it; an event keeps its
-own. Timestamps have nine digits always, since clients compare them as text. The message is in `jsonPayload`,
-which every reader looks at first. Events come as the task "service", as Vertex AI's own messages do; their
-insert ids sort before those of lines of the same moment. Callers give both in order of (timestamp, insertId).
-A job of the older API and its replicas are called as they are there: by jobId, and `worker-replica-3`.
+Stdout is INFO and stderr is ERROR, as in Vertex AI; an event has its own severity. Timestamps always have
+nine digits, since clients compare them as text. The message is in `jsonPayload`, where every reader looks
+first. Events have the task "service", as Vertex AI's own messages do. Their insert ids sort before those of
+lines of the same time. Callers pass both in order of (timestamp, insertId). A job of the older API appears
+under its jobId, and its replicas under names such as `worker-replica-3`.
 """
 
 from typing import Any
@@ -56,6 +56,6 @@ def _entry(job: Job, task: str, at: str) -> dict[str, Any]:
             "type": "ml_job",
             "labels": {"project_id": job.project, "job_id": called, "task_name": task},
         },
-        # Where AI Platform's own readers look.
+        # AI Platform's own readers use these labels.
         "labels": {"ml.googleapis.com/job_id": called, "ml.googleapis.com/task_name": task},
     }

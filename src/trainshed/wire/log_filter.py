@@ -1,14 +1,13 @@
-"""The filter language of Cloud Logging, as far as its clients use it: parse, match, and find the bounds.
+"""The filter language of Cloud Logging, as far as its clients use it: parses a filter and matches entries.
 
-NOT (or a leading `-`) binds tighter than OR, OR tighter than AND, and two terms side by side mean AND.
-Keywords are upper case. Text compares without regard to case, except in regular expressions and in what
-names a thing (`resource`, `labels`, `insertId`, `logName`). A comparison with a field the entry does not
-have is false, `!=` included; `NOT a=b` is then true. A term without an operator is looked for in the message.
+NOT (or a leading `-`) binds tighter than OR, OR tighter than AND, and two adjacent terms mean AND. Keywords
+are upper case. Text compares without regard to case, except in regular expressions and in identifiers
+(`resource`, `labels`, `insertId`, `logName`). A comparison with a field that the entry lacks is false, also
+with `!=`; `NOT a=b` is then true. A term without an operator is searched in the message.
 
-May assume that an entry is the JSON form of a LogEntry. It never raises anything but `Invalid`, never
-recurses deeper than the nesting it allows, and never lets a regular expression run away: what could explode
-is refused, and only the first 4096 characters of a value are looked at. Functions (`log_id(...)`,
-`SEARCH(...)`) are refused with a sentence.
+An entry must be the JSON form of a LogEntry. Only `Invalid` is raised. Recursion is no deeper than the
+allowed nesting. Regular expressions that could take exponential time are refused, and only the first 4096
+characters of a value are searched. Functions (`log_id(...)`, `SEARCH(...)`) are refused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +32,7 @@ from trainshed.wire.log_terms import (
 __all__ = ["Bounds", "Filter", "bounds", "instant", "matches", "parse"]
 
 DEEPEST = 50  # parentheses within parentheses
-REGEX_REACH = 4096  # characters of a value a regular expression gets to see
+REGEX_REACH = 4096  # characters of a value that a regular expression searches
 
 _NAMES = (
     *(
@@ -55,18 +54,18 @@ _EXACT = ("resource", "labels", "insertId", "logName")
 
 
 def parse(text: str) -> Filter:
-    """The filter's meaning; an empty text matches everything."""
+    """The parsed filter. An empty text matches everything."""
     return _LogFilterParser(tokens(text)).whole()
 
 
 class _LogFilterParser:
-    def __init__(self, found: list[Token]) -> None:
-        self.found = found
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
         self.at = 0
         self.depth = 0
 
     def next(self) -> Token:
-        return self.found[self.at]
+        return self.tokens[self.at]
 
     def whole(self) -> Filter:
         if self.next().kind is TokenKind.END:
@@ -120,10 +119,10 @@ class _LogFilterParser:
     def restriction(self) -> Filter:
         start = self.next()
         self.check_term(start)
-        path, behind = path_at(self.found, self.at)
-        following = self.found[behind]
+        path, behind = path_at(self.tokens, self.at)
+        following = self.tokens[behind]
         if following.kind is not TokenKind.OPERATOR:
-            if following.kind is TokenKind.OPEN and following.position == self.found[behind - 1].end:
+            if following.kind is TokenKind.OPEN and following.position == self.tokens[behind - 1].end:
                 raise refuse(f"The function {start.text!r} is not supported", start.position)
             self.at = behind
             return SearchTerm(
@@ -166,7 +165,6 @@ class _LogFilterParser:
 
 
 def matches(condition: Filter, entry: Mapping[str, object]) -> bool:
-    """Whether the entry fulfils the filter."""
     match condition:
         case CompareTerm():
             return _compare(condition, entry)
@@ -205,24 +203,24 @@ def _value(entry: Mapping[str, object], path: tuple[str, ...]) -> object:
 
 
 def _leaves(value: object) -> Iterable[str]:
-    """All scalars within a JSON value, as text. Iterative: an entry may be nested as deep as it likes."""
+    """All scalars within a JSON value, as text. Iterative, since an entry may be nested to any depth."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Mapping):
-            waiting.extend(cast("Mapping[str, object]", one).values())
-        elif isinstance(one, list | tuple):
-            waiting.extend(cast("Iterable[object]", one))
-        elif isinstance(one, bool):
-            yield "true" if one else "false"
-        elif one is not None:
-            yield str(one)
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            waiting.extend(cast("Mapping[str, object]", item).values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(cast("Iterable[object]", item))
+        elif isinstance(item, bool):
+            yield "true" if item else "false"
+        elif item is not None:
+            yield str(item)
 
 
 def _holds(condition: CompareTerm, leaf: str) -> bool:
     if condition.pattern is not None:
-        found = condition.pattern.search(leaf, 0, REGEX_REACH) is not None
-        return found is (condition.op is TermOperator.MATCH)
+        is_match = condition.pattern.search(leaf, 0, REGEX_REACH) is not None
+        return is_match is (condition.op is TermOperator.MATCH)
     exact = condition.path[0] in _EXACT
     mine, asked = (leaf, condition.value) if exact else (leaf.lower(), condition.value.lower())
     if condition.op is TermOperator.HAS:
@@ -231,7 +229,7 @@ def _holds(condition: CompareTerm, leaf: str) -> bool:
         rank = severity(leaf) if condition.path == ("severity",) else instant(leaf)
         return rank is not None and _ordered(condition.op, (rank > condition.rank) - (rank < condition.rank))
     try:
-        # Ids look like numbers and are none: only a plain payload or label compares by value.
+        # Ids look like numbers but are text: only payloads compare by value.
         difference = 0.0 if exact else float(mine) - float(asked)
     except ValueError:
         return _ordered(condition.op, (mine > asked) - (mine < asked))

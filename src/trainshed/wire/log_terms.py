@@ -1,7 +1,6 @@
-"""The nouns of the log filter language: its terms as a small tree, and the kinds of value they compare with.
+"""The terms of the log filter language as a tree, and the values they compare with. For `log_filter`.
 
-Assumes nothing about where a filter comes from; reads no entry. A regular expression that could run away
-is refused here, before anybody runs it.
+It reads no entry. A regular expression that could take exponential time is refused here, before it runs.
 """
 
 import re
@@ -19,7 +18,7 @@ _INSTANT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?(?:[Zz]|([+-])(\d\d):(\d\d))?",
     re.ASCII,
 )
-_MANY = re.compile(r"[*+]|\{(?!(?:\d*,)?[0-4]\})")  # a few times cannot explode, many can
+_MANY = re.compile(r"[*+]|\{(?!(?:\d*,)?[0-4]\})")  # a few repetitions are harmless
 
 
 class TermOperator(StrEnum):
@@ -39,13 +38,13 @@ class CompareTerm:
     path: tuple[str, ...]
     op: TermOperator
     value: str
-    rank: int | None = None  # the value as nanoseconds (of a time) or as place in the order (of a severity)
+    rank: int | None = None  # a time in nanoseconds, or the index of a severity
     pattern: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTerm:
-    """A term without a field: somewhere in the message."""
+    """A term without a field: searched in the message."""
 
     text: str
 

@@ -1,7 +1,7 @@
-"""What a Kubernetes manifest asks for: a job (Pod, Job) or an image cache (ImageCache, Alibaba's).
+"""Parses a Kubernetes manifest: a job (Pod, Job) or an image cache (ImageCache). For `api/manifests.py`.
 
-Everything that is wrong is told at once, each with its path in the manifest; everything that is ignored is a
-sentence. Nothing here looks at what runs.
+A refusal lists every violation with its path in the manifest. Each ignored field gives a note. This module
+reads nothing about running jobs.
 """
 
 import re
@@ -42,7 +42,7 @@ class CacheManifest:
 
 
 def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | CacheManifest:
-    """Invalid with every violation where it cannot be had."""
+    """The requested job or cache; Invalid with every violation."""
     faults = Faults("manifest")
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in VERSIONS:
@@ -50,8 +50,8 @@ def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | C
         faults.settle()
         raise AssertionError("unreachable")
     if document.get("apiVersion") not in VERSIONS[kind]:
-        said, known = document.get("apiVersion"), " or ".join(VERSIONS[kind])
-        faults.add("apiVersion", f"must be {known} for a {kind}, not {shown(said)}.")
+        version, known = document.get("apiVersion"), " or ".join(VERSIONS[kind])
+        faults.add("apiVersion", f"must be {known} for a {kind}, not {shown(version)}.")
     notes = list(check(document, kind, "", faults))
     name = _name(document, faults, notes)
     if kind == CACHE:
@@ -72,7 +72,7 @@ def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | C
 
 
 def _asked(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest without what a cluster adds to it."""
+    """The manifest without the fields that a cluster adds."""
     metadata = {k: v for k, v in part(document, "metadata").items() if k in ("name", "labels", "annotations")}
     return plain({"kind": document.get("kind"), "metadata": metadata, "spec": document.get("spec")})
 
@@ -91,7 +91,7 @@ def _name(document: Mapping[str, Any], faults: Faults, notes: list[str]) -> str:
 
 
 def _tell(field: str, sentence: str, origins: Mapping[str, str], faults: Faults) -> None:
-    """By the manifest's own path, unless something is told there already."""
+    """Record a violation under the manifest's own path, unless that path has one already."""
     beginnings = [name for name in origins if field == name or field.startswith((f"{name}.", f"{name}["))]
     if not beginnings:
         path = {"display_name": "metadata.name"}.get(field, "spec")
@@ -116,12 +116,12 @@ def _cache(document: Mapping[str, Any], name: str, faults: Faults, notes: list[s
     return CacheManifest(name=name, images=images, room=room, retention_days=retention, notes=tuple(notes))
 
 
-def _room(said: object, faults: Faults) -> int:
-    """GiB; Alibaba writes a plain number of them."""
-    if said is None:
+def _room(value: object, faults: Faults) -> int:
+    """The size in GiB. A number without a unit is in GiB, as Alibaba writes it."""
+    if value is None:
         return 0
-    found = amount(said)
-    if found is None or found < 0:
-        faults.add("spec.imageCacheSize", f"must be a number of GiB, not {shown(said)}.")
+    quantity = amount(value)
+    if quantity is None or quantity < 0:
+        faults.add("spec.imageCacheSize", f"must be a number of GiB, not {shown(value)}.")
         return 0
-    return int(found) if str(said).strip().isdigit() else max(1, round(found / (1 << 30)))
+    return int(quantity) if str(value).strip().isdigit() else max(1, round(quantity / (1 << 30)))

@@ -1,8 +1,8 @@
-"""A Kubernetes Pod or Job as a customJob: which job does what the manifest asks for. Pure.
+"""Converts a Kubernetes Pod or Job to the body of a customJob. For `wire/manifest.py`. Pure.
 
-Containers become pools, `parallelism` and `completions` replicas, and the restart policy a restart rule. All
-that is wrong is collected with its path in the manifest; all that is not done is told in a sentence. It may
-assume nothing about the document: what is not as it must be was told by `manifest_shape`, and is left out.
+Containers become pools, `parallelism` and `completions` become replicas, and the restart policy becomes a
+restart rule. Faults are collected with their path in the manifest. Each ignored field gives a note. The
+document may have any shape: `manifest_shape` reports wrong types, and this module skips those fields.
 """
 
 import re
@@ -31,7 +31,7 @@ _SPOTS = {"SpotAsPriceGo": "SPOT", "SpotWithPriceLimit": "SPOT", "NoSpot": ""}
 RETRIES = 6  # Kubernetes' own backoffLimit
 MOST_RESTARTS = 1000  # a Pod is restarted for ever
 LONGEST_BACKOFF = "300s"  # Kubernetes' own
-DRAIN = "86400s"  # every replica of a Job is to end by itself
+DRAIN = "86400s"  # every replica of a Job ends by itself
 POOLS = "job_spec.worker_pool_specs"
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
@@ -39,16 +39,16 @@ _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
 
 @dataclass(slots=True)
 class Wanted:
-    """A customJob's body; where in the manifest each part of it comes from; what is other than asked for."""
+    """A customJob's body, the manifest path of each of its parts, and notes on differences."""
 
     body: dict[str, Any]
     origins: dict[str, str] = field(default_factory=dict[str, str])
     notes: list[str] = field(default_factory=list[str])
-    is_indexed: bool = False  # replicas are told their number as JOB_COMPLETION_INDEX
+    is_indexed: bool = False  # replicas get their number as JOB_COMPLETION_INDEX
 
 
 def convert(document: Mapping[str, Any], catalogue: Catalogue, faults: Faults) -> Wanted:
-    """The job that the manifest asks for, good only where there are no faults."""
+    """The requested job. Valid only if no faults were recorded."""
     is_job = document.get("kind") == "Job"
     spec, where = part(document, "spec"), "spec"
     pod, inside = (part(part(spec, "template"), "spec"), "spec.template.spec") if is_job else (spec, where)
@@ -93,7 +93,7 @@ def convert(document: Mapping[str, Any], catalogue: Catalogue, faults: Faults) -
 
 
 def _labels(document: Mapping[str, Any], notes: list[str]) -> Iterator[tuple[str, str]]:
-    """Those that can be a job's."""
+    """The labels that are valid for a job."""
     for key, value in part(part(document, "metadata"), "labels").items():
         faults = Faults("")
         check_labels({key: str(value)}, "labels", faults)
@@ -104,7 +104,7 @@ def _labels(document: Mapping[str, Any], notes: list[str]) -> Iterator[tuple[str
 
 
 def _annotations(document: Mapping[str, Any], is_job: bool, notes: list[str]) -> Mapping[str, Any]:
-    """The manifest's, and those of a Job's template, which are meant for what runs."""
+    """The manifest's annotations, overridden by those of a Job's template."""
     own = part(part(document, "metadata"), "annotations")
     inner = part(part(part(part(document, "spec"), "template"), "metadata"), "annotations")
     result = {**own, **inner} if is_job else own
@@ -162,8 +162,8 @@ def _scheduling(
             "maxJobRetries": 0,
             "maxBackoff": LONGEST_BACKOFF,
         }
-    for holder, path in ((pod, inside), *(((spec, "spec"),) if is_job else ())):
-        if (seconds := number(holder, "activeDeadlineSeconds")) is not None:
+    for source, path in ((pod, inside), *(((spec, "spec"),) if is_job else ())):
+        if (seconds := number(source, "activeDeadlineSeconds")) is not None:
             if seconds < 1:
                 faults.add(f"{path}.activeDeadlineSeconds", f"must be at least 1, not {seconds}.")
             result["timeout"] = f"{seconds}s"
@@ -175,10 +175,12 @@ def _scheduling(
 
 
 def _strategy(annotations: Mapping[str, Any], faults: Faults) -> str:
-    said = text(annotations, SPOT)
-    if said and said not in _SPOTS:
-        faults.add(f"metadata.annotations.{SPOT}", f"must be one of {', '.join(_SPOTS)}, not {shown(said)}.")
-    return _SPOTS.get(said, "")
+    strategy = text(annotations, SPOT)
+    if strategy and strategy not in _SPOTS:
+        faults.add(
+            f"metadata.annotations.{SPOT}", f"must be one of {', '.join(_SPOTS)}, not {shown(strategy)}."
+        )
+    return _SPOTS.get(strategy, "")
 
 
 def _program(
@@ -201,7 +203,7 @@ def _program(
 
 
 def _field(source: Mapping[str, Any], document: Mapping[str, Any], path: str, faults: Faults) -> str:
-    """What the manifest says of itself."""
+    """The value of a `fieldRef` to the manifest's own metadata."""
     asked, metadata = text(part(source, "fieldRef"), "fieldPath"), part(document, "metadata")
     if asked == "metadata.name":
         return text(metadata, "name")
@@ -234,10 +236,10 @@ def _origins(pool: str, path: str) -> dict[str, str]:
 
 
 def plain(value: object) -> Any:
-    """JSON without what says nothing, so that two manifests that ask for the same are the same."""
+    """The JSON value without empty members, so that equivalent manifests compare equal."""
     if isinstance(value, Mapping):
         kept = {str(k): plain(v) for k, v in cast("Mapping[object, object]", value).items()}
-        return {name: one for name, one in kept.items() if one not in (None, {}, [])}
+        return {name: item for name, item in kept.items() if item not in (None, {}, [])}
     if isinstance(value, list):
         return [plain(item) for item in cast("list[object]", value)]
     return value

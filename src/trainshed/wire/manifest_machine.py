@@ -1,7 +1,7 @@
-"""From what a Kubernetes container asks for to a machine: amounts, GPUs, Alibaba's instance types. Pure.
+"""Converts the resources of a Kubernetes container to a machine type and GPUs. For `manifest_job`. Pure.
 
-CPUs and memory become a machine type of exactly that size. Alibaba's annotations are read where `resources`
-is silent, as Elastic Container Instances do.
+CPUs and memory become a machine type of exactly that size. Alibaba's annotations apply where `resources`
+has no value, as in Elastic Container Instances.
 """
 
 import math
@@ -45,7 +45,7 @@ _PER_CPU = {"c": 2, "g": 4, "r": 8}  # GiB of memory for each CPU, by the family
 
 @dataclass(slots=True)
 class ContainerMachine:
-    """What one container is to have, as the `machineSpec` and `diskSpec` of a pool; and what was guessed."""
+    """The `machineSpec` and `diskSpec` of a container's pool, and notes on guesses."""
 
     spec: dict[str, object] = field(default_factory=dict[str, object])
     disk: dict[str, object] = field(default_factory=dict[str, object])
@@ -98,21 +98,21 @@ def _asked(resources: Mapping[str, Any], path: str, faults: Faults) -> dict[str,
     result: dict[str, float] = {}
     for which in ("requests", "limits"):
         for name, value in part(resources, which).items():
-            where, told = f"{path}.{which}.{name}", amount(value)
+            where, quantity = f"{path}.{which}.{name}", amount(value)
             if name not in (CPU, MEMORY, GPU, DISK):
                 sentence = f"cannot be had: a container may ask for {CPU}, {MEMORY}, {DISK} and {GPU}."
                 faults.add(where, sentence)
-            elif told is None:
+            elif quantity is None:
                 faults.add(where, f"must be an amount such as 2, 500m or 4Gi, not {shown(value)}.")
-            elif name == GPU and told != int(told):
+            elif name == GPU and quantity != int(quantity):
                 faults.add(where, f"must be a whole number of GPUs, not {shown(value)}.")
             else:
-                result[name] = told
+                result[name] = quantity
     return result
 
 
 def _annotated(annotations: Mapping[str, Any], notes: list[str]) -> tuple[float | None, float | None]:
-    """CPUs and bytes of the first size Alibaba's annotations name."""
+    """CPUs and bytes of the first known size in Alibaba's annotations."""
     for name in (USE_SPECS, INSTANCE_TYPE):
         choices = [item.strip() for item in text(annotations, name).split(",") if item.strip()]
         for chosen in choices:
@@ -125,10 +125,10 @@ def _annotated(annotations: Mapping[str, Any], notes: list[str]) -> tuple[float 
     return None, None
 
 
-def _size(said: str) -> tuple[float, float] | None:
-    if match := _SPEC.fullmatch(said):
+def _size(name: str) -> tuple[float, float] | None:
+    if match := _SPEC.fullmatch(name):
         return float(match[1]), float(match[2])
-    match = _INSTANCE.fullmatch(said)
+    match = _INSTANCE.fullmatch(name)
     if match is None:
         return None
     cpus = 2 if match[4] == "large" else 4 * int(match[5] or 1)
@@ -138,26 +138,26 @@ def _size(said: str) -> tuple[float, float] | None:
 def _gpu_type(
     annotations: Mapping[str, Any], selector: Mapping[str, Any], catalogue: Catalogue, faults: Faults
 ) -> str:
-    """The accelerator that was named; "" where none was."""
-    said, where = text(annotations, GPU_TYPE), f"metadata.annotations.{GPU_TYPE}"
+    """The named accelerator; "" where none is named."""
+    gpu, where = text(annotations, GPU_TYPE), f"metadata.annotations.{GPU_TYPE}"
     for name in SELECTORS:
-        if not said and name in selector:
-            said, where = str(selector[name]), f"spec.nodeSelector.{name}"
-    if not said:
+        if not gpu and name in selector:
+            gpu, where = str(selector[name]), f"spec.nodeSelector.{name}"
+    if not gpu:
         families = [m[1] for instance in _instances(annotations) if (m := _INSTANCE.fullmatch(instance))]
-        said = next((_GPUS[family] for family in families if family in _GPUS), "")
-    if not said:
+        gpu = next((_GPUS[family] for family in families if family in _GPUS), "")
+    if not gpu:
         return ""
-    word = said.upper().replace("-", "_").removeprefix("NVIDIA_").removeprefix("TESLA_")
+    word = gpu.upper().replace("-", "_").removeprefix("NVIDIA_").removeprefix("TESLA_")
     names = (word, f"NVIDIA_TESLA_{word}", f"NVIDIA_{word}")
     for name in (*names, *(known for known in catalogue.accelerators if known.startswith(f"NVIDIA_{word}_"))):
         if name in catalogue.accelerators:
             return name
     known = ", ".join(name for name in catalogue.accelerators if name.startswith("NVIDIA"))
-    faults.add(where, f"is no GPU that is known here: {shown(said)}. Known are {known}.")
+    faults.add(where, f"is no GPU that is known here: {shown(gpu)}. Known are {known}.")
     return ""
 
 
 def _instances(annotations: Mapping[str, Any]) -> list[str]:
-    said = f"{text(annotations, INSTANCE_TYPE)},{text(annotations, USE_SPECS)}"
-    return [item.strip() for item in said.split(",")]
+    names = f"{text(annotations, INSTANCE_TYPE)},{text(annotations, USE_SPECS)}"
+    return [item.strip() for item in names.split(",")]

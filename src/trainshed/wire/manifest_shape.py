@@ -1,7 +1,7 @@
-"""Which fields a Kubernetes manifest may have, and what becomes of each: used, ignored, refused.
+"""Which fields a Kubernetes manifest may have, and whether each is used, ignored or refused.
 
-The table is data (`data/manifests.toml`), which the command line reads too. Everything wrong is collected
-with its path; everything ignored is told in a sentence. What the fields mean is not known here.
+The table is `data/manifests.toml`, which the command line reads too. Faults are collected with their paths.
+Each ignored field gives a sentence. The meaning of the fields is in the other `manifest_*` modules.
 """
 
 import difflib
@@ -31,8 +31,8 @@ class ManifestField:
 @functools.cache
 def shapes() -> Mapping[str, Mapping[str, ManifestField]]:
     """The fields of each kind of thing, by name."""
-    told: Mapping[str, Mapping[str, str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-    return {name: {field: _field(text) for field, text in fields.items()} for name, fields in told.items()}
+    tables: Mapping[str, Mapping[str, str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return {name: {field: _field(text) for field, text in fields.items()} for name, fields in tables.items()}
 
 
 def _field(text: str) -> ManifestField:
@@ -42,7 +42,7 @@ def _field(text: str) -> ManifestField:
 
 
 def check(document: object, shape: str, path: str, faults: Faults) -> Iterator[str]:
-    """Everything that is ignored, one sentence each; what is wrong goes to the faults."""
+    """Yields one sentence for each ignored field. Violations go to `faults`."""
     if not isinstance(document, Mapping):
         faults.lose(path, f"must be an object of fields, not {kind_of(document)}.")
         return
@@ -72,19 +72,19 @@ def _check_value(value: object, kind: str, where: str, faults: Faults) -> Iterat
             if not isinstance(value, int | float | str) or isinstance(value, bool):
                 faults.lose(where, _wanted(kind, value))
         case "texts":
-            for number, one in enumerate(_listed(value, where, faults)):
-                if not isinstance(one, str):
-                    faults.lose(f"{where}[{number}]", _wanted("text", one))
+            for number, item in enumerate(_listed(value, where, faults)):
+                if not isinstance(item, str):
+                    faults.lose(f"{where}[{number}]", _wanted("text", item))
         case "map" | "amounts":
             if not isinstance(value, Mapping):
                 faults.lose(where, f"must be an object of names and texts, not {kind_of(value)}.")
                 return
             inner = "text" if kind == "map" else "amount"
-            for name, one in cast("Mapping[str, object]", value).items():
-                yield from _check_value(one, inner, join(where, str(name)), faults)
+            for name, item in cast("Mapping[str, object]", value).items():
+                yield from _check_value(item, inner, join(where, str(name)), faults)
         case _ if kind.startswith("["):
-            for number, one in enumerate(_listed(value, where, faults)):
-                yield from check(one, kind[1:-1], f"{where}[{number}]", faults)
+            for number, item in enumerate(_listed(value, where, faults)):
+                yield from check(item, kind[1:-1], f"{where}[{number}]", faults)
         case _:
             yield from check(value, kind, where, faults)
 
@@ -99,38 +99,38 @@ def _listed(value: object, where: str, faults: Faults) -> list[object]:
 def _wanted(kind: str, value: object) -> str:
     if kind == "text":
         if isinstance(value, int | float):
-            said = str(value).lower() if isinstance(value, bool) else value
-            return f'must be text; write it in quotes: "{said}".'
+            literal = str(value).lower() if isinstance(value, bool) else value
+            return f'must be text; write it in quotes: "{literal}".'
         return f"must be text, not {kind_of(value)}."
     words = {"flag": "true or false", "number": "a whole number", "amount": "a number, or one with a unit"}
     return f"must be {words[kind]}, not {kind_of(value)}."
 
 
-# Reading what may have been refused: what is not as it must be is as if it was not there.
+# The functions below treat a value of a wrong type as absent: `check` has reported it.
 
 
 def part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = whole.get(name)
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    value = whole.get(name)
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def parts(whole: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """The objects of a list, each in its place: what is none is an empty one."""
-    found = whole.get(name)
-    listed = cast("list[object]", found) if isinstance(found, list) else []
+    """The objects of a list, in place. Any other item becomes an empty object."""
+    value = whole.get(name)
+    listed = cast("list[object]", value) if isinstance(value, list) else []
     return [cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {} for item in listed]
 
 
 def texts(whole: Mapping[str, Any], name: str) -> list[str]:
-    found = whole.get(name)
-    return [str(item) for item in cast("list[object]", found)] if isinstance(found, list) else []
+    value = whole.get(name)
+    return [str(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
 
 
 def text(whole: Mapping[str, Any], name: str) -> str:
-    found = whole.get(name)
-    return found if isinstance(found, str) else ""
+    value = whole.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def number(whole: Mapping[str, Any], name: str) -> int | None:
-    found = whole.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    value = whole.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""The volumes of a Pod, as what a pool's replicas find: folders of NFS servers, and scratch. Pure."""
+"""Converts the volumes of a Pod to NFS mounts and scratch folders of pools. For `manifest_job`. Pure."""
 
 import posixpath
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ SHM = "/dev/shm"
 
 
 class PodVolumes:
-    """Those that a Pod declares. Its containers mount them, each by itself."""
+    """The volumes that a Pod declares. Each container mounts them on its own."""
 
     def __init__(self, pod: Mapping[str, Any], inside: str, faults: Faults) -> None:
         self._faults = faults
         self._declared: dict[str, tuple[Mapping[str, Any], str]] = {}
-        self.origins: dict[str, str] = {}  # where what pools say of folders comes from
-        self._scratch: dict[str, str] = {}  # an emptyDir to the container that has it
+        self.origins: dict[str, str] = {}  # field of a pool to its path in the manifest
+        self._scratch: dict[str, str] = {}  # emptyDir to the container that mounts it
         for at, volume in enumerate(parts(pod, "volumes")):
             name, path = text(volume, "name"), f"{inside}.volumes[{at}]"
             if not name:
@@ -31,7 +31,7 @@ class PodVolumes:
             self._declared[name] = volume, path
 
     def of(self, container: Mapping[str, Any], path: str, pool: str) -> dict[str, Any]:
-        """The fields of its pool, which is called so."""
+        """The mount fields of the container's pool. `pool` is the pool's path."""
         mounts: list[dict[str, Any]] = []
         scratch: list[str] = []
         for at, mount in enumerate(parts(container, "volumeMounts")):
@@ -51,11 +51,11 @@ class PodVolumes:
                 mounts.append(_nfs(part(volume, "nfs"), mount, target))
             elif "emptyDir" in volume and self._has(name, mount, path, where) and target != SHM:
                 scratch.append(target)
-        found: dict[str, Any] = {"nfsMounts": mounts} if mounts else {}
-        return found | ({"scratchDirs": scratch} if scratch else {})
+        fields: dict[str, Any] = {"nfsMounts": mounts} if mounts else {}
+        return fields | ({"scratchDirs": scratch} if scratch else {})
 
     def _has(self, name: str, mount: Mapping[str, Any], path: str, where: str) -> bool:
-        """Whether the emptyDir can be this container's: it is nobody else's."""
+        """Whether this container may mount the emptyDir: no other container may share it."""
         if self._scratch.setdefault(name, path) != path:
             sentence = f"cannot be shared: {self._scratch[name]} has it, and each container runs by itself."
             self._faults.add(f"{where}.name", sentence)
@@ -69,6 +69,6 @@ class PodVolumes:
 def _nfs(source: Mapping[str, Any], mount: Mapping[str, Any], target: str) -> dict[str, Any]:
     below = text(mount, "subPath").strip("/")
     folder = text(source, "path").rstrip("/")
-    found = {"server": text(source, "server"), "path": f"{folder}/{below}" if below else folder or "/"}
-    found["mountPoint"] = target
-    return found | ({"readOnly": True} if mount.get("readOnly") or source.get("readOnly") else {})
+    spec = {"server": text(source, "server"), "path": f"{folder}/{below}" if below else folder or "/"}
+    spec["mountPoint"] = target
+    return spec | ({"readOnly": True} if mount.get("readOnly") or source.get("readOnly") else {})

@@ -1,4 +1,4 @@
-"""Series and progress as our own JSON. Times of points are seconds since 1970, counts are plain numbers."""
+"""Metric series and progress as our own JSON. Times are seconds since 1970, counts are plain numbers."""
 
 import math
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ def render_progress(progress: Progress | None) -> dict[str, object]:
 
 
 def _number(value: float) -> float | int | str:
-    """As protocol buffers write numbers JSON has none for: "NaN", "Infinity"."""
+    """NaN and infinities as text, as protocol buffers write them."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

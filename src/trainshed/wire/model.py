@@ -1,7 +1,7 @@
-"""A model: what a pipeline says of the one it is to make, and how it is told once it is there.
+"""Models: parses the `modelToUpload` of a pipeline, and renders a model. For `api/models.py`.
 
-Of serving a model Trainshed knows nothing: what is said about that is checked for its kind, kept and echoed.
-What only the server sets is accepted and ignored. Nothing here looks at the files of a model.
+Trainshed does not serve models. Fields about serving are checked for their type, stored and returned.
+Fields that only the server sets are accepted and ignored. This module never reads the files of a model.
 """
 
 import re
@@ -19,13 +19,13 @@ from trainshed.wire.base import (
     free,
     int32,
     int64,
+    output_only,
     part,
     parts,
     text,
     text_map,
     texts,
 )
-from trainshed.wire.base import told as set_here
 from trainshed.wire.faults import invalid
 from trainshed.wire.job_schema import EncryptionSpec, EnvVar
 from trainshed.wire.scalars import time_text
@@ -63,7 +63,7 @@ class PredictSchemata(Message):
 
 
 class ModelExtras(Message):
-    """What may be said of a model and is only echoed."""
+    """Fields that are only returned in answers."""
 
     description: str = text()
     version_aliases: tuple[str, ...] = texts()
@@ -79,34 +79,34 @@ class ModelExtras(Message):
 class ModelToUpload(ModelExtras):
     display_name: str = text()
     labels: Mapping[str, str] = text_map()
-    name: object = set_here()
-    version_id: object = set_here()
-    version_create_time: object = set_here()
-    version_update_time: object = set_here()
-    artifact_uri: object = set_here()
-    training_pipeline: object = set_here()
-    create_time: object = set_here()
-    update_time: object = set_here()
-    etag: object = set_here()
-    satisfies_pzs: object = set_here()
+    name: object = output_only()
+    version_id: object = output_only()
+    version_create_time: object = output_only()
+    version_update_time: object = output_only()
+    artifact_uri: object = output_only()
+    training_pipeline: object = output_only()
+    create_time: object = output_only()
+    update_time: object = output_only()
+    etag: object = output_only()
+    satisfies_pzs: object = output_only()
     satisfies_pzi: bool = flag()
 
 
 def id_fault(identity: str) -> str:
-    """What is wrong with a model's id; empty where nothing is."""
+    """The fault of a model's id; empty where it is valid."""
     if _ID.fullmatch(identity):
         return ""
     return "must be at most 63 of a-z, 0-9, _ and -, and begin with a letter or _."
 
 
 def plain_id(path: str) -> str | None:
-    """The id in a path's last part, `ID` or `ID@VERSION`; None where it names a version that cannot be."""
+    """The id in the last part of a path, `ID` or `ID@VERSION`; None for a version that does not exist."""
     identity, at, version = path.partition("@")
     return None if at and version not in ALIASES else identity
 
 
 def parse_model_filter(text: str) -> Condition | None:
-    """As for jobs; a model has no state and only one time."""
+    """As for jobs, but a model has no state and only one time."""
     where = job_filter.parse_filter(text)
     if where is not None:
         _check(where)
@@ -145,6 +145,6 @@ def render_model(model: Model) -> dict[str, Any]:
 
 
 def version_aliases(model: Model) -> list[str]:
-    """The first version of a model is always its default one, whatever else it is called."""
-    said = cast("list[str]", model.said.get("versionAliases", []))
-    return ["default", *(alias for alias in said if alias != "default")]
+    """A model has one version, so it always has the alias "default"."""
+    aliases = cast("list[str]", model.said.get("versionAliases", []))
+    return ["default", *(alias for alias in aliases if alias != "default")]

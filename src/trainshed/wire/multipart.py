@@ -1,7 +1,7 @@
-"""A body of two parts (multipart/related): JSON about an object, then its bytes, which go on as they come.
+"""Splits a multipart/related body: JSON metadata of an object, then its bytes. For `api/storage_uploads.py`.
 
-Boundaries come in double quotes, in single ones (gcloud) or in none; lines end as the first one does. Only
-the first part and the headers of the second are ever held in memory.
+Boundaries may be in double quotes, in single quotes (gcloud) or unquoted. All lines end as the first one
+does. Only the first part and the headers of the second are buffered.
 """
 
 import json
@@ -18,7 +18,7 @@ MOST_HEAD = 1 << 20  # bytes of everything before the object's own
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    told: dict[str, Any]
+    metadata: dict[str, Any]
     content_type: str
     chunks: AsyncIterator[bytes]
 
@@ -26,10 +26,10 @@ class Related:
 def boundary_of(content_type: str) -> bytes:
     message = Message()
     message["content-type"] = content_type
-    found = str(message.get_param("boundary", "")).strip("'\"")
-    if not found:
+    boundary = str(message.get_param("boundary", "")).strip("'\"")
+    if not boundary:
         raise _wrong("has no boundary")
-    return found.encode("utf-8", "surrogateescape")
+    return boundary.encode("utf-8", "surrogateescape")
 
 
 async def related(content_type: str, chunks: AsyncIterator[bytes]) -> Related:
@@ -39,56 +39,56 @@ async def related(content_type: str, chunks: AsyncIterator[bytes]) -> Related:
     while not line.startswith(mark):
         line = await parts.up_to(b"\n")
     end = b"\r\n" if line.endswith(b"\r") else b"\n"
-    await parts.up_to(end + end)  # its headers: it is JSON, whatever they say
-    told = parse(await parts.up_to(end + mark))
+    await parts.up_to(end + end)  # its headers are ignored: it must be JSON
+    metadata = parse(await parts.up_to(end + mark))
     await parts.up_to(end)
     headers = BytesHeaderParser().parsebytes(await parts.up_to(end + end) + end + end)
-    return Related(told, headers.get("content-type", ""), parts.stream(end + mark))
+    return Related(metadata, headers.get("content-type", ""), parts.stream(end + mark))
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """The JSON about an object; nothing is an empty one."""
+    """The JSON metadata of an object. An empty text is an empty object."""
     try:
-        told: object = json.loads(data) if data.strip() else {}
+        metadata: object = json.loads(data) if data.strip() else {}
     except (ValueError, RecursionError) as error:
         raise Invalid((Violation("", f"The object's metadata is not JSON: {error}"),)) from error
-    if not isinstance(told, dict):
+    if not isinstance(metadata, dict):
         raise Invalid((Violation("", "The object's metadata must be a JSON object."),))
-    return cast("dict[str, Any]", told)
+    return cast("dict[str, Any]", metadata)
 
 
 class _Parts:
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
-        self._held = b""
+        self._buffer = b""
 
     async def up_to(self, mark: bytes) -> bytes:
-        """What comes before the mark; both are taken."""
-        while (at := self._held.find(mark)) < 0:
-            if len(self._held) > MOST_HEAD:
+        """The bytes before the mark. Consumes both."""
+        while (at := self._buffer.find(mark)) < 0:
+            if len(self._buffer) > MOST_HEAD:
                 raise _wrong(f"has more than {MOST_HEAD} bytes before the object's own")
             more = await anext(self._chunks, None)
             if more is None:
                 raise _wrong("ends too early")
-            self._held += more
-        result, self._held = self._held[:at], self._held[at + len(mark) :]
+            self._buffer += more
+        result, self._buffer = self._buffer[:at], self._buffer[at + len(mark) :]
         return result
 
     async def stream(self, mark: bytes) -> AsyncIterator[bytes]:
-        """Everything up to the mark. As much as may be its beginning is kept back each time."""
-        held, back = self._held, len(mark) - 1
-        while (at := held.find(mark)) < 0:
-            if len(held) > back:
-                yield held[: len(held) - back]
-                held = held[len(held) - back :]
+        """Everything up to the mark. Keeps back the last bytes, which may be the start of the mark."""
+        buffer, back = self._buffer, len(mark) - 1
+        while (at := buffer.find(mark)) < 0:
+            if len(buffer) > back:
+                yield buffer[: len(buffer) - back]
+                buffer = buffer[len(buffer) - back :]
             more = await anext(self._chunks, None)
             if more is None:
                 raise _wrong("ends before its last boundary: it was cut off")
-            held += more
+            buffer += more
         if at:
-            yield held[:at]
+            yield buffer[:at]
         async for _ in self._chunks:
-            pass  # the end of the body: read, so that the connection can be used again
+            pass  # read to the end, so that the connection can be reused
 
 
 def _wrong(what: str) -> Invalid:

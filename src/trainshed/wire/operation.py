@@ -1,4 +1,4 @@
-"""A long-running operation as google.longrunning.Operation. Ours are done when they are first told of."""
+"""A long-running operation as google.longrunning.Operation. Ours are done as soon as they exist."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _EMPTY = "type.googleapis.com/google.protobuf.Empty"
 
 
 def render_legacy_operation(operation: Operation) -> dict[str, Any]:
-    """As the older API has it: its names know no location."""
+    """For the older API, whose names have no location."""
     at = time_text(operation.created_at)
     _, project, *_, identity = operation.name.split("/")
     return {
@@ -23,7 +23,7 @@ def render_legacy_operation(operation: Operation) -> dict[str, Any]:
 
 
 def render_operation(operation: Operation) -> dict[str, Any]:
-    """Clients refuse a type they do not know, so both types are Google's own."""
+    """Both types are Google's own, since clients refuse unknown types."""
     at = time_text(operation.created_at)
     return {
         "name": operation.name,

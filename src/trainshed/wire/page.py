@@ -1,7 +1,7 @@
-"""Page tokens: opaque, checked, and good only for the list they were made for.
+"""Page tokens: opaque, checked, and valid only for the list they were made for.
 
-A token holds the place where the next page begins and a mark of the question (parent, filter, order). It is
-not a secret and gives no rights; the check is there so that a mangled or borrowed one is told, not followed.
+A token has the place where the next page begins and a digest of the question (parent, filter, order). It is
+no secret and gives no rights. The digest detects a damaged token, or one from another list.
 """
 
 import base64
@@ -24,7 +24,7 @@ Cursor = tuple[str, str]
 
 
 def fingerprint(*question: str) -> str:
-    """What tells one question from another: pass everything but the page's own size and place."""
+    """Identifies a question. Pass everything but the page's size and place."""
     return "\0".join(question)
 
 
@@ -35,7 +35,7 @@ def encode(cursor: Cursor, fingerprint: str) -> str:
 
 
 def render(name: str, rows: Sequence[object], cursor: Cursor | None, fingerprint: str) -> dict[str, object]:
-    """A page under its name: without one where it is empty, with a token where another page follows."""
+    """The rows under `name`, if any, and a token where another page follows."""
     answer: dict[str, object] = {name: rows} if rows else {}
     if cursor is not None:
         answer["nextPageToken"] = encode(cursor, fingerprint)
@@ -43,7 +43,7 @@ def render(name: str, rows: Sequence[object], cursor: Cursor | None, fingerprint
 
 
 def decode(token: str, fingerprint: str) -> Cursor | None:
-    """The place the page begins at; None for the first page, which has no token."""
+    """The place where the page begins; None for the first page, which has no token."""
     if not token:
         return None
     place, question = _open(token)
@@ -72,7 +72,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def parse_size(value: object, *, default: int = DEFAULT_SIZE, most: int = LARGEST_SIZE) -> int:
-    """How many a page holds: the default where nothing (or zero) is asked for, never more than the most."""
+    """The page size: the default where none (or zero) is given, at most `most`."""
     try:
         size = scalars.read_int(value, scalars.INT32_MOST) if value not in (None, "") else 0
     except ValueError as error:

@@ -1,6 +1,4 @@
-"""`fields=items(name,size),nextPageToken`: the part of an answer a client wants. Unknown names are passed
-over.
-"""
+"""`fields=items(name,size),nextPageToken`: cuts an answer to the given fields. Unknown names are ignored."""
 
 from typing import Any, cast
 
@@ -9,11 +7,11 @@ from trainshed.core.errors import Invalid, Violation
 _DEEPEST = 20
 _LONGEST = 8192
 
-Wanted = dict[str, Any]  # names, each with what is wanted inside; empty: all of it
+Wanted = dict[str, Any]  # names, each with the names inside; empty: everything
 
 
 def partial(answer: dict[str, Any], fields: str) -> dict[str, Any]:
-    """The answer, cut to the fields; all of it where none are named."""
+    """The answer, cut to the fields; the whole answer where none are given."""
     if not fields or fields == "*":
         return answer
     if len(fields) > _LONGEST:
@@ -25,7 +23,7 @@ def partial(answer: dict[str, Any], fields: str) -> dict[str, Any]:
 
 
 def _names(text: str, depth: int) -> tuple[Wanted, str]:
-    """The names up to a closing bracket or the end, and what is left behind them."""
+    """The names up to a closing bracket or the end, and the remaining text."""
     if depth > _DEEPEST:
         raise _wrong("goes too deep")
     wanted: Wanted = {}
@@ -49,7 +47,7 @@ def _names(text: str, depth: int) -> tuple[Wanted, str]:
 
 
 def _step(text: str, depth: int) -> tuple[Wanted, str]:
-    """One name behind a slash, with what follows it."""
+    """One name after a slash, with its nested names."""
     if depth > _DEEPEST:
         raise _wrong("goes too deep")
     end = next((at for at, letter in enumerate(text) if letter in ",()/"), len(text))
@@ -69,8 +67,8 @@ def _cut(value: Any, wanted: Wanted) -> Any:
     if isinstance(value, list):
         return [_cut(item, wanted) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        return {name: _cut(found[name], inside) for name, inside in wanted.items() if name in found}
+        members = cast("dict[str, Any]", value)
+        return {name: _cut(members[name], inside) for name, inside in wanted.items() if name in members}
     return value
 
 

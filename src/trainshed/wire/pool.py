@@ -1,7 +1,8 @@
-"""One worker pool: the machine, the program, the count, with every rule about them; and back to JSON.
+"""One worker pool: checks the machine, the program and the count, and renders a pool as JSON.
 
-May assume that types are right already. Looks names up in what the server offers, and says what is near a
-name it does not know. A pool inside which nothing is said is empty: it holds its place, as position is role.
+`custom_job` and `legacy_roles` call it. The types of all fields must have been checked before. Names are
+looked up in the server's `Offer`; a refusal of an unknown name suggests similar ones. A pool without any
+field is empty and keeps its position, since the position is the role.
 """
 
 import difflib
@@ -20,33 +21,33 @@ from trainshed.wire import base, enums, job_schema, staged
 from trainshed.wire.faults import Faults
 from trainshed.wire.job_schema import ContainerSpec, EnvVar, MachineSpec, PythonPackageSpec
 
-REDUCER_MACHINE = "n1-highcpu-16"  # what Google's own examples give a reducer
+REDUCER_MACHINE = "n1-highcpu-16"  # as in Google's own examples
 REDUCER_POOL = 2
 LARGEST_PROGRAM = 1024 * 1024  # bytes of command, arguments and environment together
 LARGEST_DISK = 64_000  # GiB
-SHOWN = 6  # names, where none is close to what was asked for
-LARGEST_WORD = 128 * 1024 - 1  # bytes of one of them: what Linux lets a program be started with
+SHOWN = 6  # known names in a refusal, where none is similar
+LARGEST_WORD = 128 * 1024 - 1  # bytes of one argument or variable: the limit of Linux
 
 _REDUCER_IMAGE = re.compile(r"(?:.*/)?reduction-?server(?:[:@].*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a server has: its machine types, and a word (or None) on whether an image can run there."""
+    """What a server offers: its machine types, and why an image cannot run there (None: it can)."""
 
     catalogue: Catalogue
     refuse_image: Callable[[str], str | None]
     refuse_together: Callable[[Sequence[str]], str | None] = lambda _: None  # the images of one job
 
     def check_together(self, pools: Sequence[Pool], path: str, faults: Faults) -> None:
-        """Say it where images that each can run there cannot be in one job."""
+        """Record a fault where the images cannot run in one job."""
         images = tuple(dict.fromkeys(pool.image for pool in pools if not pool.is_empty and pool.image))
         if len(images) > 1 and not faults.under(path) and (refusal := self.refuse_together(images)):
             faults.add(path, refusal)
 
 
 class PoolParser:
-    """Turns pools into core values, collecting faults; the values are good only if there were none."""
+    """Converts pools to core values and collects faults. The values are valid only if there are none."""
 
     def __init__(self, offer: Offer, faults: Faults) -> None:
         self._offer = offer
@@ -58,8 +59,8 @@ class PoolParser:
         machine = self._machine(pool.machine_spec, f"{path}.machine_spec")
         program = self._program(pool, path)
         extras = base.write(pool, job_schema.PoolExtras)
-        if pool.machine_spec and (said := base.write(pool.machine_spec, job_schema.MachineExtras)):
-            extras["machineSpec"] = said
+        if pool.machine_spec and (machine_extras := base.write(pool.machine_spec, job_schema.MachineExtras)):
+            extras["machineSpec"] = machine_extras
         image = str(program.get("image", ""))
         mounts = self._mounts(pool.nfs_mounts, f"{path}.nfs_mounts")
         return Pool(
@@ -74,7 +75,7 @@ class PoolParser:
         )
 
     def parse_reducer(self, reducer: job_schema.ReductionServerSpec, path: str) -> Pool:
-        """Seed documents put the reducers inside the pool they serve; Google's API knows them as pool 2."""
+        """Some documents put the reducers inside the pool they serve. Google's API has them as pool 2."""
         if reducer.container_spec is None:
             self._faults.add(f"{path}.container_spec", "is required: it names the reducer's image.")
         spec = reducer.machine_spec or MachineSpec(machine_type=REDUCER_MACHINE)
@@ -109,15 +110,15 @@ class PoolParser:
         taken = [mount.target for mount in mounts] if paths else []
         if len(paths) > MOST_MOUNTS:
             self._faults.add(path, f"must have at most {MOST_MOUNTS} folders, not {len(paths)}.")
-        for number, one in enumerate(paths):
-            if sentence := folder_fault(one) if one.startswith("/") else "must begin with a slash.":
+        for number, folder in enumerate(paths):
+            if sentence := folder_fault(folder) if folder.startswith("/") else "must begin with a slash.":
                 self._faults.add(f"{path}[{number}]", sentence)
-            elif one in paths[:number] or one in taken:
-                self._faults.add(f"{path}[{number}]", f"is given twice: {_quoted(one)}.")
+            elif folder in paths[:number] or folder in taken:
+                self._faults.add(f"{path}[{number}]", f"is given twice: {_quoted(folder)}.")
         return paths
 
     def _disk(self, spec: job_schema.DiskSpec | None, path: str) -> int:
-        """The bytes a replica may fill. Where no size is said it is not limited."""
+        """The disk limit of a replica in bytes; 0 is no limit."""
         size = spec.boot_disk_size_gb if spec else 0
         if size and not 1 <= size <= LARGEST_DISK:
             self._faults.add(
@@ -252,7 +253,7 @@ def _unknown_machine(name: str, catalogue: Catalogue) -> str:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    # Matching costs a little per candidate: a name of any length must not cost more than a long name.
+    # Limit the length: matching compares the name with every candidate.
     close = difflib.get_close_matches(name[:64], list(known), n=3, cutoff=0.75)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
@@ -272,7 +273,9 @@ def render_pool(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
         return {}
     machine: dict[str, Any] = {"machineType": pool.machine_type}
     if pool.accelerator:
-        machine["acceleratorType"] = enums.told(pool.accelerator, enums.ACCELERATORS, as_ints=enum_ints)
+        machine["acceleratorType"] = enums.render_enum(
+            pool.accelerator, enums.ACCELERATORS, as_ints=enum_ints
+        )
         machine["acceleratorCount"] = pool.accelerators
     answer: dict[str, Any] = {"machineSpec": machine, "replicaCount": str(pool.replicas)}
     program: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Prometheus' text format, version 0.0.4: families of samples with their labels. Pure."""
+"""Prometheus' text format, version 0.0.4: metric families with labelled samples. For `api/metrics.py`."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4"
 
 @dataclass(slots=True)
 class Family:
-    """One metric: what it is called, what it is, and its samples."""
+    """One metric and its samples."""
 
     name: str
     kind: str  # gauge or counter
@@ -34,7 +34,7 @@ class Family:
 
 
 def text(families: Iterable[Family]) -> str:
-    """The whole answer. A family without samples is left out."""
+    """The whole text. A family without samples is left out."""
     return "".join(f"{line}\n" for family in families if family.samples for line in family.lines())
 
 
@@ -57,8 +57,8 @@ def of_jobs(counts: Mapping[JobState, int]) -> list[Family]:
     return [jobs]
 
 
-def of_replicas(found: Iterable[tuple[Job, RunReading]]) -> list[Family]:
-    """What runs now: counters as they are, so that whoever scrapes makes the rates."""
+def of_replicas(readings: Iterable[tuple[Job, RunReading]]) -> list[Family]:
+    """The running replicas. Counters are raw: Prometheus computes rates."""
     cpu = Family("trainshed_replica_cpu_seconds_total", "counter", "CPU time of a replica's process tree.")
     memory = Family("trainshed_replica_memory_bytes", "gauge", "Memory of a replica's process tree.")
     read = Family("trainshed_replica_disk_read_bytes_total", "counter", "Bytes read from disks.")
@@ -71,7 +71,7 @@ def of_replicas(found: Iterable[tuple[Job, RunReading]]) -> list[Family]:
     step = Family("trainshed_replica_step", "gauge", "The step a replica reported last.")
     total = Family("trainshed_replica_steps", "gauge", "The number of steps a replica reported it will make.")
     value = Family("trainshed_replica_value", "gauge", "A value a replica reported last.")
-    for job, reading in found:
+    for job, reading in readings:
         name = reading.key.name
         labels = {
             "project": job.project,

@@ -1,7 +1,7 @@
-"""A read mask, `name,jobSpec.workerPoolSpecs`, applied to an answer. Unknown names are refused.
+"""Parses a read mask, `name,jobSpec.workerPoolSpecs`, and applies it to an answer. Unknown names are refused.
 
-What may be named is what the message declares, not what this answer happens to hold: a mask is as valid for a
-job that has no error as for one that has. Inside a list a mask applies to every item.
+The valid names are those that the message declares, also where this answer lacks the field. Inside a list a
+mask applies to every item.
 """
 
 import re
@@ -15,11 +15,11 @@ from trainshed.wire.faults import invalid
 LONGEST = 4096
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")
 
-Mask = Mapping[str, "Mask"]  # the names kept, each with the mask of what is inside; an empty one keeps all
+Mask = Mapping[str, "Mask"]  # each kept name with the mask of its members; an empty mask keeps all
 
 
 def parse_mask(text: str, message: type[base.Message] = job_schema.CustomJob) -> Mask:
-    """The mask; an empty one, or `*`, keeps everything."""
+    """The mask. An empty text or `*` keeps everything."""
     if len(text) > LONGEST:
         raise invalid((Violation("read_mask", f"must have at most {LONGEST} characters."),))
     wanted = [path.strip() for path in text.split(",") if path.strip()]
@@ -43,7 +43,7 @@ def _add(mask: dict[str, Any], names: list[str]) -> None:
     elif name not in mask:
         mask[name] = {}
         _add(mask[name], rest)
-    elif mask[name]:  # an empty one keeps all already
+    elif mask[name]:  # an empty mask keeps all already
         _add(mask[name], rest)
 
 

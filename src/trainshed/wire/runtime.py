@@ -1,4 +1,4 @@
-"""A runtime as the API tells it."""
+"""Renders a runtime and its warm interpreter as JSON. For `api/runtimes.py`."""
 
 from typing import Any
 
@@ -6,38 +6,43 @@ from trainshed.core.runtime import Runtime, WarmInterpreter
 from trainshed.wire.scalars import time_text
 
 
-def render_runtime(one: Runtime) -> dict[str, Any]:
-    answer: dict[str, Any] = {"id": one.id, "name": one.name, "state": one.phase.value, "python": one.python}
-    if one.requirements:
-        answer["requirements"] = list(one.requirements)
-    if one.packages:
+def render_runtime(runtime: Runtime) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "id": runtime.id,
+        "name": runtime.name,
+        "state": runtime.phase.value,
+        "python": runtime.python,
+    }
+    if runtime.requirements:
+        answer["requirements"] = list(runtime.requirements)
+    if runtime.packages:
         answer["packages"] = [
             {"uri": package.uri, "sha256": package.sha256, "sizeBytes": str(package.size)}
-            for package in one.packages
+            for package in runtime.packages
         ]
-    if one.below:
-        answer["below"] = one.below
-    if one.size:
-        answer["sizeBytes"] = str(one.size)
-    if one.built_at is not None:
-        answer["buildTime"] = time_text(one.built_at)
-    if one.used_at is not None:
-        answer["lastUseTime"] = time_text(one.used_at)
-    if one.message:
-        answer["message"] = one.message
-    if one.lines:
-        answer["lines"] = list(one.lines)
-    if one.warm is not None:
-        answer["warm"] = _warmth(one.warm)
+    if runtime.below:
+        answer["below"] = runtime.below
+    if runtime.size:
+        answer["sizeBytes"] = str(runtime.size)
+    if runtime.built_at is not None:
+        answer["buildTime"] = time_text(runtime.built_at)
+    if runtime.used_at is not None:
+        answer["lastUseTime"] = time_text(runtime.used_at)
+    if runtime.message:
+        answer["message"] = runtime.message
+    if runtime.lines:
+        answer["lines"] = list(runtime.lines)
+    if runtime.warm is not None:
+        answer["warm"] = _render_warm(runtime.warm)
     return answer
 
 
-def _warmth(kiln: WarmInterpreter) -> dict[str, Any]:
+def _render_warm(interpreter: WarmInterpreter) -> dict[str, Any]:
     answer: dict[str, Any] = {
-        "state": kiln.state.value,
-        "python": kiln.python,
-        "imports": list(kiln.imports),
-        "uses": kiln.uses,
-        "memoryBytes": str(kiln.memory),
+        "state": interpreter.state.value,
+        "python": interpreter.python,
+        "imports": list(interpreter.imports),
+        "uses": interpreter.uses,
+        "memoryBytes": str(interpreter.memory),
     }
-    return answer | ({"message": kiln.reason} if kiln.reason else {})
+    return answer | ({"message": interpreter.reason} if interpreter.reason else {})

@@ -1,8 +1,8 @@
-"""Single JSON values as protocol buffers write them: 64-bit numbers, durations, times, enumerations.
+"""Reads and writes single JSON values as protocol buffers do: 64-bit numbers, durations, times, enumerations.
 
-Reading is as tolerant as Google's own parser (`"1"`, `1` and `1.0` are one number) and no more: a value
-that would lose something is refused. A refusal is a ValueError whose text is a sentence for people.
-Writing has one form only: fixed-width times, because clients compare them as text.
+Reading accepts what Google's own parser accepts (`"1"`, `1` and `1.0` are the same number). A value that
+would lose precision is refused. A refusal is a ValueError with a sentence for users. Times are written with
+a fixed width, because clients compare them as text.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def read_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"must be a string, not {kind_of(value)}.")
     if "\0" in value:
-        raise ValueError("must not contain a NUL character.")  # no program and no database takes one
+        raise ValueError("must not contain a NUL character.")  # neither programs nor databases accept one
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -93,7 +93,7 @@ def read_time(value: object) -> datetime:
 
 
 def read_name(value: object, numbers: Mapping[str, int]) -> str:
-    """An enumeration's value by name or number, as its name; the first name of a number is the one told."""
+    """The first name of an enumeration's value, given by name or number."""
     if isinstance(value, str) and value in numbers:
         return first_name(numbers, numbers[value])
     if isinstance(value, float) and value.is_integer():
@@ -116,12 +116,12 @@ def duration_text(length: timedelta) -> str:
 
 
 def time_text(at: datetime) -> str:
-    """RFC 3339 in UTC, always with six digits: texts then sort as times."""
+    """RFC 3339 in UTC, always with six digits, so that texts sort as times."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def nanos_text(at_ns: int) -> str:
-    """RFC 3339 with nine digits, for log entries, which are told apart by nanoseconds."""
+    """RFC 3339 with nine digits, for log entries."""
     seconds, nanos = divmod(at_ns, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
 
@@ -143,7 +143,7 @@ def kind_of(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """The value itself where it is short and plain, else what kind of thing it is."""
+    """The value where it is short, else its kind. For messages."""
     if isinstance(value, str):
         return repr(value if len(value) <= 60 else value[:57] + "...")
     if isinstance(value, bool):
@@ -154,7 +154,7 @@ def shown(value: object) -> str:
 
 
 def check_plain(value: object, depth: int = 0) -> None:
-    """Refuse what JSON could not carry back: text that is no Unicode, numbers that are none, any depth."""
+    """Refuse what JSON cannot represent: invalid Unicode, NaN, infinities, excessive depth."""
     if depth > DEEPEST:
         raise ValueError(f"must not be nested deeper than {DEEPEST} levels.")
     match value:

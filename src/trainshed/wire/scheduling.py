@@ -1,7 +1,7 @@
-"""The `scheduling` part of a job: limits and the restart rule, Google's fields and ours.
+"""The `scheduling` part of a job: limits, the restart rule and the hang watch. For the job parsers.
 
-Ours are `priority`, `gracePeriod`, `drainDuration`, `holdOnFailure`, `restartRule` and `hangWatch`; they are
-answered only where they differ from the default, so that a job without them looks exactly like Google's.
+`priority`, `gracePeriod`, `drainDuration`, `holdOnFailure`, `restartRule` and `hangWatch` are ours. Answers
+have them only where they differ from the default, so that a job without them looks exactly like Google's.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def parse_scheduling(given: job_schema.SchedulingSpec | None, path: str, faults:
         _within(length, most, f"{path}.{name}", faults)
         return length
 
-    # Google's two limits treat zero as "not said"; ours mean it.
+    # For Google's two limits zero means absent; for ours it means zero.
     timeout = limited("timeout", LONGEST, _NONE) or _DEFAULT.timeout
     return Scheduling(
         timeout=timeout,
@@ -81,7 +81,7 @@ def _parse_rule(given: job_schema.SchedulingSpec, path: str, faults: Faults) -> 
 
 
 def _parse_watch(given: job_schema.HangWatchSpec | None, path: str, faults: Faults) -> HangRule:
-    """Whoever says anything of it asks for it, also for a job of one replica; 0s switches it off."""
+    """A given watch applies also to a job of one replica. 0s switches it off."""
     if given is None:
         return _WATCH
 
@@ -123,7 +123,7 @@ def render_scheduling(scheduling: Scheduling, *, enum_ints: bool) -> dict[str, A
     if scheduling.max_wait is not None:
         answer["maxWaitDuration"] = duration_text(scheduling.max_wait)
     if scheduling.strategy:
-        answer["strategy"] = enums.told(scheduling.strategy, enums.STRATEGIES, as_ints=enum_ints)
+        answer["strategy"] = enums.render_enum(scheduling.strategy, enums.STRATEGIES, as_ints=enum_ints)
     if scheduling.priority:
         answer["priority"] = scheduling.priority
     if scheduling.grace != _DEFAULT.grace:

@@ -1,9 +1,11 @@
-"""A shell asked for, and the words that pass beside what is typed (binary) and printed (binary): JSON texts.
+"""Requests for a shell, and the JSON text messages of its WebSocket. For `api/shells.py`.
 
-{"screen": {"rows": 24, "columns": 80}}   to the server: the screen has another size
-{"end": true}                             to the server: nothing more is typed
-{"exit": 0}                               from it, last: the program's exit code
-{"error": "..."}                          from it, last: why there is none
+Input and output of the terminal are binary messages. The text messages are:
+
+{"screen": {"rows": 24, "columns": 80}}   to the server: the screen has a new size
+{"end": true}                             to the server: end of input
+{"exit": 0}                               from the server, last: the program's exit code
+{"error": "..."}                          from the server, last: why there is no exit code
 """
 
 import json
@@ -56,11 +58,11 @@ def parse_shell(body: object) -> ShellRequest:
     return ShellRequest(asked.task, tuple(asked.command), screen)
 
 
-def parse_words(said: str) -> Words:
-    """What a page or a command says while a shell is open."""
+def parse_words(message: str) -> Words:
+    """A text message of a client while a shell is open."""
     faults = Faults("message")
     try:
-        body = json.loads(said)
+        body = json.loads(message)
     except (ValueError, RecursionError) as error:
         raise Invalid((Violation("message", "A text between terminals must be JSON."),)) from error
     words = read(_Words, body, faults)

@@ -1,4 +1,4 @@
-"""Stacks as Trainshed tells them: each replica's processes and threads, and who is in the same place."""
+"""Renders stack dumps: the processes and threads of each replica, grouped by place. For `api/stacks.py`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from trainshed.core.stacks import ProcessStack, StackDump, StackGroup, ThreadSta
 
 
 def render_stacks(dumps: Mapping[str, StackDump], groups: Sequence[StackGroup], alive: int) -> dict[str, Any]:
-    """By task. `alive`: how many replicas there are to be looked at; the dumps may be a sample of them."""
+    """`dumps` by task may be a sample of the replicas; `alive` is how many there are."""
     return {
         "summary": told(groups),
         "alive": alive,

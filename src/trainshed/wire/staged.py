@@ -1,9 +1,9 @@
-"""The command by which Google's SDK runs a script it has staged, told apart and put together again.
+"""Recognises the command by which Google's SDK runs a script it has staged, and restores it. For `pool`.
 
-For an image it does not know, `CustomJob.from_local_script` sends no packages but a shell line: upgrade pip,
-install the staged package as the user, run its module. In an environment that jobs share the first step would
-change it for all of them, and the second is refused by pip. So the line is read for what it says, a package
-and a command, and the package is installed as packages are. What is answered is the line as it was sent.
+For an image it does not know, `CustomJob.from_local_script` sends a shell line instead of packages: upgrade
+pip, install the staged package for the user, run its module. In an environment that jobs share, the first
+step would change it for all jobs, and pip refuses the second. So `unwrap` splits the line into a package
+and a command, and the package is installed like any other. Answers have the line as it was sent.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ _END = " && python3 -m "
 
 
 def unwrap(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The command without what installs its package, and that package; any other command as it is."""
+    """The command without the installation, and the package. Any other command is returned unchanged."""
     sent = tuple(command)
     if len(sent) != 3 or sent[:2] != _SHELL or not sent[2].startswith(_BEGIN):
         return sent, ()
     package, and_then, module = sent[2].removeprefix(_BEGIN).partition(_END)
     uri = f"gs://{package}"
-    # What a shell would not take as one word is left to the shell.
+    # A package that is several words to a shell is left to the shell.
     if not and_then or not _is_word(package) or faults((uri,)):
         return sent, ()
     return (*_SHELL, f"python3 -m {module}"), (uri,)

@@ -1,7 +1,7 @@
-"""Errors as google.rpc.Status. The only place that knows HTTP numbers.
+"""Errors as google.rpc.Status. The only module that knows HTTP status codes of errors.
 
-A permanent refusal is never a 5xx: clients would repeat it for half a minute. A Conflict is 400
-FAILED_PRECONDITION, as Google answers where the state of a thing forbids what was asked.
+A permanent refusal is never a 5xx, since clients would retry it for half a minute. A Conflict is 400
+FAILED_PRECONDITION, as Google answers where the state of a resource forbids the request.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ _STATUSES: dict[type[TrainshedError], tuple[int, str]] = {
 }
 
 
-# The storage API has numbers and words of its own, and tells a full disk and a failed precondition apart.
+# The storage API has codes and reasons of its own, also for a full disk and a failed precondition.
 _STORAGE: dict[type[TrainshedError], tuple[int, str]] = {
     Invalid: (400, "invalid"),
     Unauthenticated: (401, "authError"),
@@ -50,18 +50,18 @@ _STORAGE: dict[type[TrainshedError], tuple[int, str]] = {
 
 
 def to_storage(error: TrainshedError, *, reads: bool = True) -> tuple[int, str]:
-    """The number and the reason the storage API has for it. "Not modified" is an answer to readers only."""
+    """The storage API's code and reason. Only reads are answered with "not modified"."""
     for cls in type(error).__mro__:
-        if found := _STORAGE.get(cls):
-            return _STORAGE[PreconditionFailed] if cls is NotModified and not reads else found
+        if known := _STORAGE.get(cls):
+            return _STORAGE[PreconditionFailed] if cls is NotModified and not reads else known
     return 500, "internalError"
 
 
 def to_http(error: TrainshedError) -> tuple[int, dict[str, Any]]:
-    """The HTTP number and the body of the answer."""
+    """The HTTP status code and the body."""
     for cls in type(error).__mro__:
-        if found := _STATUSES.get(cls):
-            return found[0], _body(error, *found)
+        if known := _STATUSES.get(cls):
+            return known[0], _body(error, *known)
     return 500, INTERNAL
 
 

@@ -1,6 +1,7 @@
-"""What a bucket can be here (versions, rules that delete) and what it cannot. Whoever asks for more is told
-no, not left to believe in it. What is off, empty or null asks for nothing, and passes: clients send such
-things along.
+"""The settings of a bucket: versioning and lifecycle rules. Settings that buckets here lack are refused.
+
+For `api/storage_buckets.py`. A setting that is off, empty or null is accepted, since clients send those
+along.
 """
 
 from collections.abc import Mapping
@@ -56,10 +57,10 @@ def parse_lifecycle(body: Mapping[str, object], old: tuple[LifecycleRule, ...]) 
     rules: object = cast("Json", given).get("rule") if isinstance(given, dict) else given
     if rules is None:
         return ()
-    found = cast("list[object]", rules) if isinstance(rules, list) else None
-    if found is None or len(found) > MOST_RULES:
+    listed = cast("list[object]", rules) if isinstance(rules, list) else None
+    if listed is None or len(listed) > MOST_RULES:
         raise fault("lifecycle", f'lifecycle must be {{"rule": [...]}} with at most {MOST_RULES} rules.')
-    return tuple(_rule(f"{_RULE}[{at}]", rule) for at, rule in enumerate(found))
+    return tuple(_rule(f"{_RULE}[{at}]", rule) for at, rule in enumerate(listed))
 
 
 def _rule(where: str, given: object) -> LifecycleRule:
@@ -130,7 +131,7 @@ def fault(field: str, sentence: str) -> Invalid:
 
 
 def _asks(value: object) -> bool:
-    """Whether it asks for anything, at whatever depth."""
+    """Whether the value, or any value inside, is not empty."""
     if isinstance(value, dict):
         return any(_asks(item) for item in cast("dict[str, object]", value).values())
     if isinstance(value, list):

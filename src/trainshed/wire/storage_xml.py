@@ -1,6 +1,4 @@
-"""Listings, uploads in parts and errors in the words of the storage XML API, which obstore and its kin
-speak.
-"""
+"""The storage XML API, for clients such as obstore: listings, multipart uploads and errors as XML."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -13,7 +11,7 @@ from trainshed.wire.storage import etag, fault, rfc3339
 MOST_PARTS = 10_000
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>'
 _SPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
-_UNSPEAKABLE = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # dear to compile: at first use
+_NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # slow to compile: done at first use
 _CODES = {
     400: "InvalidArgument",
     403: "AccessDenied",
@@ -26,12 +24,12 @@ _CODES = {
 
 
 def element(name: str, *inside: str, text: str = "") -> str:
-    # What XML cannot say at all (a NUL in a name) is told as something it can.
-    return f"<{name}>{escape(re.sub(_UNSPEAKABLE, chr(0xFFFD), text))}{''.join(inside)}</{name}>"
+    # Characters that XML cannot have (a NUL in a name) are replaced.
+    return f"<{name}>{escape(re.sub(_NOT_XML, chr(0xFFFD), text))}{''.join(inside)}</{name}>"
 
 
 def document(root: str) -> bytes:
-    """With the namespace that Google's own client looks for."""
+    """Adds the namespace that Google's own client requires."""
     return (_HEAD + root.replace(">", f' xmlns="{_SPACE}">', 1)).encode("utf-8", "replace")
 
 
@@ -74,18 +72,18 @@ def parse_parts(body: bytes) -> list[str]:
         root = ET.fromstring(body)
     except (ET.ParseError, ValueError) as error:
         raise fault("", f"The list of parts is not XML: {error}.") from error
-    found: list[tuple[int, str]] = []
+    numbered: list[tuple[int, str]] = []
     for part in root:
-        told = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in part}
-        number, tag = told.get("PartNumber", ""), told.get("ETag", "").strip('"')
+        fields = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in part}
+        number, tag = fields.get("PartNumber", ""), fields.get("ETag", "").strip('"')
         if not number.isdigit() or not tag:
             raise fault("Part", "Each part must have a PartNumber and an ETag.")
-        found.append((int(number), tag))
-    if not 1 <= len(found) <= MOST_PARTS:
-        raise fault("Part", f"There must be 1 to {MOST_PARTS} parts, not {len(found)}.")
-    return [tag for _, tag in sorted(found)]
+        numbered.append((int(number), tag))
+    if not 1 <= len(numbered) <= MOST_PARTS:
+        raise fault("Part", f"There must be 1 to {MOST_PARTS} parts, not {len(numbered)}.")
+    return [tag for _, tag in sorted(numbered)]
 
 
 def escape(text: str) -> str:
-    """As `xml.sax.saxutils` has it, which brings a whole web client along."""
+    """Same as `xml.sax.saxutils.escape`, without its slow import."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

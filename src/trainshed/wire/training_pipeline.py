@@ -1,8 +1,9 @@
-"""A trainingPipeline: a job asked for in other words, and the model it is to make.
+"""A trainingPipeline: a job in another form, and the model it makes. For `api/training_pipelines.py`.
 
-`trainingTaskInputs` of a custom task is a customJob's `jobSpec` in a looser spelling (both cases mixed, whole
-numbers as 1.0), so it is read as one, and what is wrong with it is told under its own path. It is kept as it
-came beside the job, since clients look their own spelling up in the answer. Datasets and AutoML are refused.
+The `trainingTaskInputs` of a custom task are a customJob's `jobSpec` in a looser spelling (mixed case,
+whole numbers as 1.0). They are parsed as a `jobSpec`, and violations are reported under their own path. The
+inputs are also stored unchanged, since clients look for their own spelling in the answer. Datasets and
+AutoML are refused.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from trainshed.core.errors import Invalid, Violation
 from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import VERSION, Model, model_of, order
 from trainshed.wire import base, enums, job_schema
-from trainshed.wire.base import Message, flag, free, part, text, text_map, told
+from trainshed.wire.base import Message, flag, free, output_only, part, text, text_map
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job, render_life, web_access_uris
 from trainshed.wire.faults import Faults, invalid
 from trainshed.wire.labels import check_labels
@@ -44,7 +45,7 @@ class InputDataConfig(Message):
 
 
 class PipelineExtras(Message):
-    """What is kept as it came, to be told again."""
+    """Fields that are stored unchanged and returned in answers."""
 
     input_data_config: InputDataConfig | None = part(InputDataConfig)
     training_task_inputs: Mapping[str, object] | None = free()
@@ -58,18 +59,18 @@ class TrainingPipeline(PipelineExtras):
     model_to_upload: ModelToUpload | None = part(ModelToUpload)
     parent_model: str = text()
     labels: Mapping[str, str] = text_map()
-    name: object = told()
-    training_task_metadata: object = told(is_open=True)
-    state: object = told()
-    error: object = told(is_open=True)
-    create_time: object = told()
-    start_time: object = told()
-    end_time: object = told()
-    update_time: object = told()
+    name: object = output_only()
+    training_task_metadata: object = output_only(is_open=True)
+    state: object = output_only()
+    error: object = output_only(is_open=True)
+    create_time: object = output_only()
+    start_time: object = output_only()
+    end_time: object = output_only()
+    update_time: object = output_only()
 
 
 def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraft:
-    """The job a body asks for, with what makes it a pipeline; Invalid with every violation."""
+    """The requested job, with the pipeline's own fields in `extras`; Invalid with every violation."""
     faults = Faults("training_pipeline")
     asked = base.read(TrainingPipeline, body, faults)
     definition = asked.training_task_definition
@@ -90,14 +91,14 @@ def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraf
         sentence = "is required where modelToUpload is given: the model is what the program leaves there."
         faults.add("training_task_inputs.base_output_directory", sentence)
     faults.settle()
-    said: dict[str, object] = {"said": base.write(asked, PipelineExtras)}
+    kept: dict[str, object] = {"said": base.write(asked, PipelineExtras)}
     if model:
-        said["model"] = model
-    return replace(draft, extras={**draft.extras, PIPELINE: said})
+        kept["model"] = model
+    return replace(draft, extras={**draft.extras, PIPELINE: kept})
 
 
 def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
-    """The order for a model; empty where none is asked for."""
+    """The model to make; empty where none is requested."""
     given, path = asked.model_to_upload, "model_to_upload"
     if asked.model_id and (fault := id_fault(asked.model_id)):
         faults.add("model_id", fault)
@@ -112,7 +113,7 @@ def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
 
 
 def _job(asked: TrainingPipeline, offer: Offer, faults: Faults) -> JobDraft:
-    """The inputs read as a customJob's spec; its violations become ours."""
+    """Parses the inputs as a customJob's spec. Its violations are added to `faults`."""
     job: dict[str, object] = {
         "display_name": asked.display_name,
         "labels": asked.labels,
@@ -129,11 +130,11 @@ def _job(asked: TrainingPipeline, offer: Offer, faults: Faults) -> JobDraft:
 
 
 def _worded(value: object, *, inside_args: bool = False) -> Any:
-    """The inputs with numbers among arguments as words: the SDK takes `["--epochs", 5]` and sends 5.0."""
+    """Converts numbers among arguments to text: the SDK accepts `["--epochs", 5]` and sends 5.0."""
     match value:
         case Mapping():
-            told = cast("Mapping[str, object]", value)
-            return {name: _worded(item, inside_args=name == "args") for name, item in told.items()}
+            fields = cast("Mapping[str, object]", value)
+            return {name: _worded(item, inside_args=name == "args") for name, item in fields.items()}
         case list():
             return [_worded(item, inside_args=inside_args) for item in cast("list[object]", value)]
         case bool():
@@ -157,15 +158,14 @@ def _renamed(sentence: str) -> str:
 
 
 def relocated(error: Invalid) -> Invalid:
-    """What a service found wrong with the job, told in a pipeline's words."""
-    found = [
+    """A service's refusal of the job, with the paths of a pipeline."""
+    violations = [
         Violation(_moved(violation.field), _renamed(violation.description)) for violation in error.violations
     ]
-    return invalid(tuple(found))
+    return invalid(tuple(violations))
 
 
 def pipeline_name(job: Job) -> str:
-    """The name of the pipeline that a job belongs to."""
     pipeline = job.owner.id if job.owner else job.id
     return f"projects/{job.project}/locations/{job.location}/trainingPipelines/{pipeline}"
 
@@ -182,7 +182,9 @@ def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str
         "trainingTaskDefinition": CUSTOM_TASK,
         **kept["said"],
         "trainingTaskMetadata": metadata,
-        "state": enums.told(f"PIPELINE_STATE_{status.state.value}", enums.PIPELINE_STATES, as_ints=enum_ints),
+        "state": enums.render_enum(
+            f"PIPELINE_STATE_{status.state.value}", enums.PIPELINE_STATES, as_ints=enum_ints
+        ),
         "createTime": time_text(job.created_at),
     }
     if (model := model_of(job)) is not None:
@@ -194,7 +196,7 @@ def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str
 
 
 def _render_upload(model: Model, *, is_there: bool) -> dict[str, Any]:
-    """The model as asked for; its name, which clients take for "it is there", only once it is."""
+    """The requested model. Its name is added once it exists: clients take the name as proof of that."""
     answer: dict[str, Any] = {"displayName": model.display_name, **model.said}
     if model.labels:
         answer["labels"] = dict(model.labels)

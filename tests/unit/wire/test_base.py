@@ -3,7 +3,19 @@ from collections.abc import Mapping
 import pytest
 
 from trainshed.core.errors import Invalid
-from trainshed.wire.base import Message, flag, has, int64, part, parts, read, text, text_map, told, write
+from trainshed.wire.base import (
+    Message,
+    flag,
+    has,
+    int64,
+    output_only,
+    part,
+    parts,
+    read,
+    text,
+    text_map,
+    write,
+)
 from trainshed.wire.faults import Faults
 
 
@@ -17,8 +29,8 @@ class Car(Message):
     spare_wheel: Wheel | None = part(Wheel)
     all_wheels: tuple[Wheel, ...] = parts(Wheel)
     labels: Mapping[str, str] = text_map()
-    made_at: object = told(is_open=True)
-    sold_at: object = told()
+    made_at: object = output_only(is_open=True)
+    sold_at: object = output_only()
 
 
 def errors(body: object) -> dict[str, str]:

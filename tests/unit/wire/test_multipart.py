@@ -23,7 +23,7 @@ async def test_the_bytes_come_out_as_they_went_in(size: int, end: bytes, content
     lines = [b"preamble", mark, b"Content-Type: application/json", b"", b'{"name": "n"}', mark]
     body = end.join([*lines, b"content-type: a/b", b"", content, mark + b"--", b"epilogue"])
     found = await related("multipart/related; boundary==x=", cut(body, size))
-    assert (found.told, found.content_type) == ({"name": "n"}, "a/b")
+    assert (found.metadata, found.content_type) == ({"name": "n"}, "a/b")
     assert b"".join([chunk async for chunk in found.chunks]) == content
 
 
