@@ -23,7 +23,7 @@ def find(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> ObjectListi
         more = len(page.items) > query.size
         del page.items[query.size :]
         return page.listing(page.items[-1].name if more else "")
-    while (room := query.size - page.told) > 0:
+    while (room := query.size - page.count) > 0:
         limit = min(room, _STEP)
         count = 0
         for count, info in enumerate(index.walk(db, bucket, low, end, limit), 1):  # noqa: B007
@@ -45,10 +45,10 @@ def _find_versions(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> O
     if query.after_generation:
         low = max(low, (query.after.encode(), query.after_generation + 1))
     while True:
-        limit = min(query.size - page.told, _STEP if query.delimiter else PAGE) + 1
+        limit = min(query.size - page.count, _STEP if query.delimiter else PAGE) + 1
         count = 0
         for count, info in enumerate(versions.walk(db, bucket, low, end, limit), 1):  # noqa: B007
-            if page.told == query.size:
+            if page.count == query.size:
                 last = page.items[-1] if page.items else None
                 generation = last.generation if last is not None and last.name == page.last else 0
                 return page.listing(page.last, generation)
@@ -69,7 +69,7 @@ class _Page:
     last: str = ""
 
     @property
-    def told(self) -> int:
+    def count(self) -> int:
         return len(self.items) + len(self.prefixes)
 
     def bounds(self) -> tuple[bytes, bytes | None]:

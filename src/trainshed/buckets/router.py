@@ -46,7 +46,7 @@ class RoutedBuckets:
 
     async def all(self) -> tuple[BucketInfo, ...]:
         own = [item for item in await self._own.all() if item.name not in self._names]
-        return tuple(sorted((*own, *await self._remote.all()), key=lambda one: one.name))
+        return tuple(sorted((*own, *await self._remote.all()), key=lambda info: info.name))
 
     async def get(self, bucket: str) -> BucketInfo:
         return await self._of(bucket).get(bucket)

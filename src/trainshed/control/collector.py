@@ -96,8 +96,8 @@ class Collector:
         reports = await self.metrics.reports([item.source for item in watched.values()])
         samples: dict[str, list[Sample]] = {}
         readings: list[RunReading] = []
-        for key, one in watched.items():
-            reading, some = self._take(key, one, usages.get(key), reports.get(key.name))
+        for key, watched_run in watched.items():
+            reading, some = self._take(key, watched_run, usages.get(key), reports.get(key.name))
             samples.setdefault(key.name.job, []).extend(some)
             if key in alive:
                 readings.append(reading)
@@ -107,28 +107,28 @@ class Collector:
         self.show(readings)
 
     async def _alive(self, watched: Mapping[RunKey, _WatchedRun]) -> frozenset[RunKey]:
-        found: set[RunKey] = set()
+        alive: set[RunKey] = set()
         for job in {key.name.job for key in watched}:
-            found.update(seen.key for seen in await self.backend.observe(job) if seen.alive)
-        return frozenset(found & watched.keys())
+            alive.update(seen.key for seen in await self.backend.observe(job) if seen.alive)
+        return frozenset(alive & watched.keys())
 
     def _take(
-        self, key: RunKey, one: _WatchedRun, usage: Usage | None, report: Report | None
+        self, key: RunKey, run: _WatchedRun, usage: Usage | None, report: Report | None
     ) -> tuple[RunReading, list[Sample]]:
         now, task = self.clock.now(), key.name.task
         values: Mapping[str, float] = {}
         if usage is not None:
-            if one.before is None and one.begun is not None:
-                one.before = _nothing(usage.taken - (asyncio.get_running_loop().time() - one.begun))
-            values = rates(one.before, usage)
+            if run.before is None and run.begun is not None:
+                run.before = _nothing(usage.taken - (asyncio.get_running_loop().time() - run.begun))
+            values = rates(run.before, usage)
         samples = [Sample(task, name, now, value) for name, value in values.items()]
-        one.before = usage or one.before
-        if report is not None and report != one.last:
+        run.before = usage or run.before
+        if report is not None and report != run.last:
             samples += report_samples(task, replace(report, at=now))
-            if one.first is None or (report.step or 0) < (one.first.step or 0):
-                one.first = report  # it has begun anew
-            one.last = report
-        return RunReading(key=key, usage=usage, values=values, report=report, first=one.first), samples
+            if run.first is None or (report.step or 0) < (run.first.step or 0):
+                run.first = report  # it has begun anew
+            run.last = report
+        return RunReading(key=key, usage=usage, values=values, report=report, first=run.first), samples
 
 
 def _nothing(taken: float) -> Usage:

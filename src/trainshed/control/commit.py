@@ -131,13 +131,13 @@ class Committer:
     async def _refusal(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> str:
         """Why nothing of the job may be stored there: it writes to buckets of its own project only."""
         try:
-            found = await self._buckets.get(bucket)
+            info = await self._buckets.get(bucket)
         except NotFound as error:
             await self._start_over(job, bucket, stored)
             return f"{error.message} Make it with `trainshed storage buckets create {SCHEME}{bucket}`."
-        if found.created_at != self._made.setdefault(bucket, found.created_at):
+        if info.created_at != self._made.setdefault(bucket, info.created_at):
             await self._start_over(job, bucket, stored)
-        return "" if found.is_open_to(job.project) else f"Bucket '{bucket}' belongs to another project."
+        return "" if info.is_open_to(job.project) else f"Bucket '{bucket}' belongs to another project."
 
     async def _start_over(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> None:
         """The bucket was removed, and with it all that was in it: one of the same name is another."""
@@ -162,11 +162,11 @@ class Committer:
         """Remove what programs of this job have stored and removed since, as they do with old checkpoints."""
         there = {(file.bucket, file.name) for file in scan.files}
         gone = [
-            one
-            for key, one in list(stored.items())
-            if not one.manifest
+            note
+            for key, note in list(stored.items())
+            if not note.manifest
             and key not in there
-            and not await self._views.shows(job.id, one.bucket, one.name)
+            and not await self._views.shows(job.id, note.bucket, note.name)
         ]
         units = {unit_of(item.bucket, item.name, job.spec.output) for item in gone}
         for unit in units:
@@ -192,17 +192,17 @@ class Committer:
         async def work() -> None:
             nonlocal moved
             while waiting and not trouble and not self._ending.is_set():
-                one = waiting.pop()
+                file = waiting.pop()
                 try:
-                    info = await self._buckets.open(one.bucket).put(
-                        ObjectDraft(name=one.name), self._read(one)
+                    info = await self._buckets.open(file.bucket).put(
+                        ObjectDraft(name=file.name), self._read(file)
                     )
-                    await self._keep(job, stored, [_noted(info, one.stamp)])
+                    await self._keep(job, stored, [_noted(info, file.stamp)])
                 except Conflict:
                     moved = True
                 except (NotFound, Invalid, Forbidden) as error:
-                    self._refused[one.bucket, one.name] = (one.stamp, error.message)
-                    self._is_refused(one, tally)
+                    self._refused[file.bucket, file.name] = (file.stamp, error.message)
+                    self._is_refused(file, tally)
                 except TrainshedError as error:
                     trouble.append(error)
 
@@ -213,18 +213,18 @@ class Committer:
             raise trouble[0] if trouble else Unavailable("The server is being stopped.")
         return moved
 
-    async def _read(self, one: Written) -> AsyncIterator[bytes]:
-        async for chunk in self._views.read(one):
+    async def _read(self, file: Written) -> AsyncIterator[bytes]:
+        async for chunk in self._views.read(file):
             if self._ending.is_set():
                 raise Unavailable("The server is being stopped.")
             yield chunk
 
-    def _is_refused(self, one: Written, tally: SweepResult) -> bool:
+    def _is_refused(self, file: Written, tally: SweepResult) -> bool:
         """Large files are not sent again and again where there is no bucket for them."""
-        stamp, why = self._refused.get((one.bucket, one.name), ("", ""))
-        if stamp != one.stamp:
+        stamp, why = self._refused.get((file.bucket, file.name), ("", ""))
+        if stamp != file.stamp:
             return False
-        tally.faults.append(f"/gcs/{one.bucket}/{one.name}: {why}")
+        tally.faults.append(f"/gcs/{file.bucket}/{file.name}: {why}")
         return True
 
     async def _keep(self, job: Job, stored: dict[Key, Stored], kept: Sequence[Stored]) -> None:
@@ -238,9 +238,9 @@ class Committer:
         await self._views.note(job.id, [_gone(item) for item in gone])
 
 
-def _is_stored(one: Written, stored: dict[Key, Stored]) -> bool:
-    known = stored.get((one.bucket, one.name))
-    return known is not None and known.stamp == one.stamp
+def _is_stored(file: Written, stored: dict[Key, Stored]) -> bool:
+    known = stored.get((file.bucket, file.name))
+    return known is not None and known.stamp == file.stamp
 
 
 def _noted(info: ObjectInfo, stamp: str, *, manifest: bool = False) -> Stored:
@@ -255,15 +255,15 @@ def _noted(info: ObjectInfo, stamp: str, *, manifest: bool = False) -> Stored:
     )
 
 
-def _gone(one: Stored) -> Stored:
+def _gone(note: Stored) -> Stored:
     return Stored(
-        bucket=one.bucket,
-        name=one.name,
+        bucket=note.bucket,
+        name=note.name,
         stamp="",
         size=0,
         crc32c="",
         generation=0,
-        manifest=one.manifest,
+        manifest=note.manifest,
         gone=True,
     )
 

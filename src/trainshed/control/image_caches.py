@@ -28,7 +28,7 @@ AGAIN, SELDOM = 5.0, 600.0  # seconds until what could not be reached is asked a
 @dataclass(slots=True)
 class CacheKeeper:
     store: ImageCacheStore
-    shelf: ImageStore
+    images: ImageStore
     clock: Clock
     queue: WorkQueue
     _known: dict[str, ImageCache] = field(default_factory=dict[str, ImageCache])  # by full name
@@ -64,8 +64,8 @@ class CacheKeeper:
         if not self._known:
             return ""
         images = {pool.image for pool in job.spec.pools if pool.image}
-        found = best(self._known.values(), job.project, images)
-        return "" if found is None else f"Image cache {found.id} has {', '.join(sorted(_of(found, images)))}."
+        cache = best(self._known.values(), job.project, images)
+        return "" if cache is None else f"Image cache {cache.id} has {', '.join(sorted(_of(cache, images)))}."
 
     async def turn(self, name: str) -> datetime | None:
         cache = next((cach for cach in await self.store.caches() if cach.name == name), None)
@@ -102,7 +102,7 @@ class CacheKeeper:
             case CacheState.READY:
                 try:
                     for image in cache.images:
-                        await self.shelf.inspect(image)
+                        await self.images.inspect(image)
                 except NotFound:
                     return False
                 except TrainshedError as error:
@@ -154,14 +154,14 @@ class CacheKeeper:
         """Its bytes, once it is here."""
         count = len(cache.images)
         try:
-            found = await self.shelf.inspect(image)
+            info = await self.images.inspect(image)
         except NotFound:
-            async for step in self.shelf.pull(image):
+            async for step in self.images.pull(image):
                 percent = (100 * number + (step.percent or 0)) // count
                 self._known[cache.name] = replace(cache, percent=min(99, percent), reason=step.text)
-            found = await self.shelf.inspect(image)
+            info = await self.images.inspect(image)
         self._known[cache.name] = replace(cache, percent=min(99, 100 * (number + 1) // count))
-        return found.size
+        return info.size
 
 
 def _of(cache: ImageCache, images: Iterable[str]) -> list[str]:

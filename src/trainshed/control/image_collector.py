@@ -61,8 +61,8 @@ class ImageCollector:
                 continue  # a container has it, also one that is not ours
             except NotFound:
                 continue
-            told = ", ".join(image.names) or image.id
-            log.info("removed image %s, last used at %s (%d)", told, f"{image.used_at:%F %T}", len(gone))
+            names = ", ".join(image.names) or image.id
+            log.info("removed image %s, last used at %s (%d)", names, f"{image.used_at:%F %T}", len(gone))
 
     async def _wanted(self) -> frozenset[str]:
         """The canonical names of the images of jobs that are not over."""

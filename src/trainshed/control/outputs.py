@@ -99,10 +99,10 @@ class Outputs:
         own = dict(job.spec.pools[replica.pool].env)
         paths, env = _paths(spec.output, own), dict[str, str]()
         if replica.run or job.status.attempt:
-            found = await newest_checkpoint(self.buckets, spec.output)
-            if found:
-                paths["TRAINSHED_RESUME_DIR"] = found
-                (paths if LOCAL in own else env)["TRAINSHED_RESUME_FROM"] = found
+            checkpoint = await newest_checkpoint(self.buckets, spec.output)
+            if checkpoint:
+                paths["TRAINSHED_RESUME_DIR"] = checkpoint
+                (paths if LOCAL in own else env)["TRAINSHED_RESUME_FROM"] = checkpoint
         named = named_buckets(spec)
         far = buckets_by_path(spec)
         view = View(project=job.project, named=named, by_path=far, label=label, begin=begin, paths=paths)
@@ -155,7 +155,7 @@ class Outputs:
             tally = SweepResult(faults=[error.message])
         if alive:
             return self.clock.now() + max(self.every, 20 * (self.clock.now() - began))
-        storing = await self._told(
+        storing = await self._with_fate(
             job_id, tally.storing()
         )  # also before a restart: it begins with a new view
         if closing is not None:
@@ -176,16 +176,16 @@ class Outputs:
 
     async def _spelt(self, spec: JobSpec) -> JobSpec:
         """With its s3:// output as gs://, the same place in a bucket on this server's disk."""
-        found = address(spec.output)
+        place = address(spec.output)
         try:
-            info = await self.buckets.get(found[0] if found else "")
+            info = await self.buckets.get(place[0] if place else "")
         except (NotFound, Invalid):
             return spec  # of a store that only the program knows
         if f"{info.scheme}://" != SCHEME:
             return spec  # kept elsewhere: nothing of it is below /gcs
         return replace(spec, output=f"{SCHEME}{spec.output.removeprefix(S3)}")
 
-    async def _told(self, job: str, storing: Storing) -> Storing:
+    async def _with_fate(self, job: str, storing: Storing) -> Storing:
         """With what becomes of that which could not be stored: it is not thrown away with the view."""
         kept = "is kept on the server's disk, in {}, until the job is deleted."
         if storing.fault:
@@ -232,8 +232,8 @@ def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> W
     """How those who wrote in the view have ended: the last run of each replica of its attempt."""
     succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
     attempt = int(view.partition(".")[0])
-    last = {item.key.name: item for item in sorted(seen, key=lambda one: one.key.run)}
-    writers = [one for name, one in last.items() if name.attempt == attempt]
+    last = {item.key.name: item for item in sorted(seen, key=lambda run: run.key.run)}
+    writers = [run for name, run in last.items() if name.attempt == attempt]
     clean = succeeded or (
         bool(writers) and all(writer.exit is not None and writer.exit.ok for writer in writers)
     )

@@ -29,7 +29,7 @@ class WorkQueue:
         self._once_more: set[str] = set()  # hinted while they fly
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._due: dict[str, float] = {}  # when each timer rings: not every loop's timers can tell
+        self._due: dict[str, float] = {}  # when each timer is due: not every loop's timers can tell
         self._failures: dict[str, int] = {}
         self._closed = False
 
@@ -73,9 +73,9 @@ class WorkQueue:
         self._forget_timer(key)
         loop = asyncio.get_running_loop()
         self._due[key] = due = loop.time() + delay
-        self._timers[key] = loop.call_at(due, self._ring, key)
+        self._timers[key] = loop.call_at(due, self._expire, key)
 
-    def _ring(self, key: str) -> None:
+    def _expire(self, key: str) -> None:
         self._forget_timer(key)
         self.hint(key)
 

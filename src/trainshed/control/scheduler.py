@@ -249,15 +249,15 @@ def _prepared_at(job: Job, now: datetime) -> datetime | None:
     return status.prepared_at or (now if status.preparing_since is not None else None)
 
 
-def _admission_events(admission: Admission, found: Readiness, now: datetime) -> tuple[Event, ...]:
+def _admission_events(admission: Admission, readiness: Readiness, now: datetime) -> tuple[Event, ...]:
     nodes = ", ".join(dict.fromkeys(p.node for p in admission.placements))
     admitted = (
         Event(at=now, reason=Reason.ADMITTED, message=f"Admitted on {nodes}."),
         *(
             Event(at=now, reason=Reason.SUBSTITUTED, message=n, severity=Severity.WARNING)
-            for n in found.notes
+            for n in readiness.notes
         ),
-        *(Event(at=now, reason=Reason.INSTALLED, message=line) for line in found.installed),
+        *(Event(at=now, reason=Reason.INSTALLED, message=line) for line in readiness.installed),
     )
     if not admission.cuts:
         return admitted

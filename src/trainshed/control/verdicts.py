@@ -52,11 +52,11 @@ class Reporter:
         crashed = {
             item.key: item for item in seen if item.key in fresh and crash_signal(item.exit) is not None
         }
-        for key, one in crashed.items():
-            replica = replace(fresh[key], started_at=one.started_at)
+        for key, run in crashed.items():
+            replica = replace(fresh[key], started_at=run.started_at)
             stderr = await self._newest(job, replica, OutputStream.STDERR, ERROR_LINES)
             stdout = await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES)
-            crashed[key] = replace(one, last_words=last_words(stderr, stdout))
+            crashed[key] = replace(run, last_words=last_words(stderr, stdout))
         return tuple(crashed.get(item.key, item) for item in seen) if crashed else seen
 
     async def _explain_end(self, job: Job, plan: Plan, seen: tuple[Observation, ...]) -> Plan:
@@ -72,14 +72,14 @@ class Reporter:
         else:
             verdict = await self._verdict(job, replica, seen, failure.reason, blame=bool(failure.task))
             verdict = _with_earlier(verdict, replica, ended)
-        told = tuple(
+        events = tuple(
             replace(event, message=f"{event.message} {verdict.sentence}")
             if event.reason is failure.reason
             else event
             for event in plan.events
         )
         status = replace(plan.status, failure=replace(failure, verdict=verdict))
-        return replace(plan, status=status, events=told)
+        return replace(plan, status=status, events=events)
 
     async def _explain_event(self, job: Job, event: Event, seen: tuple[Observation, ...]) -> Event:
         if event.reason not in _TOLD_WHY:

@@ -41,7 +41,7 @@ class EnvironmentBuild(Preparation):
             standing=ReadinessState.PREPARING, message=self.message, remedy=_ONCE, notes=self.recipe.notes
         )
 
-    def told(self, failure: Readiness | None = None) -> Runtime:
+    def runtime(self, failure: Readiness | None = None) -> Runtime:
         recipe = self.recipe
         return Runtime(
             id=recipe.digest,
@@ -84,15 +84,15 @@ def absent_runtime(recipe: EnvironmentRecipe) -> Runtime:
     )
 
 
-def is_try_of(recipe: EnvironmentRecipe, one: Runtime) -> bool:
+def is_try_of(recipe: EnvironmentRecipe, runtime: Runtime) -> bool:
     """Whether a runtime is what people take the recipe's for: a package that was mended keeps its file's
     name, if not its content.
     """
     files = [file_name(package.uri) for package in recipe.packages]
-    return one.id == recipe.digest or (
+    return runtime.id == recipe.digest or (
         bool(files)
-        and (one.name, one.requirements) == (recipe.name, recipe.requirements)
-        and [file_name(package.uri) for package in one.packages] == files
+        and (runtime.name, runtime.requirements) == (recipe.name, recipe.requirements)
+        and [file_name(package.uri) for package in runtime.packages] == files
     )
 
 

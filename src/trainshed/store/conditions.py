@@ -115,5 +115,5 @@ def _label(name: str, dialect: str, table: Table) -> ColumnElement[Any]:
     source: Any = table.c.labels if dialect == "sqlite" else cast(table.c.labels, Json)
     pairs = unfold(source).table_valued("key", "value").alias("label")
     value = select(cast(pairs.c.value, Text)).where(pairs.c.key == name)
-    found = value.correlate(table).scalar_subquery()
-    return found if dialect == "sqlite" else found.collate("C")
+    label = value.correlate(table).scalar_subquery()
+    return label if dialect == "sqlite" else label.collate("C")

@@ -67,11 +67,11 @@ def by_name(connection: Connection, project: str, location: str, model: str) -> 
 
 def page(connection: Connection, query: ModelQuery) -> ModelPage:
     rows = connection.execute(_page_statement(query, connection.dialect.name)).all()
-    found = tuple(map(_to_model, rows[: query.limit]))
-    if len(rows) <= query.limit or not found:
-        return ModelPage(models=found)
+    models = tuple(map(_to_model, rows[: query.limit]))
+    if len(rows) <= query.limit or not models:
+        return ModelPage(models=models)
     last = rows[query.limit - 1]
-    return ModelPage(models=found, next_cursor=(last.created_at, last.id))
+    return ModelPage(models=models, next_cursor=(last.created_at, last.id))
 
 
 def remove(connection: Connection, model: Model, operation: Operation) -> None:

@@ -33,7 +33,7 @@ class Prepared:
         if rows:
             text, order = self._text(connection)
             given = rows if order is None else [[values[name] for name in order] for values in rows]
-            with _told(connection, text):
+            with _translated(connection, text):
                 _raw(connection).cursor().executemany(text, given)
 
     def _text(self, connection: Connection) -> tuple[str, Sequence[str] | None]:
@@ -47,7 +47,7 @@ class Prepared:
 
 def drive(connection: Connection, text: str, values: Any = ()) -> Any:
     """Execute the driver's own SQL; the driver's cursor."""
-    with _told(connection, text):
+    with _translated(connection, text):
         cursor = _raw(connection).cursor()
         cursor.execute(text, values)
         return cursor
@@ -58,7 +58,7 @@ def commit(connection: Connection) -> None:
     if connection.in_transaction():
         connection.commit()
         return
-    with _told(connection, "COMMIT"):
+    with _translated(connection, "COMMIT"):
         _raw(connection).commit()
 
 
@@ -66,7 +66,7 @@ def rollback(connection: Connection) -> None:
     if connection.in_transaction():
         connection.rollback()
         return
-    with _told(connection, "ROLLBACK"):
+    with _translated(connection, "ROLLBACK"):
         _raw(connection).rollback()
 
 
@@ -75,7 +75,7 @@ def _raw(connection: Connection) -> Any:
 
 
 @contextmanager
-def _told(connection: Connection, text: str) -> Generator[None]:
+def _translated(connection: Connection, text: str) -> Generator[None]:
     dialect = connection.dialect
     driver: Any = dialect.loaded_dbapi
     try:

@@ -86,11 +86,11 @@ def active(connection: Connection, decoded: Decoded) -> tuple[Job, ...]:
 def page(connection: Connection, query: JobQuery, decoded: Decoded) -> JobPage:
     """One page. The cursor is the place of its last job, so jobs that come or go do not shift it."""
     rows = connection.execute(_page_statement(query, connection.dialect.name)).all()
-    found = tuple(to_job(row, decoded) for row in rows[: query.limit])
-    if len(rows) <= query.limit or not found:
-        return JobPage(jobs=found)
-    last = found[-1]
-    return JobPage(jobs=found, next_cursor=(write_time(last.created_at), last.id))
+    jobs = tuple(to_job(row, decoded) for row in rows[: query.limit])
+    if len(rows) <= query.limit or not jobs:
+        return JobPage(jobs=jobs)
+    last = jobs[-1]
+    return JobPage(jobs=jobs, next_cursor=(write_time(last.created_at), last.id))
 
 
 def count(connection: Connection, query: JobQuery) -> int:

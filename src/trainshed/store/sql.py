@@ -148,10 +148,10 @@ class SqlStore:
         )
 
     async def operation(self, name: str) -> Operation:
-        found = await self._read(lambda connection: reads.operation_by_name(connection, name))
-        if found is None:
+        operation = await self._read(lambda connection: reads.operation_by_name(connection, name))
+        if operation is None:
             raise NotFound(f"There is no operation {name}.")
-        return found
+        return operation
 
     async def operations(self, project: str, limit: int, after: str = "") -> tuple[Operation, ...]:
         return await self._read(lambda connection: reads.operations_of(connection, project, limit, after))
@@ -172,10 +172,10 @@ class SqlStore:
         return await self._read(reads.codes)
 
     async def model(self, project: str, location: str, model: str) -> Model:
-        found = await self._read(lambda connection: models.by_name(connection, project, location, model))
-        if found is None:
+        stored = await self._read(lambda connection: models.by_name(connection, project, location, model))
+        if stored is None:
             raise NotFound(f"There is no model projects/{project}/locations/{location}/models/{model}.")
-        return found
+        return stored
 
     async def models(self, query: ModelQuery) -> ModelPage:
         return await self._read(lambda connection: models.page(connection, query))
@@ -187,11 +187,11 @@ class SqlStore:
         await self._write(lambda connection: image_caches.keep(connection, cache), lambda _: None)
 
     async def cache(self, project: str, location: str, cache: str) -> ImageCache:
-        found = await self._read(lambda c: image_caches.by_name(c, project, location, cache))
-        if found is None:
+        stored = await self._read(lambda c: image_caches.by_name(c, project, location, cache))
+        if stored is None:
             name = f"projects/{project}/locations/{location}/imageCaches/{cache}"
             raise NotFound(f"There is no image cache {name}.")
-        return found
+        return stored
 
     async def caches(self) -> tuple[ImageCache, ...]:
         return await self._read(image_caches.every)

@@ -81,15 +81,15 @@ class MemoryStore:
 
     async def find(self, query: JobQuery) -> JobPage:
         await asyncio.sleep(0)
-        found = sorted((job for job in self._jobs.values() if _asked(job, query)), key=place)
+        jobs = sorted((job for job in self._jobs.values() if _asked(job, query)), key=place)
         if not query.oldest_first:
-            found.reverse()
+            jobs.reverse()
         if query.cursor is not None:
             start = query.cursor
             after = operator.gt if query.oldest_first else operator.lt
-            found = [job for job in found if after(place(job), start)]
-        page = tuple(found[: query.limit])
-        more = len(found) > query.limit and bool(page)
+            jobs = [job for job in jobs if after(place(job), start)]
+        page = tuple(jobs[: query.limit])
+        more = len(jobs) > query.limit and bool(page)
         return JobPage(jobs=page, next_cursor=place(page[-1]) if more else None)
 
     async def count(self, query: JobQuery) -> int:
@@ -305,26 +305,26 @@ def _asked(job: Job, query: JobQuery) -> bool:
 
 
 def _compare(job: Job, wanted: Compare) -> bool:
-    found = _value(job, wanted)
+    actual = _value(job, wanted)
     value = _time(wanted.value) if isinstance(wanted.value, datetime) else wanted.value
-    if found is None:
+    if actual is None:
         return wanted.op is Operator.NE
     match wanted.op:
         case Operator.EQ:
-            return found == value
+            return actual == value
         case Operator.NE:
-            return found != value
+            return actual != value
         case Operator.LT:
-            return found < value
+            return actual < value
         case Operator.LE:
-            return found <= value
+            return actual <= value
         case Operator.GT:
-            return found > value
+            return actual > value
         case Operator.GE:
-            return found >= value
+            return actual >= value
         case Operator.LIKE:
             pattern = ".*".join(re.escape(piece) for piece in value.split("*"))
-            return re.fullmatch(pattern, found, re.DOTALL) is not None
+            return re.fullmatch(pattern, actual, re.DOTALL) is not None
     assert_never(wanted.op)
 
 

@@ -37,10 +37,10 @@ def translated(place: str) -> Generator[None]:
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        raise _told(place, error) from None  # its text may hold more than may be told
+        raise _as_error(place, error) from None  # its text may hold more than may be told
 
 
-def _told(place: str, error: Exception) -> TrainshedError:
+def _as_error(place: str, error: Exception) -> TrainshedError:
     text = str(error)
     matched = _CODE.search(text)
     reason = f"{matched[1]}{': ' + matched[2].rstrip('.') if matched[2] else ''}" if matched else ""
