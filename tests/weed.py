@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from trainshed.buckets.remote.probe import probe
-from trainshed.buckets.remote.rows import Remote, StoreKind
+from trainshed.buckets.remote.rows import Remote, StoreKind, literal
 from trainshed.buckets.seaweed import Seaweed, command
 from trainshed.buckets.seaweed_keys import REGION
 from trainshed.core.errors import TrainshedError

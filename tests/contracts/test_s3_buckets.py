@@ -13,6 +13,7 @@ from tests.weed import Weed
 from trainshed.buckets.remote import labels
 from trainshed.buckets.remote.connect import connect
 from trainshed.buckets.remote.objects import LOCKED
+from trainshed.buckets.remote.rows import literal
 from trainshed.buckets.remote.store import RemoteBuckets
 from trainshed.core.bucket import (
     Attributes,

@@ -1,10 +1,9 @@
-"""The index: what every object is, which file holds its bytes, and which uploads are under way. One SQLite
-file.
+"""The index of all buckets on the disk, one SQLite file: objects, where their bytes are, and unfinished uploads.
 
-The only place of this package that knows SQL, with answers.py and versions.py. All writes are made by one
-thread (index_writer.py) with the connection it owns; readers have connections of their own and see the last commit.
-An object's `file` is its file's name while it is held, and `place` the path below its bucket's folder it is
-then renamed to, NULL where it stays held.
+Only this module, answers.py and versions.py contain SQL. The thread of index_writer.py makes all writes with
+its own connection; readers have connections of their own and see the last commit. An object's `file` is the
+name of its held file. `place` is the path below the bucket's folder to which that is renamed; NULL if it
+stays held.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""IndexWriter: the only writer of the buckets' index. It commits changes in groups, then applies their effects.
+"""IndexWriter: the only writer of the buckets' index. It commits changes in groups, then applies effects.
 
 The buckets on the disk call it. A change is a function that reads the index, raises an error to refuse,
 writes, and returns its result with effects: files to rename or to remove. Effects run after the commit, in
@@ -67,7 +67,7 @@ class IndexWriter:
             self._thread = None
 
     def mend(self, oldest: datetime) -> None:
-        """Apply the effects of changes that an earlier process committed; remove files that nothing refers to."""
+        """Apply the effects that an earlier process committed; remove files that nothing refers to."""
         db = index.connect(self._path)
         try:
             index.make(db)

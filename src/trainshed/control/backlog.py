@@ -14,15 +14,17 @@ from trainshed.core.waiting_jobs import WaitingJobs
 
 @dataclass(slots=True)
 class Backlog:
-    admitted: dict[str, Job] = field(default_factory=dict[str, Job])  # and those being ended: all but waiting
-    unseen: dict[str, Job] = field(default_factory=dict[str, Job])  # no cycle has looked at them yet
-    unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # longest unlooked at first
+    admitted: dict[str, Job] = field(default_factory=dict[str, Job])  # or being ended: all that do not wait
+    unseen: dict[str, Job] = field(default_factory=dict[str, Job])  # not looked at by any cycle yet
+    unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # least recently seen first
     ready: WaitingJobs = field(default_factory=WaitingJobs)
-    marks: dict[str, int] = field(default_factory=dict[str, int])  # how far an unready one was, as last noted
+    marks: dict[str, int] = field(
+        default_factory=dict[str, int]
+    )  # progress of unready jobs, as last recorded
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Whether no job waits."""
         return not (self.ready or self.unready or self.unseen)
 
     def follow(self, id: str, job: Job | None) -> None:
