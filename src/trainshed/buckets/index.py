@@ -1,4 +1,4 @@
-"""The index of all buckets on the disk, one SQLite file: objects, where their bytes are, and unfinished uploads.
+"""The index of all buckets on the disk, one SQLite file: objects, where their bytes are, open uploads.
 
 Only this module, answers.py and versions.py contain SQL. The thread of index_writer.py makes all writes with
 its own connection; readers have connections of their own and see the last commit. An object's `file` is the

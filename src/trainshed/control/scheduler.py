@@ -50,7 +50,7 @@ class Scheduler:
     )  # a heap, by when
 
     def __post_init__(self) -> None:
-        self.store.on_change(self.backlog.follow)
+        self.store.on_commit(self.backlog.follow)
 
     @property
     def is_full(self) -> bool:
