@@ -1,7 +1,7 @@
 """What every bucket on the disk shares: the folders, the index's readers, the index writer, and the threads.
 
-A row and its file are two things, and a reader may come between them: `opened` asks the index again after it
-has opened a file, and begins anew where another object has taken the place meanwhile.
+A row and its file do not change in one step. So `opened` asks the index again after it has opened a file, and
+starts over if another object has taken the place meanwhile.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A page of a bucket's names, in order, with what goes on behind a delimiter told once.
+"""One page of a bucket's names, in order; names that share a prefix up to a delimiter are listed once.
 
 Names that share a prefix are skipped by the index and not read, so a folder of a million objects costs one
 step.
@@ -73,7 +73,7 @@ class _Page:
         return len(self.items) + len(self.prefixes)
 
     def bounds(self) -> tuple[bytes, bytes | None]:
-        """The first name that may be told, and the first that may not."""
+        """The first name to list, and the first after the last one."""
         query = self.query
         low = max(query.prefix.encode(), query.start.encode())
         if query.after and not query.after_generation:
@@ -87,7 +87,7 @@ class _Page:
         return low, end
 
     def add(self, info: ObjectInfo) -> bytes | None:
-        """Tell the object or the prefix it is behind; then the name to go on with."""
+        """Add the object, or the prefix that stands for it; returns the name to continue with."""
         query, behind = self.query, len(self.query.prefix)
         cut = info.name.find(query.delimiter, behind) if query.delimiter else -1
         if cut < 0:

@@ -1,7 +1,7 @@
-"""The bytes of uploads in pieces, each upload's in a file of its own, wherever the object goes in the end.
+"""Pieces: the bytes of uploads in pieces, one file per upload, for buckets on the disk and remote ones.
 
-How much of a file counts is told by the caller and kept there: after a crash the file is cut to that, and its
-sums, lost with the process, are made again from it. Nothing here makes an object, or removes a file.
+The caller stores how many bytes of a file are acknowledged. After a crash the file is cut to that length, and
+its sums are computed again. It never makes an object and never removes a file.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Pieces:
 
     @contextlib.asynccontextmanager
     async def alone(self, upload: str) -> AsyncGenerator[None]:
-        """While nobody else appends to the upload or finishes it."""
+        """Hold the upload's lock: nobody else appends to it or finishes it."""
         # Held to the end: were it forgotten meanwhile, the next caller would get another one and its lock.
         session = self._sessions.of(upload)
         async with session.lock:
@@ -116,7 +116,7 @@ class Pieces:
         return chunk
 
     async def _sums(self, upload: Upload) -> Sums:
-        """The sums of what counts. Those at hand may be of another process's time, or of a lost piece."""
+        """The sums of the acknowledged bytes, computed again if those in memory cover another length."""
         session = self._sessions.of(upload.id)
         if session.sums is None or session.sums.size != upload.received:
             session.sums = await self._summed(upload, with_md5=self._with_md5 or upload.draft.wants_md5)

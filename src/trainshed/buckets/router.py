@@ -1,4 +1,4 @@
-"""All buckets under one roof: those on this disk, and those of the settings that are kept elsewhere.
+"""RoutedBuckets: one set of buckets made of those on this disk and the remote ones of the settings.
 
 A bucket's name alone says where it is; gs:// and s3:// before it are how people write it. A name of the
 settings wins over one on the disk, and cannot be made there.

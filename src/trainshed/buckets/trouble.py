@@ -1,4 +1,4 @@
-"""Errors of the disk and of SQLite in the words of the core."""
+"""Translates errors of the disk and of SQLite into errors of the core."""
 
 import contextlib
 import errno

@@ -1,7 +1,7 @@
 """One upload: pieces become drafts, drafts are checked, synced and put in place, a batch at a time.
 
-What was whole when the stream broke off is kept. Nothing gets a place under a hash it does not have. It may
-be called from any thread; calls wait for each other.
+Files that were complete when the stream broke are kept. A file is never stored under a hash that it does not
+have. It may be called from any thread; a lock orders the calls.
 """
 
 import contextlib

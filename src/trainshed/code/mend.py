@@ -52,7 +52,7 @@ def mend(manifest: FolderManifest, folder: str, put: Put, read: Read) -> None:
 
 
 def _walk(root: int, parents: list[str]) -> int | None:
-    """The folder at the end of the parents, made where missing; None where the replica has something else."""
+    """Open the folder at that path, making what is missing; None if the replica has something else there."""
     place = os.dup(root)
     for name in parents:
         try:

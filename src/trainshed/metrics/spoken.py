@@ -1,4 +1,4 @@
-"""What programs say of their progress, in a file of their own or in a line of their output.
+"""Reads the progress that programs report, in a file of their own or in a line of their output.
 
 The file is overwritten in place by `trainshed.report`: the time, JSON, the time again. A line of output
 begins with TRAINSHED_STEP: `TRAINSHED_STEP 3/100 loss=0.5`. Of output only the end is looked at, and only if
@@ -23,7 +23,7 @@ MOST_VALUES = 64
 
 @dataclass(slots=True)
 class ReportedLines:
-    """One replica's words so far."""
+    """What one replica has reported so far."""
 
     file: Path
     stdout: str

@@ -1,4 +1,4 @@
-"""One environment that is being built, and its words: for the jobs that wait, for lists, for a failure."""
+"""EnvironmentBuild: one environment that is being built, and how it is shown to jobs and in lists."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class EnvironmentBuild(Preparation):
     is_unwanted: IsUnwanted
 
     async def look(self) -> None:
-        """What jobs brought is of no use to others: the build stops once all who asked for it are over."""
+        """Stop building packages of jobs once all jobs that asked for it are over: nobody else needs them."""
         if self.recipe.packages and self.task is not None and await self.is_unwanted(self.jobs):
             self.task.cancel()
         if self.begun is not None:
@@ -65,7 +65,7 @@ def title(recipe: EnvironmentRecipe) -> str:
 
 
 def absent(recipe: EnvironmentRecipe) -> Readiness:
-    """Nobody has asked for it yet, and this is no asking."""
+    """An environment that nobody has asked for yet; to list it does not build it."""
     return Readiness(
         standing=ReadinessState.PREPARING,
         message=f"{title(recipe)} is not built here yet: building it comes first.",

@@ -28,7 +28,7 @@ class Indexes:
     env: Mapping[str, str]
     shown: tuple[tuple[str, str], ...] = ()  # paths here and inside
     addresses: tuple[str, ...] = ()
-    secrets: frozenset[str] = frozenset()  # what must not be said aloud
+    secrets: frozenset[str] = frozenset()  # never shown to anybody
 
 
 def config_files(environ: Mapping[str, str], prefix: str) -> list[Path]:
@@ -45,7 +45,7 @@ def config_files(environ: Mapping[str, str], prefix: str) -> list[Path]:
 
 
 def read_files(files: Iterable[Path]) -> dict[str, str]:
-    """What they say, by the long names of pip's options. It blocks."""
+    """The settings in the files, by the long names of pip's options. It blocks."""
     texts: list[str] = []
     for file in files:
         with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -68,7 +68,7 @@ def read_files(files: Iterable[Path]) -> dict[str, str]:
 
 
 def indexes(configured: Mapping[str, str], environ: Mapping[str, str], inside: str) -> Indexes:
-    """From what the files said and the variables, which win."""
+    """Combine the settings of the files with the variables, which win."""
     settings = dict(configured)
     for name, value in environ.items():
         if name.startswith("PIP_") and value:

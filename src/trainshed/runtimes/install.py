@@ -45,14 +45,14 @@ class InstallPlan:
 
 
 def lent(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which packages of jobs are built."""
+    """The environment variables for building packages of jobs."""
     return {
         name: value for name, value in environ.items() if name in _LENT or name.startswith(_LENT_PREFIXES)
     }
 
 
 async def plan(package: Package, path: Path, python: str, *, has_tools: bool) -> InstallPlan:
-    """Look into the file, in a process that may die of it. Refused where it is not to be unpacked."""
+    """Check the file in a separate process, which it may crash. PackageRefused if it must not be unpacked."""
     result = await _looked_into(path)
     if result is None:
         raise hostile(package, "takes more memory or time to look into than any package needs")

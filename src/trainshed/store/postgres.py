@@ -49,7 +49,7 @@ class PostgresDatabase:
         self._engine.dispose()
 
     def created(self) -> None:
-        """Nothing to do: an empty database is told by its server, not guessed from a file."""
+        """Nothing to do: the server knows whether its database is empty."""
 
     def connect(self, *, writing: bool) -> Connection:
         connection = self._engine.connect()
@@ -63,7 +63,7 @@ class PostgresDatabase:
         return connection
 
     def connect_without_waiting(self) -> Connection | None:
-        return None  # every answer of it comes over a network
+        return None  # every answer comes over a network
 
     def begin(self, connection: Connection, *, flush: bool = True) -> None:
         """psycopg begins by itself with the first statement."""

@@ -1,9 +1,9 @@
-"""Statements compiled once and handed straight to the driver.
+"""Statements that are compiled once and passed directly to the driver.
 
-SQLAlchemy writes the SQL, once for each dialect; what it does around each call (contexts, results, events)
-costs several times the statement itself, and a job is written four times in its life. For the few hot
-statements only: everything else goes the usual way, on the same connection. Errors leave here as
-SQLAlchemy's, so that callers need not know which way a statement went.
+`writes.py` and `reads.py` use it for the few hot statements; all others go through SQLAlchemy, on the same
+connection. SQLAlchemy writes the SQL once for each dialect. What it does around each call (contexts, results,
+events) costs several times the statement itself. Errors are raised as SQLAlchemy's, so callers see no
+difference.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 
 class Prepared:
-    """One statement. Its values are given by name, whatever the driver wants."""
+    """One statement. Values are passed by name, whatever style the driver uses."""
 
     def __init__(self, statement: ClauseElement, names: Sequence[str] | None = None) -> None:
         self._statement = statement
@@ -54,7 +54,7 @@ def drive(connection: Connection, text: str, values: Any = ()) -> Any:
 
 
 def commit(connection: Connection) -> None:
-    """Commit what either way has begun."""
+    """Commit the transaction of the connection."""
     if connection.in_transaction():
         connection.commit()
         return

@@ -1,7 +1,6 @@
 """A metric store in memory that keeps the promises of core.ports.MetricStore, but for what needs a disk.
 
-It keeps every point as recorded and forgets it with the process. What replicas have reported is what a test
-says: `said`.
+It keeps every point as recorded and forgets it with the process. A test sets what replicas report: `said`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The buckets of the store that runs beside the server, as rows like any others: its keys, its variables."""
+"""Adds the buckets of the S3 store that runs beside the server to the configured rows."""
 
 from functools import partial
 

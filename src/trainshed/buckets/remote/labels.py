@@ -1,4 +1,4 @@
-"""What is said about an object, as the metadata a remote store keeps with it, and back. Pure.
+"""Converts an object's attributes to the metadata that a remote store keeps, and back. Pure.
 
 Such stores keep headers: short ASCII. What does not fit in one, and the sums of the bytes, go as JSON under
 one key of ours; everything else lies open under its own name, for any tool to see.

@@ -1,5 +1,5 @@
-"""What a remote store answers, in the words of the core. Of its own text only S3's code and message are told:
-the rest may hold signed addresses.
+"""Translates errors of a remote store into errors of the core. Messages repeat only S3's code and message:
+the rest may contain signed addresses.
 """
 
 import contextlib
