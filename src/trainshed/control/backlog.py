@@ -19,9 +19,7 @@ class Backlog:
     unseen: dict[str, Job] = field(default_factory=dict[str, Job])  # not looked at by any cycle yet
     unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # least recently seen first
     ready: WaitingJobs = field(default_factory=WaitingJobs)
-    marks: dict[str, int] = field(
-        default_factory=dict[str, int]
-    )  # progress of unready jobs, as last recorded
+    marks: dict[str, int] = field(default_factory=dict[str, int])  # recorded progress of unready jobs
 
     @property
     def is_empty(self) -> bool:

@@ -142,9 +142,8 @@ class Build:
     async def _pip(self, *words: str) -> None:
         pip = ("-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
         quiet = ("--progress-bar=off", "--no-color")
-        await self._step(
-            (str(self.folders.place(self.recipe.digest) / "bin" / "python"), *pip, *quiet, *words)
-        )
+        python = self.folders.place(self.recipe.digest) / "bin" / "python"
+        await self._step((str(python), *pip, *quiet, *words))
 
     async def _step(self, argv: tuple[str, ...]) -> None:
         place = self.folders.place(self.recipe.digest)

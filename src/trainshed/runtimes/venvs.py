@@ -267,9 +267,7 @@ class VenvRuntimes:
         below = None
         if recipe.below is not None and recipe.below.digest not in self._kept:
             below = self._builds.going.get(recipe.below.digest) or self._build(recipe.below)
-        self._last = {
-            digest: runtime for digest, runtime in self._last.items() if not is_try_of(recipe, runtime)
-        }
+        self._last = {key: item for key, item in self._last.items() if not is_try_of(recipe, item)}
         environment = EnvironmentBuild(recipe=recipe, build=build, below=below, is_unwanted=self._is_unwanted)
         return self._builds.begin(recipe.digest, environment, self._built)
 

@@ -48,9 +48,7 @@ class SqlStore:
         self._active: dict[str, Job] = {}
         self._ended = Decoded(JUST_ENDED)  # the last ones: whoever waited for them reads them now
         self._followers: list[Callable[[Job, bool], None]] = []
-        self._doubtful = (
-            False  # a commit may have happened without an answer: memory may be behind the database
-        )
+        self._doubtful = False  # a commit has failed, but may have happened: memory may be outdated
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._shortcut: Shortcut | None = None
