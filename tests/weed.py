@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from trainshed.buckets.remote.probe import probe
-from trainshed.buckets.remote.rows import Remote, StoreKind, told
+from trainshed.buckets.remote.rows import Remote, StoreKind, literal
 from trainshed.buckets.seaweed import Seaweed, command
 from trainshed.buckets.seaweed_keys import REGION
 from trainshed.core.errors import TrainshedError
@@ -59,7 +59,7 @@ class Weed:
             "bucket": bucket,
             "endpoint": self.seaweed.ports.endpoint,
             "region": REGION,
-            "keys": {"access_key": told(keys.access), "secret_key": told(keys.secret)},
+            "keys": {"access_key": literal(keys.access), "secret_key": literal(keys.secret)},
         }
         return Remote(**(row | changed))  # pyright: ignore[reportArgumentType]
 

@@ -228,7 +228,7 @@ def assemble(settings: Settings) -> Assembly:
 def tell_commits(store: SqlStore) -> JobHints:
     """Hints for whoever listens, made of what the store commits."""
     hints = JobHints()
-    store.on_commit = hints.tell
+    store.on_commit(hints.tell)
     return hints
 
 

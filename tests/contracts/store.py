@@ -212,19 +212,30 @@ class StoreContract(NamesContract):
     ) -> None:
         first = await kept(store, a_job(1))
         await store.write(await kept(store, a_job(2)), ended())
-        told: list[tuple[str, Job | None]] = []
-        store.on_change(lambda id, job: told.append((id, job)))
-        assert told == [(first.id, first)]
+        commits: list[tuple[Job, bool]] = []
+        store.on_commit(lambda job, is_deleted: commits.append((job, is_deleted)))
+        assert commits == [(first, False)]
         second = await kept(store, a_job(3))
-        assert told[1:] == [(second.id, second)]
+        assert commits[1:] == [(second, False)]
         labelled = await store.relabel(first, {"a": "b"})
         running = await store.write(labelled, RUNNING, flush=False)
-        assert told[2:] == [(first.id, labelled), (first.id, running)]
+        assert commits[2:] == [(labelled, False), (running, False)]
         with pytest.raises(Conflict):
             await store.write(first, RUNNING)
-        await store.write(running, ended())
+        over = await store.write(running, ended())
         await store.catch_up()
-        assert told[4:] == [(first.id, None)]
+        assert commits[4:] == [(over, False)]
+        await store.delete(over, a_deletion(over))
+        assert commits[5:] == [(over, True)]
+
+    async def test_every_follower_is_told_each_commit(self, store: Store) -> None:
+        first: list[Job] = []
+        second: list[Job] = []
+        store.on_commit(lambda job, _: first.append(job))
+        store.on_commit(lambda job, _: second.append(job))
+        assert first == second == []
+        job = await kept(store, a_job(1))
+        assert first == second == [job]
 
     async def test_counts_name_every_state(self, store: Store) -> None:
         await kept(store, a_job(1))

@@ -16,7 +16,7 @@ import pytest
 
 from tests.contracts.bucket import CHECK_CRC32C, BucketContract, Steps, content, info, pieces, put, whole
 from trainshed.buckets.disk import LaterMd5
-from trainshed.buckets.ledger import Ledger
+from trainshed.buckets.index_writer import IndexWriter
 from trainshed.buckets.store import DiskBuckets
 from trainshed.buckets.uploads import DiskBucket
 from trainshed.core.bucket import DamagedObject, DiskFull, ObjectDraft, ObjectInfo, ObjectQuery, Span
@@ -189,7 +189,7 @@ async def test_a_crash_between_the_commit_and_the_rename_loses_nothing(
 ) -> None:
     await put(bucket, "x", b"old")
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "settle", lambda *_: None)
+        patch.setattr(IndexWriter, "settle", lambda *_: None)
         await put(bucket, "x", b"new")
         await put(bucket, "y/z", b"too")
     assert (home / "shed/x").read_bytes() == b"old"
@@ -219,7 +219,7 @@ async def test_a_crash_after_a_deletion_removes_the_file_later_but_never_a_new_o
     for name in ("x", "y"):
         await put(bucket, name, b"old")
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "discard", lambda *_: None)
+        patch.setattr(IndexWriter, "discard", lambda *_: None)
         await bucket.delete("x")
         await bucket.delete("y")
     await put(bucket, "y", b"new")
@@ -430,8 +430,8 @@ async def test_versions_outlive_a_crash_before_their_files_were_moved(
     first = await put(keeping, "x", b"first")
     gone = await put(keeping, "y", b"gone")
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "settle", lambda *_: None)
-        patch.setattr(Ledger, "discard", lambda *_: None)
+        patch.setattr(IndexWriter, "settle", lambda *_: None)
+        patch.setattr(IndexWriter, "discard", lambda *_: None)
         second = await put(keeping, "x", b"second")
         await keeping.delete("y")
         assert (home / "shed" / "x").read_bytes() == b"first"

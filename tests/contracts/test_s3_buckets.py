@@ -13,7 +13,7 @@ from tests.weed import Weed
 from trainshed.buckets.remote import labels
 from trainshed.buckets.remote.connect import connect
 from trainshed.buckets.remote.objects import LOCKED
-from trainshed.buckets.remote.rows import told
+from trainshed.buckets.remote.rows import literal
 from trainshed.buckets.remote.store import RemoteBuckets
 from trainshed.core.bucket import (
     Attributes,
@@ -97,7 +97,7 @@ async def test_bytes_that_are_not_those_put_are_noticed(weed: Weed, buckets: Rem
 async def test_wrong_keys_a_missing_bucket_and_a_store_that_is_down_are_told_without_secrets(
     weed: Weed, tmp_path: Path
 ) -> None:
-    wrong = {"access_key": told("AKWRONG"), "secret_key": told("sk-very-secret")}
+    wrong = {"access_key": literal("AKWRONG"), "secret_key": literal("sk-very-secret")}
     buckets = RemoteBuckets(
         (
             weed.remote("first", "keyless", keys=wrong),

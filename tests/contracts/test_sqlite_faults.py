@@ -230,8 +230,8 @@ async def test_a_commit_that_broke_off_but_happened_is_found_out(
 
     async with opened(tmp_path / "jobs.db") as store:
         job = await store.insert(a_job(1), ())
-        told: list[Job | None] = []
-        store.on_change(lambda _, job: told.append(job))
+        commits: list[Job] = []
+        store.on_commit(lambda job, _: commits.append(job))
         with monkeypatch.context() as patch:
             patch.setattr(writer, "commit", breaks_off)
             with pytest.raises(Unavailable, match="the line went dead"):
@@ -239,11 +239,36 @@ async def test_a_commit_that_broke_off_but_happened_is_found_out(
         current = await store.load(job.id)
         assert current is not None and current.version == 2 and current.status == RUNNING
         await store.catch_up()
-        assert told == [job, current]
+        assert commits == [job, current]
         assert await store.active() == (current,)
         with pytest.raises(Conflict):
             await store.write(job, RUNNING)
         assert (await store.write(current, ended())).version == 3
+
+
+async def test_the_end_of_a_job_whose_commit_broke_off_is_told_with_its_last_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = writer.commit
+
+    def breaks_off(connection: sqlalchemy.Connection) -> None:
+        commit(connection)
+        raise OperationalError("COMMIT", None, OSError("the line went dead"))
+
+    async with opened(tmp_path / "jobs.db") as store:
+        job = await store.insert(a_job(1), ())
+        other = await store.insert(a_job(2), ())
+        commits: list[tuple[Job, bool]] = []
+        store.on_commit(lambda job, is_deleted: commits.append((job, is_deleted)))
+        with monkeypatch.context() as patch:
+            patch.setattr(writer, "commit", breaks_off)
+            with pytest.raises(Unavailable, match="the line went dead"):
+                await store.write(job, ended())
+        await store.catch_up()
+        over = await store.load(job.id)
+        assert over is not None and over.is_final and over.version == 2
+        assert commits[2:] == [(other, False), (over, False)]
+        assert await store.active() == (other,)
 
 
 async def test_a_store_that_is_closed_says_so_and_lets_the_next_one_in(tmp_path: Path) -> None:

@@ -233,8 +233,8 @@ class Connection:
         self.dead = False
         self._store, self._trouble = store, trouble
 
-    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
-        self._store.on_change(lambda id, job: None if self.dead else follow(id, job))
+    def on_commit(self, follow: Callable[[Job, bool], None]) -> None:
+        self._store.on_commit(lambda job, is_deleted: None if self.dead else follow(job, is_deleted))
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         async def ask(*args: Any, **options: Any) -> Any:

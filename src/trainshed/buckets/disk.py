@@ -1,7 +1,7 @@
-"""What every bucket on the disk shares: the folders, the index's readers, the ledger, and the threads.
+"""What every bucket on the disk shares: the folders, the index's readers, the index writer, and the threads.
 
-A row and its file are two things, and a reader may come between them: `opened` asks the index again after it
-has opened a file, and begins anew where another object has taken the place meanwhile.
+A row and its file do not change in one step. So `opened` asks the index again after it has opened a file, and
+starts over if another object has taken the place meanwhile.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import ParamSpec, TypeVar
 
 from trainshed.buckets import index, versions
 from trainshed.buckets.index import StoredObject
-from trainshed.buckets.ledger import Effect, Ledger
+from trainshed.buckets.index_writer import Effect, IndexWriter
 from trainshed.buckets.sums import BLOCK, new_md5
 from trainshed.buckets.trouble import translated
 from trainshed.core.bucket import ALWAYS, DamagedObject, Precondition
@@ -39,7 +39,7 @@ class Disk:
         self._own = root / ".trainshed"  # no bucket can be called so
         self._held = self._own / "held"
         self._index = self._own / "index.db"
-        self.ledger = Ledger(self._index, self._held, root)
+        self.writer = IndexWriter(self._index, self._held, root)
         self.late = LaterMd5(self)
         self.executor = ThreadPoolExecutor(THREADS, "buckets")
         self._local = threading.local()
@@ -49,8 +49,8 @@ class Disk:
         def open_all() -> None:
             with translated(f"The buckets in {self.root} cannot be opened"):
                 self._held.mkdir(0o700, parents=True, exist_ok=True)
-                self.ledger.mend(self.clock.now() - UPLOADS_KEPT)
-                self.ledger.start()
+                self.writer.mend(self.clock.now() - UPLOADS_KEPT)
+                self.writer.start()
 
         await self.run(open_all)
         for kept in await self.look(index.without_md5):
@@ -58,7 +58,7 @@ class Disk:
 
     async def close(self) -> None:
         await self.late.close()
-        await asyncio.to_thread(self.ledger.close)
+        await asyncio.to_thread(self.writer.close)
         await asyncio.to_thread(self.executor.shutdown, cancel_futures=True)
         while self._connections:
             self._connections.pop().close()
@@ -76,7 +76,7 @@ class Disk:
 
         return await self.run(asked)
 
-    def found(
+    def get(
         self, db: sqlite3.Connection, bucket: str, name: str, generation: int | None = None
     ) -> StoredObject:
         kept = index.get(db, bucket, name)
@@ -98,7 +98,7 @@ class Disk:
         """The object, its open file, and the sums of its blocks. For threads."""
         with translated("The object cannot be read"):
             while True:
-                kept = self.found(self._db(), bucket, name, generation)
+                kept = self.get(self._db(), bucket, name, generation)
                 precondition.check(kept.info)
                 file = self._open(kept)
                 sums = index.sums(self._db(), kept.file) if kept.info.size > BLOCK else b""
@@ -114,10 +114,10 @@ class Disk:
 
     def _is_current(self, kept: StoredObject, generation: int | None) -> bool:
         try:
-            found = self.found(self._db(), kept.info.bucket, kept.info.name, generation)
+            current = self.get(self._db(), kept.info.bucket, kept.info.name, generation)
         except NotFound:
             return False
-        return (found.file, found.place) == (kept.file, kept.place)
+        return (current.file, current.place) == (kept.file, kept.place)
 
     def open_file(self, kept: StoredObject) -> int | None:
         return self._open(kept)
@@ -127,9 +127,9 @@ class Disk:
 
     def _open(self, kept: StoredObject) -> int | None:
         # Held first: what is there is surely this object's, while a place may hold the one before it.
-        paths = [self.ledger.held(kept.file)]
+        paths = [self.writer.held_path(kept.file)]
         if kept.place is not None:
-            paths.append(self.ledger.placed(kept.info.bucket, kept.place))
+            paths.append(self.writer.placed(kept.info.bucket, kept.place))
         for path in paths:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -192,7 +192,7 @@ class LaterMd5:
             index.set_md5(db, kept.file, md5)
             return None, ()
 
-        await self._disk.ledger.write(change)
+        await self._disk.writer.write(change)
 
 
 def _give_way() -> None:

@@ -1,10 +1,9 @@
-"""The index: what every object is, which file holds its bytes, and which uploads are under way. One SQLite
-file.
+"""The index of all buckets on the disk, one SQLite file: objects, where their bytes are, open uploads.
 
-The only place of this package that knows SQL, with answers.py and versions.py. All writes are made by one
-thread (ledger.py) with the connection it owns; readers have connections of their own and see the last commit.
-An object's `file` is its file's name while it is held, and `place` the path below its bucket's folder it is
-then renamed to, NULL where it stays held.
+Only this module, answers.py and versions.py contain SQL. The thread of index_writer.py makes all writes with
+its own connection; readers have connections of their own and see the last commit. An object's `file` is the
+name of its held file. `place` is the path below the bucket's folder to which that is renamed; NULL if it
+stays held.
 """
 
 import json
@@ -112,13 +111,13 @@ def _attributes(text: str) -> Attributes:
 
 def _written(attributes: Attributes) -> str:
     """Only what differs from the plain: most objects say nothing but their type."""
-    told = {
+    fields = {
         key: dict(value) if key == "metadata" else value
         for key in Attributes.__dataclass_fields__
         if (value := getattr(attributes, key)) != getattr(PLAIN, key)
     }
     # Escaped: JSON may bring letters that no text of SQLite's can hold.
-    return json.dumps(told) if told else ""
+    return json.dumps(fields) if fields else ""
 
 
 def kept_of(row: tuple[Any, ...]) -> StoredObject:
@@ -212,8 +211,8 @@ def keep_bucket(db: sqlite3.Connection, info: BucketInfo) -> None:
     times = {"created_at": micros(info.created_at), "updated_at": micros(info.updated_at)}
     fields = {key: getattr(info, key) for key in BucketInfo.__dataclass_fields__}
     rules = [asdict(rule) for rule in info.lifecycle]
-    told = json.dumps(fields | times | {"labels": dict(info.labels), "lifecycle": rules})
-    db.execute("INSERT OR REPLACE INTO buckets VALUES(?,?)", (info.name, told))
+    text = json.dumps(fields | times | {"labels": dict(info.labels), "lifecycle": rules})
+    db.execute("INSERT OR REPLACE INTO buckets VALUES(?,?)", (info.name, text))
 
 
 def forget_bucket(db: sqlite3.Connection, name: str) -> None:
@@ -223,13 +222,13 @@ def forget_bucket(db: sqlite3.Connection, name: str) -> None:
 
 
 def _bucket(text: str) -> BucketInfo:
-    told = json.loads(text)
-    told |= {key: moment(told[key]) for key in ("created_at", "updated_at")}
+    fields = json.loads(text)
+    fields |= {key: moment(fields[key]) for key in ("created_at", "updated_at")}
     rules = (
         LifecycleRule(**rule | {"prefixes": tuple(rule["prefixes"]), "suffixes": tuple(rule["suffixes"])})
-        for rule in told.get("lifecycle", ())
+        for rule in fields.get("lifecycle", ())
     )
-    return BucketInfo(**told | {"lifecycle": tuple(rules)})
+    return BucketInfo(**fields | {"lifecycle": tuple(rules)})
 
 
 # ---- objects
@@ -345,7 +344,7 @@ def drops(db: sqlite3.Connection) -> list[tuple[str, str]]:
 
 def keep_upload(db: sqlite3.Connection, bucket: str, upload: Upload, begun: datetime) -> None:
     draft, condition = upload.draft, upload.draft.precondition
-    told = {
+    fields = {
         "name": draft.name,
         "attributes": _written(draft.attributes),
         "precondition": {key: getattr(condition, key) for key in Precondition.__dataclass_fields__},
@@ -356,7 +355,7 @@ def keep_upload(db: sqlite3.Connection, bucket: str, upload: Upload, begun: date
     }
     db.execute(
         "INSERT INTO uploads VALUES(?,?,?,?,?,NULL)",
-        (upload.id, bucket, json.dumps(told), upload.received, micros(begun)),
+        (upload.id, bucket, json.dumps(fields), upload.received, micros(begun)),
     )
 
 
@@ -366,11 +365,11 @@ def upload(db: sqlite3.Connection, bucket: str, identity: str) -> Upload | None:
     ).fetchone()
     if row is None:
         return None
-    told = json.loads(row[0])
-    told["attributes"] = _attributes(told["attributes"])
-    told["precondition"] = Precondition(**told["precondition"])
+    fields = json.loads(row[0])
+    fields["attributes"] = _attributes(fields["attributes"])
+    fields["precondition"] = Precondition(**fields["precondition"])
     done = from_text(row[2]).info if row[2] else None
-    return Upload(id=identity, draft=ObjectDraft(**told), received=row[1], done=done)
+    return Upload(id=identity, draft=ObjectDraft(**fields), received=row[1], done=done)
 
 
 def advance_upload(db: sqlite3.Connection, identity: str, received: int) -> None:

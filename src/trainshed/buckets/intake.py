@@ -1,7 +1,7 @@
-"""Bytes on their way in: written to a held file and summed in threads, a few MiB at a time.
+"""ObjectIntake: writes received bytes to a held file and sums them, in threads, a few MiB at a time.
 
-While one batch is written and summed the next is received, and never more than these two are in memory.
-Nothing is known to anybody else before `sync` has returned and the index speaks of the file.
+While one batch is written and summed the next is received; never more than these two are in memory. Nobody
+else sees the file before `sync` has returned and the index refers to it.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class ObjectIntake:
                     running = asyncio.gather(running, summing)
                 some, size = [], 0
         finally:
-            # Also when the stream breaks off: an upload in pieces keeps what came.
+            # Also if the stream breaks: an upload in pieces keeps what it received.
             if running is not None:
                 await asyncio.shield(running)
             await asyncio.shield(loop.run_in_executor(self._executor, self._end, some))
@@ -89,7 +89,7 @@ class ObjectIntake:
             at = self.sums.size
             for first in range(0, len(some), _AT_ONCE):
                 at += _write_all(self._file, some[first : first + _AT_ONCE])
-            # The disk begins with them now, not when all must be safe.
+            # Start writing to the disk now, not only at the final sync.
             with contextlib.suppress(OSError, AttributeError):  # a hint, which not every system takes
                 os.posix_fadvise(self._file, self.sums.size, at - self.sums.size, os.POSIX_FADV_DONTNEED)
         self.sums.feed(some)

@@ -1,4 +1,4 @@
-"""A page of a bucket's names, in order, with what goes on behind a delimiter told once.
+"""One page of a bucket's names, in order; names that share a prefix up to a delimiter are listed once.
 
 Names that share a prefix are skipped by the index and not read, so a folder of a million objects costs one
 step.
@@ -23,7 +23,7 @@ def find(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> ObjectListi
         more = len(page.items) > query.size
         del page.items[query.size :]
         return page.listing(page.items[-1].name if more else "")
-    while (room := query.size - page.told) > 0:
+    while (room := query.size - page.count) > 0:
         limit = min(room, _STEP)
         count = 0
         for count, info in enumerate(index.walk(db, bucket, low, end, limit), 1):  # noqa: B007
@@ -45,10 +45,10 @@ def _find_versions(db: sqlite3.Connection, bucket: str, query: ObjectQuery) -> O
     if query.after_generation:
         low = max(low, (query.after.encode(), query.after_generation + 1))
     while True:
-        limit = min(query.size - page.told, _STEP if query.delimiter else PAGE) + 1
+        limit = min(query.size - page.count, _STEP if query.delimiter else PAGE) + 1
         count = 0
         for count, info in enumerate(versions.walk(db, bucket, low, end, limit), 1):  # noqa: B007
-            if page.told == query.size:
+            if page.count == query.size:
                 last = page.items[-1] if page.items else None
                 generation = last.generation if last is not None and last.name == page.last else 0
                 return page.listing(page.last, generation)
@@ -69,11 +69,11 @@ class _Page:
     last: str = ""
 
     @property
-    def told(self) -> int:
+    def count(self) -> int:
         return len(self.items) + len(self.prefixes)
 
     def bounds(self) -> tuple[bytes, bytes | None]:
-        """The first name that may be told, and the first that may not."""
+        """The first name to list, and the first after the last one."""
         query = self.query
         low = max(query.prefix.encode(), query.start.encode())
         if query.after and not query.after_generation:
@@ -87,7 +87,7 @@ class _Page:
         return low, end
 
     def add(self, info: ObjectInfo) -> bytes | None:
-        """Tell the object or the prefix it is behind; then the name to go on with."""
+        """Add the object, or the prefix that stands for it; returns the name to continue with."""
         query, behind = self.query, len(self.query.prefix)
         cut = info.name.find(query.delimiter, behind) if query.delimiter else -1
         if cut < 0:

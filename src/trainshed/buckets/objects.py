@@ -17,8 +17,8 @@ from functools import partial
 from trainshed.buckets import answers, index, versions
 from trainshed.buckets.disk import Disk, no_bucket
 from trainshed.buckets.index import StoredObject
+from trainshed.buckets.index_writer import Effect
 from trainshed.buckets.intake import ObjectIntake
-from trainshed.buckets.ledger import Effect
 from trainshed.buckets.listing import find
 from trainshed.buckets.outlet import Outlet
 from trainshed.buckets.places import place_of
@@ -65,7 +65,7 @@ class DiskObjects:
         self._disk = disk
 
     async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
-        return await self._disk.look(lambda db: self._found(db, name, generation).info)
+        return await self._disk.look(lambda db: self._stored(db, name, generation).info)
 
     async def find(self, query: ObjectQuery) -> ObjectListing:
         def look(db: sqlite3.Connection) -> ObjectListing:
@@ -84,7 +84,7 @@ class DiskObjects:
         check_object_name(draft.name)
         file = secrets.token_hex(12)
         sums = Sums(with_md5=draft.wants_md5)
-        intake = ObjectIntake(self._disk.ledger.held(file), sums, self._disk.executor)
+        intake = ObjectIntake(self._disk.writer.held_path(file), sums, self._disk.executor)
         is_kept = False
         try:
             await intake.take(chunks)
@@ -105,7 +105,7 @@ class DiskObjects:
             with translated("The object cannot be copied"):
                 kept, opened, sums = self._disk.opened(source.bucket, source.name, source.generation)
                 try:
-                    _share(opened, self._disk.ledger.held(file))
+                    _share(opened, self._disk.writer.held_path(file))
                 finally:
                     os.close(opened)
             info = kept.info
@@ -114,7 +114,7 @@ class DiskObjects:
         try:
             return (await self.keep(draft, await self._disk.run(share))).info
         except TrainshedError:
-            await self._disk.run(self._disk.ledger.let_go, file)
+            await self._disk.run(self._disk.writer.let_go, file)
             raise
 
     async def read(
@@ -143,7 +143,7 @@ class DiskObjects:
         def change(db: sqlite3.Connection) -> tuple[ObjectInfo, tuple[Effect, ...]]:
             if (before := answers.made_by(db, self.name, request)) is not None:
                 return before.info, ()
-            old = self._found(db, name, generation)
+            old = self._stored(db, name, generation)
             precondition.check(old.info)
             info = replace(
                 old.info,
@@ -159,7 +159,7 @@ class DiskObjects:
             answers.remember(db, self.name, request, kept, info.updated_at)
             return info, ()
 
-        return await self._disk.ledger.write(change)
+        return await self._disk.writer.write(change)
 
     async def delete(
         self,
@@ -171,7 +171,7 @@ class DiskObjects:
         def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:
             if answers.is_answered(db, self.name, request):
                 return None, ()
-            old = self._found(db, name, generation)
+            old = self._stored(db, name, generation)
             precondition.check(old.info)
             answers.remember(db, self.name, request, None, self._disk.clock.now())
             if generation is None:
@@ -182,7 +182,7 @@ class DiskObjects:
                 versions.forget(db, old)
             return None, self._dropped(db, old)
 
-        await self._disk.ledger.write(change)
+        await self._disk.writer.write(change)
 
     async def keep(self, draft: ObjectDraft, content: Content, upload: str = "") -> StoredObject:
         """Make the held file the object, for good; with the end of the upload it came by."""
@@ -192,7 +192,7 @@ class DiskObjects:
                 raise no_bucket(self.name)
             before = answers.made_by(db, self.name, draft.request)
             if before is not None and before.info.crc32c == content.crc32c:
-                return before, (lambda: self._disk.ledger.let_go(content.file),)
+                return before, (lambda: self._disk.writer.let_go(content.file),)
             old = index.get(db, self.name, draft.name)
             draft.precondition.check(old.info if old else None)
             now = self._disk.clock.now()
@@ -221,9 +221,9 @@ class DiskObjects:
             answers.remember(db, self.name, draft.request, kept, now)
             if upload:
                 index.end_upload(db, upload, kept)
-            return kept, (*effects, lambda: self._disk.ledger.settle(kept))
+            return kept, (*effects, lambda: self._disk.writer.settle(kept))
 
-        kept = await self._disk.ledger.write(change)
+        kept = await self._disk.writer.write(change)
         if not kept.info.md5:
             self._disk.late.add(kept)
         return kept
@@ -232,9 +232,9 @@ class DiskObjects:
         """Delete what the draft removes, but for objects that were replaced meanwhile and the draft's own."""
         effects: tuple[Effect, ...] = ()
         for name, generation in {item.name: item.generation for item in draft.removes}.items():
-            found = index.get(db, self.name, name)
-            if found is not None and found.info.generation == generation and name != draft.name:
-                effects += self._ended(db, found)
+            stored = index.get(db, self.name, name)
+            if stored is not None and stored.info.generation == generation and name != draft.name:
+                effects += self._ended(db, stored)
         return effects
 
     def _ended(
@@ -245,18 +245,18 @@ class DiskObjects:
         if bucket is None or not bucket.versioning:
             index.forget(db, live)
             return self._dropped(db, live, replaced_at)
-        self._disk.ledger.retire(live)
+        self._disk.writer.retire(live)
         versions.retire(db, live, self._disk.clock.now())
         return self._left_place(db, live, replaced_at)
 
-    def _found(self, db: sqlite3.Connection, name: str, generation: int | None) -> StoredObject:
-        return self._disk.found(db, self.name, name, generation)
+    def _stored(self, db: sqlite3.Connection, name: str, generation: int | None) -> StoredObject:
+        return self._disk.get(db, self.name, name, generation)
 
     def _dropped(
         self, db: sqlite3.Connection, old: StoredObject, replaced_at: str | None = None
     ) -> tuple[Effect, ...]:
         """What becomes of the files of an object that is no more."""
-        let_go = partial(self._disk.ledger.let_go, old.file)
+        let_go = partial(self._disk.writer.let_go, old.file)
         return (let_go, *self._left_place(db, old, replaced_at))
 
     def _left_place(
@@ -265,7 +265,7 @@ class DiskObjects:
         if (place := old.place) is None or place == replaced_at:
             return ()
         index.drop(db, self.name, place)
-        return (partial(self._disk.ledger.discard, self.name, place),)
+        return (partial(self._disk.writer.discard, self.name, place),)
 
     def _place(self, db: sqlite3.Connection, name: str, old: StoredObject | None) -> str | None:
         """Where a person would look for it, if nothing else is or must be there."""
@@ -279,7 +279,7 @@ class DiskObjects:
             above = above.rpartition("/")[0]
             if above and index.is_placed(db, self.name, above):
                 return None  # a file is where a folder would have to be
-        path = self._disk.ledger.placed(self.name, place)
+        path = self._disk.writer.placed(self.name, place)
         try:
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             return None if os.path.isdir(path) else place
@@ -289,7 +289,7 @@ class DiskObjects:
     def _let_go_unless_kept(self, file: str) -> None:
         """A caller that went away may have left a change behind that was made all the same."""
         if self._disk.by_file(file) is None:
-            self._disk.ledger.let_go(file)
+            self._disk.writer.let_go(file)
 
 
 def _share(opened: int, path: str) -> None:

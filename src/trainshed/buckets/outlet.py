@@ -1,8 +1,6 @@
-"""Bytes on their way out: read block by block, each compared with its checksum before any of it is given
-away.
+"""Reads an object's bytes block by block, and checks each block before it is sent.
 
-The file is open from the first moment, so the object is read whole even if it is replaced or deleted
-meanwhile.
+The file stays open from the start, so the object is read whole even if it is replaced or deleted meanwhile.
 """
 
 import asyncio
@@ -26,12 +24,12 @@ class Outlet:
         self._sums = sums or base64.b64decode(info.crc32c)
 
     def __del__(self) -> None:
-        # Here and not in the stream's end: a stream that was never begun has none.
+        # Here, not at the end of the stream: a stream that never began has no end.
         with contextlib.suppress(OSError):
             os.close(self._file)
 
     def open(self, span: Span) -> tuple[int, int, list[bytes]]:
-        """First byte, length, and the first block: what is damaged there is told before any answer."""
+        """First byte, length, and the first blocks: damage there is reported before the answer begins."""
         first, length = span.within(self._info.size)
         with translated("The object cannot be read"):
             if os.fstat(self._file).st_size != self._info.size:

@@ -1,7 +1,7 @@
-"""The bytes of uploads in pieces, each upload's in a file of its own, wherever the object goes in the end.
+"""Pieces: the bytes of uploads in pieces, one file per upload, for buckets on the disk and remote ones.
 
-How much of a file counts is told by the caller and kept there: after a crash the file is cut to that, and its
-sums, lost with the process, are made again from it. Nothing here makes an object, or removes a file.
+The caller stores how many bytes of a file are acknowledged. After a crash the file is cut to that length, and
+its sums are computed again. It never makes an object and never removes a file.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Pieces:
 
     @contextlib.asynccontextmanager
     async def alone(self, upload: str) -> AsyncGenerator[None]:
-        """While nobody else appends to the upload or finishes it."""
+        """Hold the upload's lock: nobody else appends to it or finishes it."""
         # Held to the end: were it forgotten meanwhile, the next caller would get another one and its lock.
         session = self._sessions.of(upload)
         async with session.lock:
@@ -71,59 +71,59 @@ class Pieces:
 
     async def append(
         self,
-        found: Upload,
+        upload: Upload,
         offset: int,
         chunks: AsyncIterator[bytes],
         advance: Callable[[int], Awaitable[None]],
     ) -> Upload:
         """The upload with these bytes; `advance` is told how many count whenever more do. Only `alone`."""
-        if offset > found.received:
-            sentence = f"The upload has {found.received} bytes so far; these begin at {offset}."
+        if offset > upload.received:
+            sentence = f"The upload has {upload.received} bytes so far; these begin at {offset}."
             raise Invalid((Violation("Content-Range", sentence),))
-        sums = await self._sums(found)
-        intake = ObjectIntake(self._place(found.id), sums, self._executor)
+        sums = await self._sums(upload)
+        intake = ObjectIntake(self._place(upload.id), sums, self._executor)
         try:
-            await intake.take(_behind(chunks, found.received - offset), advance)
+            await intake.take(_behind(chunks, upload.received - offset), advance)
         finally:
             intake.close()
             # Also where the stream broke off: what came is on the disk.
             await asyncio.shield(advance(sums.size))
-        return replace(found, received=sums.size, crc32c=sums.crc32c)
+        return replace(upload, received=sums.size, crc32c=sums.crc32c)
 
-    async def whole(self, found: Upload, crc32c: str, md5: str) -> Sums:
+    async def whole(self, upload: Upload, crc32c: str, md5: str) -> Sums:
         """The sums of all that came, now a file; Invalid where a given hash differs. Only `alone`."""
-        sums = await self._sums(found)
+        sums = await self._sums(upload)
         if md5 and not sums.md5:
-            sums = await self._summed(found, with_md5=True)
-        found.draft.check_hashes(sums.crc32c, sums.md5)
-        replace(found.draft, crc32c=crc32c, md5=md5).check_hashes(sums.crc32c, sums.md5)
+            sums = await self._summed(upload, with_md5=True)
+        upload.draft.check_hashes(sums.crc32c, sums.md5)
+        replace(upload.draft, crc32c=crc32c, md5=md5).check_hashes(sums.crc32c, sums.md5)
         if not sums.size:
-            await ObjectIntake(self._place(found.id), sums, self._executor).take(_none())
+            await ObjectIntake(self._place(upload.id), sums, self._executor).take(_none())
         return sums
 
-    async def read(self, found: Upload) -> AsyncIterator[bytes]:
+    async def read(self, upload: Upload) -> AsyncIterator[bytes]:
         loop, at = asyncio.get_running_loop(), 0
-        while at < found.received:
-            chunk = await loop.run_in_executor(self._executor, self._chunk, found, at)
+        while at < upload.received:
+            chunk = await loop.run_in_executor(self._executor, self._chunk, upload, at)
             at += len(chunk)
             yield chunk
 
-    def _chunk(self, found: Upload, at: int) -> bytes:
-        with translated("The upload cannot be read"), open(self._place(found.id), "rb", buffering=0) as file:
-            chunk = os.pread(file.fileno(), min(BATCH, found.received - at), at)
+    def _chunk(self, upload: Upload, at: int) -> bytes:
+        with translated("The upload cannot be read"), open(self._place(upload.id), "rb", buffering=0) as file:
+            chunk = os.pread(file.fileno(), min(BATCH, upload.received - at), at)
         if not chunk:
             raise DamagedObject("Bytes of the upload are gone from the server's disk: begin it again.")
         return chunk
 
-    async def _sums(self, found: Upload) -> Sums:
-        """The sums of what counts. Those at hand may be of another process's time, or of a lost piece."""
-        session = self._sessions.of(found.id)
-        if session.sums is None or session.sums.size != found.received:
-            session.sums = await self._summed(found, with_md5=self._with_md5 or found.draft.wants_md5)
+    async def _sums(self, upload: Upload) -> Sums:
+        """The sums of the acknowledged bytes, computed again if those in memory cover another length."""
+        session = self._sessions.of(upload.id)
+        if session.sums is None or session.sums.size != upload.received:
+            session.sums = await self._summed(upload, with_md5=self._with_md5 or upload.draft.wants_md5)
         return session.sums
 
-    async def _summed(self, found: Upload, *, with_md5: bool) -> Sums:
-        make = partial(summed, self._place(found.id), found.received, with_md5=with_md5)
+    async def _summed(self, upload: Upload, *, with_md5: bool) -> Sums:
+        make = partial(summed, self._place(upload.id), upload.received, with_md5=with_md5)
         return await asyncio.get_running_loop().run_in_executor(self._executor, make)
 
 

@@ -1,4 +1,4 @@
-"""Ports that a program of ours is about to take: no other server of this machine chooses them meanwhile.
+"""PortClaims: reserves ports before a program listens on them, so that no other server here chooses them.
 
 Between looking whether a port is free and listening on it seconds may pass, and two servers that begin
 together look at the same moment. A claim is a name that the kernel gives once, and takes back when its

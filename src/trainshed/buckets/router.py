@@ -1,4 +1,4 @@
-"""All buckets under one roof: those on this disk, and those of the settings that are kept elsewhere.
+"""RoutedBuckets: one set of buckets made of those on this disk and the remote ones of the settings.
 
 A bucket's name alone says where it is; gs:// and s3:// before it are how people write it. A name of the
 settings wins over one on the disk, and cannot be made there.
@@ -46,7 +46,7 @@ class RoutedBuckets:
 
     async def all(self) -> tuple[BucketInfo, ...]:
         own = [item for item in await self._own.all() if item.name not in self._names]
-        return tuple(sorted((*own, *await self._remote.all()), key=lambda one: one.name))
+        return tuple(sorted((*own, *await self._remote.all()), key=lambda info: info.name))
 
     async def get(self, bucket: str) -> BucketInfo:
         return await self._of(bucket).get(bucket)

@@ -113,8 +113,8 @@ class Seaweed:
             except TrainshedError as error:
                 ended = self._process is None or self._process.returncode is not None
                 if ended or time.monotonic() > until:
-                    told = "ended at once" if ended else f"did not take an object: {error.message}"
-                    raise Unavailable(f"SeaweedFS {told}{_last_words(log)}") from error
+                    outcome = "ended at once" if ended else f"did not take an object: {error.message}"
+                    raise Unavailable(f"SeaweedFS {outcome}{_last_words(log)}") from error
             await asyncio.sleep(_PAUSE)
 
     async def _restart(self) -> None:
@@ -203,8 +203,8 @@ def _die_with_parent() -> None:
 def _end_left_over(path: Path) -> None:
     """One whose server was killed is ending already; it gets a while, then it has to."""
     try:
-        told = json.loads(path.read_text())
-        pid, began = int(told["pid"]), int(told["began"])
+        fields = json.loads(path.read_text())
+        pid, began = int(fields["pid"]), int(fields["began"])
     except (OSError, ValueError, KeyError, TypeError):
         return
     until = time.monotonic() + GRACE

@@ -48,14 +48,14 @@ class SeaweedPorts:
 def keys_of(folder: Path) -> SeaweedKeys:
     """Those of the folder; made at the first start."""
     path = folder / "keys.json"
-    found = _read(path)
-    if not found:
+    fields = _read(path)
+    if not fields:
         pairs: dict[str, Any] = {
             who: [secrets.token_hex(10).upper(), secrets.token_hex(20)] for who in ("own", "jobs")
         }
-        found = {**pairs, "inner": secrets.token_hex(32)}
-        write(path, found)
-    return SeaweedKeys(KeyPair(*found["own"]), KeyPair(*found["jobs"]), found["inner"])
+        fields = {**pairs, "inner": secrets.token_hex(32)}
+        write(path, fields)
+    return SeaweedKeys(KeyPair(*fields["own"]), KeyPair(*fields["jobs"]), fields["inner"])
 
 
 def ports_of(folder: Path, claims: PortClaims) -> SeaweedPorts:
@@ -64,9 +64,9 @@ def ports_of(folder: Path, claims: PortClaims) -> SeaweedPorts:
     def is_ours(port: int) -> bool:
         return all(_is_free(item) for item in _with_grpc((port,))) and claims.take(port)
 
-    found = _read(folder / "ports.json")
-    if found and all(is_ours(port) for port in found.values()):
-        return SeaweedPorts(**found)
+    ports_before = _read(folder / "ports.json")
+    if ports_before and all(is_ours(port) for port in ports_before.values()):
+        return SeaweedPorts(**ports_before)
     free = filter(is_ours, _PORTS)
     ports = SeaweedPorts(next(free), next(free), next(free), next(free))
     write(folder / "ports.json", {name: getattr(ports, name) for name in SeaweedPorts.__slots__})
@@ -109,12 +109,12 @@ def job_variables(pair: KeyPair, endpoint: str, buckets: Iterable[str]) -> dict[
     }
 
 
-def write(path: Path, told: Mapping[str, object]) -> None:
+def write(path: Path, fields: Mapping[str, object]) -> None:
     """Whole or not at all, and for its owner only."""
     with translated(f"{path} cannot be written"):
         draft = f"{path}.new"
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(told, file)
+            json.dump(fields, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)

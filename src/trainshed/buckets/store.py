@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainshed.buckets import index, versions
 from trainshed.buckets.disk import Disk, no_bucket
-from trainshed.buckets.ledger import Effect
+from trainshed.buckets.index_writer import Effect
 from trainshed.buckets.pieces import Pieces
 from trainshed.buckets.uploads import DiskBucket
 from trainshed.core.bucket import BucketInfo, PreconditionFailed
@@ -20,7 +20,7 @@ from trainshed.core.ports import Clock
 class DiskBuckets:
     def __init__(self, root: Path, clock: Clock) -> None:
         self._disk = Disk(root, clock)
-        self._pieces = Pieces(self._disk.ledger.held, self._disk.executor)
+        self._pieces = Pieces(self._disk.writer.held_path, self._disk.executor)
 
     async def start(self) -> None:
         await self._disk.start()
@@ -35,13 +35,13 @@ class DiskBuckets:
             index.keep_bucket(db, info)
             return info, (lambda: self._make_folder(info.name),)
 
-        return await self._disk.ledger.write(change)
+        return await self._disk.writer.write(change)
 
     async def all(self) -> tuple[BucketInfo, ...]:
         return await self._disk.look(index.buckets)
 
     async def get(self, bucket: str) -> BucketInfo:
-        return await self._disk.look(lambda db: _found(db, bucket))
+        return await self._disk.look(lambda db: _info(db, bucket))
 
     async def change(
         self,
@@ -50,7 +50,7 @@ class DiskBuckets:
         metageneration: int | None = None,
     ) -> BucketInfo:
         def change(db: sqlite3.Connection) -> tuple[BucketInfo, tuple[Effect, ...]]:
-            old = _found(db, bucket, metageneration)
+            old = _info(db, bucket, metageneration)
             new = replace(
                 to(old),
                 metageneration=old.metageneration + 1,
@@ -59,11 +59,11 @@ class DiskBuckets:
             index.keep_bucket(db, new)
             return new, ()
 
-        return await self._disk.ledger.write(change)
+        return await self._disk.writer.write(change)
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None:
         def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:
-            _found(db, bucket, metageneration)
+            _info(db, bucket, metageneration)
             if index.first_name(db, bucket) is not None:
                 raise Conflict(f"The bucket {bucket} is not empty: delete what is in it first.")
             if versions.are_in(db, bucket):
@@ -74,7 +74,7 @@ class DiskBuckets:
             index.forget_bucket(db, bucket)
             return None, (lambda: self._remove_folder(bucket),)
 
-        await self._disk.ledger.write(change)
+        await self._disk.writer.write(change)
 
     def open(self, bucket: str) -> DiskBucket:
         return DiskBucket(bucket, self._disk, self._pieces)
@@ -93,7 +93,7 @@ class DiskBuckets:
                 os.rmdir(folder)
 
 
-def _found(db: sqlite3.Connection, bucket: str, metageneration: int | None = None) -> BucketInfo:
+def _info(db: sqlite3.Connection, bucket: str, metageneration: int | None = None) -> BucketInfo:
     result = index.bucket(db, bucket)
     if result is None:
         raise no_bucket(bucket)

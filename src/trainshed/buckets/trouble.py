@@ -1,4 +1,4 @@
-"""Errors of the disk and of SQLite in the words of the core."""
+"""Translates errors of the disk and of SQLite into errors of the core."""
 
 import contextlib
 import errno
@@ -9,7 +9,7 @@ from trainshed.core.bucket import DiskFull
 from trainshed.core.errors import TrainshedError, Unavailable
 
 
-def told(what: str, error: sqlite3.Error | OSError) -> TrainshedError:
+def as_error(what: str, error: sqlite3.Error | OSError) -> TrainshedError:
     full = (
         error.errno in (errno.ENOSPC, errno.EDQUOT)
         if isinstance(error, OSError)
@@ -28,4 +28,4 @@ def translated(what: str) -> Generator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        raise told(what, error) from error
+        raise as_error(what, error) from error

@@ -11,7 +11,7 @@ from functools import partial
 
 from trainshed.buckets import index
 from trainshed.buckets.disk import Disk, no_bucket
-from trainshed.buckets.ledger import Effect
+from trainshed.buckets.index_writer import Effect
 from trainshed.buckets.objects import Content, DiskObjects
 from trainshed.buckets.pieces import Pieces
 from trainshed.core.bucket import ObjectDraft, ObjectInfo, Upload, check_object_name
@@ -37,7 +37,7 @@ class DiskBucket(DiskObjects):
             index.keep_upload(db, self.name, upload, self._disk.clock.now())
             return upload, ()
 
-        return await self._disk.ledger.write(change)
+        return await self._disk.writer.write(change)
 
     async def upload(self, upload: str) -> Upload:
         return await self._disk.look(lambda db: self._upload(db, upload))
@@ -51,15 +51,15 @@ class DiskBucket(DiskObjects):
 
     async def finish(self, upload: str, *, crc32c: str = "", md5: str = "") -> ObjectInfo:
         async with self._pieces.alone(upload):
-            found = await self.upload(upload)
-            if found.done is not None:
-                return found.done
+            state = await self.upload(upload)
+            if state.done is not None:
+                return state.done
             try:
-                sums = await self._pieces.whole(found, crc32c, md5)
+                sums = await self._pieces.whole(state, crc32c, md5)
             except Invalid:
                 await self.abandon(upload)  # more bytes cannot make it right
                 raise
-            kept = await self.keep(found.draft, Content.of(upload, sums), upload)
+            kept = await self.keep(state.draft, Content.of(upload, sums), upload)
         self._pieces.forget(upload)
         return kept.info
 
@@ -69,11 +69,11 @@ class DiskBucket(DiskObjects):
 
     async def abandon(self, upload: str) -> None:
         def change(db: sqlite3.Connection) -> tuple[None, tuple[Effect, ...]]:
-            found = self._upload(db, upload)
+            state = self._upload(db, upload)
             index.forget_upload(db, upload)
-            return None, () if found.done else (lambda: self._disk.ledger.let_go(upload),)
+            return None, () if state.done else (lambda: self._disk.writer.let_go(upload),)
 
-        await self._disk.ledger.write(change)
+        await self._disk.writer.write(change)
         self._pieces.forget(upload)
 
     def _upload(self, db: sqlite3.Connection, upload: str) -> Upload:
@@ -87,4 +87,4 @@ class DiskBucket(DiskObjects):
             index.advance_upload(db, upload, received)
             return None, ()
 
-        await self._disk.ledger.write(change)
+        await self._disk.writer.write(change)

@@ -1,8 +1,8 @@
 """Old versions of objects in the index: SQL like that of index.py.
 
 A live object is a row of `objects`; one that was replaced or deleted in a bucket that keeps versions is a row
-of `versions`. The bytes of a version are always in the folder of held files: ledger.py gives them a name
-there before the row is committed.
+of `versions`. The bytes of a version are always in the folder of held files: index_writer.py links them there
+before the row is committed.
 """
 
 import sqlite3

@@ -42,9 +42,9 @@ class DiskViewSource:
                 os.makedirs(folder, 0o755, exist_ok=True)
                 shown = self._shown(db, view, copies, others)
                 unpathable = 0
-                for one, paths in shown.items():
-                    copied = copies and (view.lazy or one in view.named)
-                    unpathable += self._lay(db, one, _rows(db, one, paths), folder, copied)
+                for bucket, paths in shown.items():
+                    copied = copies and (view.lazy or bucket in view.named)
+                    unpathable += self._lay(db, bucket, _rows(db, bucket, paths), folder, copied)
                 large = [] if view.lazy else [item for item in shown if self._is_large(db, item)]
             finally:
                 db.close()
@@ -67,7 +67,7 @@ class DiskViewSource:
                 shown[name] = view.named[name] if copies or self._is_large(db, name) else ("",)
         rest = {name: index.count(db, name, self._most + 1) for name in own if name not in shown}
         room = self._most
-        for name, count in sorted(rest.items(), key=lambda one: one[1]) if others else ():
+        for name, count in sorted(rest.items(), key=lambda item: item[1]) if others else ():
             room -= count
             shown[name] = ("",) if view.lazy or room >= 0 else ()
         return shown

@@ -52,17 +52,17 @@ class Blobs:
             raise DamagedBlob(sha256) from None
         try:
             digest = hashlib.sha256()
-            held: bytes | None = None
+            previous: bytes | None = None
             while chunk := os.read(handle, CHUNK):
                 digest.update(chunk)
-                if held is not None:
-                    yield held
-                held = chunk
+                if previous is not None:
+                    yield previous
+                previous = chunk
             if digest.hexdigest() != sha256:
                 self._forget(sha256, os.fstat(handle).st_ino)
                 raise DamagedBlob(sha256)
-            if held is not None:
-                yield held
+            if previous is not None:
+                yield previous
         finally:
             os.close(handle)
 
@@ -94,10 +94,10 @@ class Blobs:
     def drop_older(self, than: float, keep: set[str]) -> int:
         """Remove what is not in `keep` and has not been touched since `than`; how many went."""
         gone = 0
-        for shelf in os.listdir(self._home):
-            with os.scandir(f"{self._home}/{shelf}") as entries:
+        for folder in os.listdir(self._home):
+            with os.scandir(f"{self._home}/{folder}") as entries:
                 for entry in entries:
-                    if shelf + entry.name not in keep and entry.stat(follow_symlinks=False).st_mtime < than:
+                    if folder + entry.name not in keep and entry.stat(follow_symlinks=False).st_mtime < than:
                         os.unlink(entry.path)
                         gone += 1
         return gone

@@ -1,7 +1,7 @@
 """One upload: pieces become drafts, drafts are checked, synced and put in place, a batch at a time.
 
-What was whole when the stream broke off is kept. Nothing gets a place under a hash it does not have. It may
-be called from any thread; calls wait for each other.
+Files that were complete when the stream broke are kept. A file is never stored under a hash that it does not
+have. It may be called from any thread; a lock orders the calls.
 """
 
 import contextlib
@@ -79,12 +79,12 @@ class BlobIntake:
 
     def _check(self, draft: _BlobFile) -> None:
         self._draft = None
-        found = draft.digest.hexdigest()
-        if found != draft.header.sha256:
+        sha256 = draft.digest.hexdigest()
+        if sha256 != draft.header.sha256:
             draft.close(discard=True)
             sentence = (
-                f"The bytes sent as {draft.header.sha256} have the hash {found}: they changed on the way, or "
-                "while they were read. Send them again."
+                f"The bytes sent as {draft.header.sha256} have the hash {sha256}: they changed on the way, "
+                "or while they were read. Send them again."
             )
             raise Invalid((Violation(f"frames[{self._begun - 1}]", sentence),))
         self._whole.append(draft)

@@ -38,8 +38,8 @@ def mend(manifest: FolderManifest, folder: str, put: Put, read: Read) -> None:
     root = os.open(folder, _FOLDER)
     try:
         for file in manifest.files:
-            *way, name = file.path.split("/")
-            place = _walk(root, way)
+            *parents, name = file.path.split("/")
+            place = _walk(root, parents)
             if place is None:
                 continue
             try:
@@ -51,10 +51,10 @@ def mend(manifest: FolderManifest, folder: str, put: Put, read: Read) -> None:
         os.close(root)
 
 
-def _walk(root: int, way: list[str]) -> int | None:
-    """The folder at the end of the way, made where missing; None where the replica has something else."""
+def _walk(root: int, parents: list[str]) -> int | None:
+    """Open the folder at that path, making what is missing; None if the replica has something else there."""
     place = os.dup(root)
-    for name in way:
+    for name in parents:
         try:
             try:
                 inner = os.open(name, _FOLDER, dir_fd=place)
@@ -72,10 +72,10 @@ def _walk(root: int, way: list[str]) -> int | None:
 def _is_lost(file: File, name: str, place: int, read: Read) -> bool:
     """Whether the file is not there, or only its beginning; in the latter case that is taken away."""
     try:
-        found = os.stat(name, dir_fd=place, follow_symlinks=False)
+        info = os.stat(name, dir_fd=place, follow_symlinks=False)
     except FileNotFoundError:
         return True
-    if not S_ISREG(found.st_mode) or file.mode is Mode.LINK or found.st_size >= file.size:
+    if not S_ISREG(info.st_mode) or file.mode is Mode.LINK or info.st_size >= file.size:
         return False
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     try:

@@ -133,11 +133,11 @@ class DiskCodeStore:
             return absent
 
     def _has(self, sha256: str, size: int) -> bool:
-        found = self._blobs.size(sha256)
-        if found is None or found == size:
-            return found is not None
+        known = self._blobs.size(sha256)
+        if known is None or known == size:
+            return known is not None
         if self._blobs.is_whole(sha256):
-            sentence = f"The content {sha256} has {found} bytes, not {size}."
+            sentence = f"The content {sha256} has {known} bytes, not {size}."
             raise Invalid((Violation("files", sentence),))
         return False
 
@@ -224,10 +224,10 @@ def _translated(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise _told(what, error) from error
+        raise _as_error(what, error) from error
 
 
-def _told(what: str, error: OSError) -> TrainshedError:
+def _as_error(what: str, error: OSError) -> TrainshedError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Exhausted(f"{what}: the disk of the server is full. Make room there, then try again.")
     return Unavailable(f"{what}: {error.strerror or error}.")

@@ -1,8 +1,8 @@
 """Folders on disk: a manifest under its own hash, and since when nobody has needed it.
 
-It may assume that one server works on its files. It decides nothing about what is needed: it is told. A
-folder goes a day after it was first seen without a job, not a day after it came: a server started with the
-wrong database for an hour takes nothing away.
+One server works on its files. The caller says which folders are needed. A folder is removed a day after it
+was first seen without a job, not a day after its upload: a server that runs with the wrong database for an
+hour removes nothing.
 """
 
 import contextlib

@@ -1,1 +1,1 @@
-"""What moves by itself: the work queue, the loop over jobs, the scheduler."""
+"""The background loops: the work queue, the loop over jobs, the scheduler and the periodic chores."""

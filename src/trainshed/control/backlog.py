@@ -1,7 +1,8 @@
 """The jobs that are not over, sorted as the scheduler needs them.
 
-The store tells each commit (`Store.on_change`), so nothing is read anew, and a change costs the same however
-many jobs wait. The scheduler says which waiting jobs are ready. Nothing is decided or written here.
+The store calls `follow` at each commit (`Store.on_commit`), so nothing is read again, and a change costs the
+same however many jobs wait. The scheduler calls `set_ready` and `set_unready` for waiting jobs. The backlog
+decides nothing and writes nothing.
 """
 
 from collections import OrderedDict
@@ -14,32 +15,32 @@ from trainshed.core.waiting_jobs import WaitingJobs
 
 @dataclass(slots=True)
 class Backlog:
-    admitted: dict[str, Job] = field(default_factory=dict[str, Job])  # and those being ended: all but waiting
-    unseen: dict[str, Job] = field(default_factory=dict[str, Job])  # no cycle has looked at them yet
-    unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # longest unlooked at first
+    admitted: dict[str, Job] = field(default_factory=dict[str, Job])  # or being ended: all that do not wait
+    unseen: dict[str, Job] = field(default_factory=dict[str, Job])  # not looked at by any cycle yet
+    unready: OrderedDict[str, Job] = field(default_factory=OrderedDict[str, Job])  # least recently seen first
     ready: WaitingJobs = field(default_factory=WaitingJobs)
-    marks: dict[str, int] = field(default_factory=dict[str, int])  # how far an unready one was, as last noted
+    marks: dict[str, int] = field(default_factory=dict[str, int])  # recorded progress of unready jobs
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Whether no job waits."""
         return not (self.ready or self.unready or self.unseen)
 
-    def follow(self, id: str, job: Job | None) -> None:
+    def follow(self, job: Job, is_deleted: bool) -> None:
         """Take in what was just committed."""
-        if job is None or not is_waiting(job):
-            self._forget_waiting(id)
-            if job is None:
-                self.admitted.pop(id, None)
-            else:
-                self.admitted[id] = job
-        elif id in self.ready:
+        if is_deleted or job.is_final:
+            self._forget_waiting(job.id)
+            self.admitted.pop(job.id, None)
+        elif not is_waiting(job):
+            self._forget_waiting(job.id)
+            self.admitted[job.id] = job
+        elif job.id in self.ready:
             self.ready.put(job)
-        elif id in self.unready:
-            self.unready[id] = job
+        elif job.id in self.unready:
+            self.unready[job.id] = job
         else:
-            self.admitted.pop(id, None)
-            self.unseen[id] = job
+            self.admitted.pop(job.id, None)
+            self.unseen[job.id] = job
 
     def set_ready(self, job: Job) -> None:
         self._forget_waiting(job.id)

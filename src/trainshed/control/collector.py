@@ -1,8 +1,8 @@
-"""The collector: every two seconds, while anything runs, looks at what replicas use and report, and keeps it.
+"""The collector: samples every two seconds what replicas use and report, and records it.
 
-It learns of a run when it is launched or found again, and looks a last time when it has ended, so the last
-word of a short program is kept too. While nothing runs it sleeps and costs nothing. A look that fails is
-left out: what is lost is one point, and nothing here can hold up or fail a job.
+The job loop calls `watch` when it launches a run, the assembly when it finds a run again. The collector
+samples a run once more after its end, so the last report of a short program is kept. While nothing runs it
+sleeps. If sampling fails, one point is lost; the collector never delays or fails a job.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ EVERY = 2.0  # seconds
 @dataclass(slots=True)
 class _WatchedRun:
     source: ReportSource
-    begun: float | None  # the loop's time at its start, where that was seen
+    begun: float | None  # the event loop's time at its start; None if the start was not seen
     before: Usage | None = None
     first: Report | None = None
     last: Report | None = None
@@ -36,14 +36,14 @@ class Collector:
     stats: Stats | None  # where the backend's capabilities name measures
     metrics: MetricStore
     clock: Clock
-    show: Callable[[Sequence[RunReading]], None]  # told of every run that is alive, at each look
+    show: Callable[[Sequence[RunReading]], None]  # called at each look, with every run that is alive
     every: float = EVERY
     _watched: dict[RunKey, _WatchedRun] = field(default_factory=dict[RunKey, _WatchedRun])
     _some: asyncio.Event = field(default_factory=asyncio.Event)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def equip(self, launch: Launch) -> Launch:
-        """The launch with the variable by which its program may report. Without a place for it, as it was."""
+        """Add the variable that tells the program where to report; unchanged without a file for it."""
         try:
             file = self.metrics.sink(launch.key.name)
         except TrainshedError as error:
@@ -52,7 +52,7 @@ class Collector:
         return replace(launch, env={**launch.env, REPORT: file}, report=file) if file else launch
 
     def watch(self, key: RunKey, stdout: str, *, begun: bool) -> None:
-        """Look at this run from now on. `begun` just now: all it has used so far is nothing."""
+        """Sample this run from now on. `begun`: it was started just now, so it has used nothing yet."""
         if key in self._watched:
             return
         at = asyncio.get_running_loop().time() if begun else None
@@ -60,18 +60,18 @@ class Collector:
         self._some.set()
 
     async def forget(self, job: str) -> None:
-        """The job is deleted: what was kept of it goes."""
+        """Remove everything recorded of a deleted job."""
         for key in [key for key in self._watched if key.name.job == job]:
             del self._watched[key]
         await self.metrics.remove(job)
 
     async def settle(self, job: str) -> None:
-        """Look now where the last look at a job that is over is still to come."""
+        """Sample now if the last look at an ended job is still due."""
         if any(key.name.job == job for key in self._watched):
             await self.look()
 
     async def run(self) -> None:
-        """Look, again and again, while there is something to look at."""
+        """Sample periodically while any run is watched."""
         while True:
             if not self._watched:
                 self._some.clear()
@@ -80,10 +80,10 @@ class Collector:
             try:
                 await self.look()
             except TrainshedError as error:
-                log.warning("a look at what replicas use failed: %s", error.message)
+                log.warning("the usage of replicas could not be sampled: %s", error.message)
 
     async def look(self) -> None:
-        """One look at everything watched. What has ended is looked at for the last time."""
+        """Sample all watched runs once. A run that has ended is sampled for the last time."""
         async with self._looking:
             await self._look()
 
@@ -96,8 +96,8 @@ class Collector:
         reports = await self.metrics.reports([item.source for item in watched.values()])
         samples: dict[str, list[Sample]] = {}
         readings: list[RunReading] = []
-        for key, one in watched.items():
-            reading, some = self._take(key, one, usages.get(key), reports.get(key.name))
+        for key, watched_run in watched.items():
+            reading, some = self._take(key, watched_run, usages.get(key), reports.get(key.name))
             samples.setdefault(key.name.job, []).extend(some)
             if key in alive:
                 readings.append(reading)
@@ -107,30 +107,30 @@ class Collector:
         self.show(readings)
 
     async def _alive(self, watched: Mapping[RunKey, _WatchedRun]) -> frozenset[RunKey]:
-        found: set[RunKey] = set()
+        alive: set[RunKey] = set()
         for job in {key.name.job for key in watched}:
-            found.update(seen.key for seen in await self.backend.observe(job) if seen.alive)
-        return frozenset(found & watched.keys())
+            alive.update(seen.key for seen in await self.backend.observe(job) if seen.alive)
+        return frozenset(alive & watched.keys())
 
     def _take(
-        self, key: RunKey, one: _WatchedRun, usage: Usage | None, report: Report | None
+        self, key: RunKey, run: _WatchedRun, usage: Usage | None, report: Report | None
     ) -> tuple[RunReading, list[Sample]]:
         now, task = self.clock.now(), key.name.task
         values: Mapping[str, float] = {}
         if usage is not None:
-            if one.before is None and one.begun is not None:
-                one.before = _nothing(usage.taken - (asyncio.get_running_loop().time() - one.begun))
-            values = rates(one.before, usage)
+            if run.before is None and run.begun is not None:
+                run.before = _nothing(usage.taken - (asyncio.get_running_loop().time() - run.begun))
+            values = rates(run.before, usage)
         samples = [Sample(task, name, now, value) for name, value in values.items()]
-        one.before = usage or one.before
-        if report is not None and report != one.last:
+        run.before = usage or run.before
+        if report is not None and report != run.last:
             samples += report_samples(task, replace(report, at=now))
-            if one.first is None or (report.step or 0) < (one.first.step or 0):
-                one.first = report  # it has begun anew
-            one.last = report
-        return RunReading(key=key, usage=usage, values=values, report=report, first=one.first), samples
+            if run.first is None or (report.step or 0) < (run.first.step or 0):
+                run.first = report  # the program has started over
+            run.last = report
+        return RunReading(key=key, usage=usage, values=values, report=report, first=run.first), samples
 
 
 def _nothing(taken: float) -> Usage:
-    """What a run had used when it began."""
+    """The usage of a run at its start."""
     return Usage(taken=taken, cpu_seconds=0.0, read_bytes=0, written_bytes=0, received_bytes=0, sent_bytes=0)

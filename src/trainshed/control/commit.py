@@ -1,9 +1,9 @@
-"""Stores what was written: files first, the manifest of a folder last.
+"""Committer: stores what a job's programs wrote below /gcs as objects.
 
-The order is the promise: before a file that a manifest names is replaced or removed the manifest goes; it
-comes back when all of its files are there as it says. So at no point, wherever the process dies, is there a
-manifest whose files are not. What is noted as stored is only there to save work: the first change to a folder
-that a server makes takes its manifest away, whatever the notes say.
+`outputs.py` calls it. It puts the files of a folder first and the folder's manifest last. Before it replaces
+or removes a file that a manifest names, it removes the manifest. It writes the manifest again once all files
+are stored. So a manifest never names a file that is missing, wherever the process dies. The notes about what
+is stored only save work: a server removes the manifest at its first change to a folder, whatever they say.
 """
 
 import asyncio
@@ -32,14 +32,12 @@ from trainshed.core.outputs import (
 from trainshed.core.ports import Clock
 from trainshed.core.view import SCHEME, Stored, Storing, Views, ViewScan, Written
 
-AT_ONCE = 16  # files of a job on their way at the same time: they share one sync of the bucket's index
+AT_ONCE = 16  # files of a job that are put concurrently: they share one sync of the bucket's index
 _MOST_NAMED = 3
 
 
 @dataclass(slots=True)
 class SweepResult:
-    """What came of a sweep."""
-
     files: int = 0
     size: int = 0
     where: str = ""
@@ -64,20 +62,20 @@ class SweepResult:
 
 
 class Committer:
-    """Of one job; one sweep at a time."""
+    """Stores the outputs of one job; one sweep at a time."""
 
     def __init__(self, views: Views, buckets: Buckets, clock: Clock, ending: asyncio.Event) -> None:
         self._views, self._buckets, self._clock = views, buckets, clock
         self._stored: dict[Key, Stored] | None = None
-        self._opened: set[Unit] = set()  # whose manifest is surely ours, or not there
-        self._shrunk: set[Unit] = set()  # whose program was removing it when last seen
-        self._refused: dict[Key, tuple[str, str]] = {}  # the stamps of what no bucket will take, and why
-        self._made: dict[str, datetime] = {}  # when each bucket was: another of its name is empty
+        self._opened: set[Unit] = set()  # whose manifest is certainly ours, or absent
+        self._shrunk: set[Unit] = set()  # whose files a program was removing at the last look
+        self._refused: dict[Key, tuple[str, str]] = {}  # the stamp of each refused file, and why
+        self._made: dict[str, datetime] = {}  # when each bucket was created: a newer one is empty
         self._lock = asyncio.Lock()
         self._ending = ending  # set when the server is to stop
 
     async def sweep(self, job: Job, patience: SettlingFiles, end: WritersEnd | None) -> SweepResult:
-        """Store what may be stored now. Unavailable or Exhausted where the rest has to wait."""
+        """Store what may be stored now. Raise Unavailable or Exhausted if the rest has to wait."""
         async with self._lock:
             if self._stored is None:
                 self._stored = {(note.bucket, note.name): note for note in await self._views.notes(job.id)}
@@ -91,7 +89,7 @@ class Committer:
                 if end is None or not end.clean:
                     batch.complete = batch.complete and batch.unit not in self._shrunk
                 moved |= await self._commit(job, batch, self._stored, tally)
-            if moved and end is not None:  # nobody comes by again, unless asked to
+            if moved and end is not None:  # no later sweep follows unless this one fails
                 raise Unavailable("It changed while it was stored, though its programs have ended.")
             mine = [item for item in self._stored.values() if not item.manifest]
             tally.files, tally.size = len(mine), sum(item.size for item in mine)
@@ -101,7 +99,7 @@ class Committer:
     async def _commit(
         self, job: Job, batch: StoreBatch, stored: dict[Key, Stored], tally: SweepResult
     ) -> bool:
-        """Whether any of its files moved meanwhile and has to be looked at again."""
+        """Store one batch. True if a file changed meanwhile, so that another sweep is needed."""
         unit = batch.unit
         if why := await self._refusal(job, unit.bucket, stored):
             tally.faults.append(f"/gcs/{unit.bucket}/{batch.files[0].name}: {why}")
@@ -131,26 +129,26 @@ class Committer:
     async def _refusal(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> str:
         """Why nothing of the job may be stored there: it writes to buckets of its own project only."""
         try:
-            found = await self._buckets.get(bucket)
+            info = await self._buckets.get(bucket)
         except NotFound as error:
             await self._start_over(job, bucket, stored)
             return f"{error.message} Make it with `trainshed storage buckets create {SCHEME}{bucket}`."
-        if found.created_at != self._made.setdefault(bucket, found.created_at):
+        if info.created_at != self._made.setdefault(bucket, info.created_at):
             await self._start_over(job, bucket, stored)
-        return "" if found.is_open_to(job.project) else f"Bucket '{bucket}' belongs to another project."
+        return "" if info.is_open_to(job.project) else f"Bucket '{bucket}' belongs to another project."
 
     async def _start_over(self, job: Job, bucket: str, stored: dict[Key, Stored]) -> None:
-        """The bucket was removed, and with it all that was in it: one of the same name is another."""
+        """The bucket was removed with all its objects: forget what was stored in it."""
         self._made.pop(bucket, None)
         await self._forget(job, stored, [item for item in stored.values() if item.bucket == bucket])
         self._refused = {key: why for key, why in self._refused.items() if key[0] != bucket}
 
     async def _retract(self, job: Job, unit: Unit, touched: Iterable[Key], stored: dict[Key, Stored]) -> None:
-        """Take the manifest away where it names any of these; one we did not write always."""
+        """Remove the manifest if it names any of these files, or if we did not write it."""
         own = stored.get((unit.bucket, unit.manifest))
         if unit in self._opened and (own is None or not any(key in stored for key in touched)):
             return
-        with contextlib.suppress(NotFound):  # none yet; or there is no bucket, as putting will find out
+        with contextlib.suppress(NotFound):  # no manifest yet, or no bucket: the put reports that
             await self._buckets.open(unit.bucket).delete(unit.manifest)
         self._opened.add(unit)
         if own is not None:
@@ -159,14 +157,14 @@ class Committer:
     async def _let_go(
         self, job: Job, scan: ViewScan, stored: dict[Key, Stored], patience: SettlingFiles
     ) -> None:
-        """Remove what programs of this job have stored and removed since, as they do with old checkpoints."""
+        """Delete objects whose files the programs have removed since, such as old checkpoints."""
         there = {(file.bucket, file.name) for file in scan.files}
         gone = [
-            one
-            for key, one in list(stored.items())
-            if not one.manifest
+            note
+            for key, note in list(stored.items())
+            if not note.manifest
             and key not in there
-            and not await self._views.shows(job.id, one.bucket, one.name)
+            and not await self._views.shows(job.id, note.bucket, note.name)
         ]
         units = {unit_of(item.bucket, item.name, job.spec.output) for item in gone}
         for unit in units:
@@ -174,7 +172,7 @@ class Committer:
             if unit.kind is not UnitKind.FREE:
                 await self._retract(job, unit, [(item.bucket, item.name) for item in mine], stored)
             for item in mine:
-                # Somebody was first, or has put another one there, or the bucket cannot be asked so.
+                # It is deleted or replaced already, or the bucket does not know generations.
                 with contextlib.suppress(NotFound, Conflict, Invalid):
                     await self._buckets.open(item.bucket).delete(item.name, item.generation)
             await self._forget(job, stored, mine)
@@ -185,24 +183,24 @@ class Committer:
     async def _put_all(
         self, job: Job, files: Sequence[Written], stored: dict[Key, Stored], tally: SweepResult
     ) -> bool:
-        """Whether any of them moved meanwhile and has to be looked at again."""
+        """Put the files. True if one changed meanwhile, so that another sweep is needed."""
         waiting = [file for file in reversed(files) if not self._is_refused(file, tally)]
         moved, trouble = False, list[TrainshedError]()
 
         async def work() -> None:
             nonlocal moved
             while waiting and not trouble and not self._ending.is_set():
-                one = waiting.pop()
+                file = waiting.pop()
                 try:
-                    info = await self._buckets.open(one.bucket).put(
-                        ObjectDraft(name=one.name), self._read(one)
+                    info = await self._buckets.open(file.bucket).put(
+                        ObjectDraft(name=file.name), self._read(file)
                     )
-                    await self._keep(job, stored, [_noted(info, one.stamp)])
+                    await self._keep(job, stored, [_noted(info, file.stamp)])
                 except Conflict:
                     moved = True
                 except (NotFound, Invalid, Forbidden) as error:
-                    self._refused[one.bucket, one.name] = (one.stamp, error.message)
-                    self._is_refused(one, tally)
+                    self._refused[file.bucket, file.name] = (file.stamp, error.message)
+                    self._is_refused(file, tally)
                 except TrainshedError as error:
                     trouble.append(error)
 
@@ -213,18 +211,18 @@ class Committer:
             raise trouble[0] if trouble else Unavailable("The server is being stopped.")
         return moved
 
-    async def _read(self, one: Written) -> AsyncIterator[bytes]:
-        async for chunk in self._views.read(one):
+    async def _read(self, file: Written) -> AsyncIterator[bytes]:
+        async for chunk in self._views.read(file):
             if self._ending.is_set():
                 raise Unavailable("The server is being stopped.")
             yield chunk
 
-    def _is_refused(self, one: Written, tally: SweepResult) -> bool:
-        """Large files are not sent again and again where there is no bucket for them."""
-        stamp, why = self._refused.get((one.bucket, one.name), ("", ""))
-        if stamp != one.stamp:
+    def _is_refused(self, file: Written, tally: SweepResult) -> bool:
+        """Whether a bucket refused this very file before: large files are not sent again and again."""
+        stamp, why = self._refused.get((file.bucket, file.name), ("", ""))
+        if stamp != file.stamp:
             return False
-        tally.faults.append(f"/gcs/{one.bucket}/{one.name}: {why}")
+        tally.faults.append(f"/gcs/{file.bucket}/{file.name}: {why}")
         return True
 
     async def _keep(self, job: Job, stored: dict[Key, Stored], kept: Sequence[Stored]) -> None:
@@ -238,9 +236,9 @@ class Committer:
         await self._views.note(job.id, [_gone(item) for item in gone])
 
 
-def _is_stored(one: Written, stored: dict[Key, Stored]) -> bool:
-    known = stored.get((one.bucket, one.name))
-    return known is not None and known.stamp == one.stamp
+def _is_stored(file: Written, stored: dict[Key, Stored]) -> bool:
+    known = stored.get((file.bucket, file.name))
+    return known is not None and known.stamp == file.stamp
 
 
 def _noted(info: ObjectInfo, stamp: str, *, manifest: bool = False) -> Stored:
@@ -255,15 +253,15 @@ def _noted(info: ObjectInfo, stamp: str, *, manifest: bool = False) -> Stored:
     )
 
 
-def _gone(one: Stored) -> Stored:
+def _gone(note: Stored) -> Stored:
     return Stored(
-        bucket=one.bucket,
-        name=one.name,
+        bucket=note.bucket,
+        name=note.name,
         stamp="",
         size=0,
         crc32c="",
         generation=0,
-        manifest=one.manifest,
+        manifest=note.manifest,
         gone=True,
     )
 

@@ -1,9 +1,10 @@
-"""The hang watch: told by the collector what runs, it feels each watched job's pulse and acts on a hang once.
+"""The hang watch: updates the pulse of each watched job and acts once on a hang.
 
-It looks at a job at the job's own slow pace, so that what is not watched costs a look-up; while nothing runs
-it sleeps. It acts by one guarded write of the status, with the stacks of all replicas in the events; whatever
-is to be stopped is stopped by the loop, because the status says so. After a start of the server it begins
-anew: what it has not seen itself it never holds against a job. A look that fails is tried again.
+The collector calls `see` with what runs. The watch looks at a job at the job's own slow pace; a job that is
+not watched costs a look-up. It acts by one guarded write of the status, with the stacks of all replicas in
+the events. It stops nothing: the job loop does, because the status says so. After a start of the server it
+begins with no history, so a job is never suspected for what this server has not seen. A failed look is
+retried.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from trainshed.core.suspicion import is_watched, lives, may_hang, over, suspecte
 log = logging.getLogger(__name__)
 
 UNWATCHED = timedelta(hours=1)  # until a job that is not watched is looked up again
-SAME = 5  # looks at which the stacks of a job that computes have to be the same
+SAME = 5  # consecutive looks with equal stacks until a job that computes counts as stuck
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -38,7 +39,7 @@ class _WatchedJob:
     pulses: Mapping[RunKey, Pulse] = field(default_factory=dict[RunKey, Pulse])
     gpu: dict[RunKey, float] = field(default_factory=dict[RunKey, float])  # the most since the last look
     prints: Mapping[RunKey, object] = field(default_factory=dict[RunKey, object])
-    same: int = 0  # how often the stacks were these
+    same: int = 0  # consecutive looks with these stacks
     moved_at: datetime = _NEVER  # when stacks were last seen to differ
 
 
@@ -55,7 +56,7 @@ class HangWatcher:
     _some: asyncio.Event = field(default_factory=asyncio.Event)
 
     def see(self, readings: Sequence[RunReading]) -> None:
-        """What runs now. Called at each look of the collector, so it does next to nothing."""
+        """Take the readings of all live runs. The collector calls this at each look, so it must be cheap."""
         latest: dict[str, list[RunReading]] = {}
         for reading in readings:
             job = reading.key.name.job
@@ -99,13 +100,13 @@ class HangWatcher:
             return
         stall = judge(job.spec.scheduling.hang, seen, now) if seen is not None else None
         if stall is None or stall.kind is not StallKind.BUSY:
-            watched.same = 0  # looks at another stall do not count for the next one
+            watched.same = 0  # looks during an earlier stall do not count for the next
         if stall is None or (stall.kind is StallKind.BUSY and not await self._stuck(job, watched, now)):
             return
         await self._suspect(job, stall, watched)
 
     def _feel(self, job: Job, watched: _WatchedJob) -> tuple[ReplicaLife, ...] | None:
-        """One more look at each run of the job; None while some are between two runs."""
+        """Update the pulse of each run of the job; None while a replica is between two runs."""
         now, pace = self.clock.now(), job.spec.scheduling.hang.pace()
         readings, before = self._latest.get(job.id, []), watched.pulses
         watched.pulses = {
@@ -120,7 +121,7 @@ class HangWatcher:
         io = (usage.read_bytes, usage.written_bytes) if usage is not None else (None, None)
         return RunActivity(
             printed=self.printed(reading.key.name),
-            # As text: a value that is no number is not equal even to itself. Said again it is no movement.
+            # As text: NaN is not equal to itself, but the same report again is no movement.
             said=f"{report.step} {report.total} {sorted(report.values.items())}" if report else None,
             cpu_seconds=usage.cpu_seconds if usage is not None else None,
             disk_bytes=sum(item or 0 for item in io) if any(item is not None for item in io) else None,
@@ -129,7 +130,7 @@ class HangWatcher:
 
     async def _suspect(self, job: Job, stall: Stall, watched: _WatchedJob) -> None:
         dumps = await self._dumps(job)
-        seen = self._feel(job, watched)  # it took a while, and what moved meanwhile does not hang
+        seen = self._feel(job, watched)  # taking the stacks took a while: what moved meanwhile does not hang
         now = self.clock.now()
         again = judge(job.spec.scheduling.hang, seen, now) if seen is not None else None
         if again is None or again.kind is not stall.kind:
@@ -142,12 +143,12 @@ class HangWatcher:
         try:
             written = await self.store.write(job, status, events)
         except Conflict:
-            return  # it has changed: looked at anew, and soon
+            return  # the job has changed: the next look decides anew
         self.ring(written)
         self.hint_job(job.id)
 
     async def _stuck(self, job: Job, watched: _WatchedJob, now: datetime) -> bool:
-        """Whether a job that computes does so in one and the same place: seen at several looks in a row."""
+        """Whether a job that computes had the same stacks at several looks in a row."""
         if now - watched.moved_at < job.spec.scheduling.hang.after:
             return False
         dumps = await self._dumps(job)
@@ -161,7 +162,7 @@ class HangWatcher:
         return watched.same >= SAME
 
     async def _dumps(self, job: Job) -> Mapping[RunKey, StackDump]:
-        """Where its replicas are; none where nobody can tell."""
+        """The stacks of its replicas; empty if the backend cannot take them."""
         alive = sorted(reading.key for reading in self._latest.get(job.id, []))
         if self.stacks is None:
             return {}

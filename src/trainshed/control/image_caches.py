@@ -1,8 +1,8 @@
-"""The keeper of image caches: has their images pulled, and forgets those whose time is over.
+"""CacheKeeper: pulls the images of image caches, and deletes caches whose retention is over.
 
-A flight of the work queue looks at one cache: it begins a pull, or sees that what was there still is. Pulls
-are tasks of their own, since they take long; the engine's part sees to it that an image which a job and a
-cache want is pulled once. How far it is stays in memory; only how it ended is written down.
+A work queue calls `turn` for one cache: it starts a pull, or checks that the images are still there. Pulls
+run as separate tasks, since they take long. The engine pulls an image once even if a job and a cache want it.
+Progress stays in memory; only the result is stored.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from trainshed.core.ports import Clock
 log = logging.getLogger(__name__)
 
 EVERY = timedelta(hours=1)  # between looks at a cache that is ready
-AGAIN, SELDOM = 5.0, 600.0  # seconds until what could not be reached is asked again: doubled each time
+AGAIN, SELDOM = 5.0, 600.0  # seconds until an unreachable registry is tried again: doubled each time
 
 
 @dataclass(slots=True)
 class CacheKeeper:
     store: ImageCacheStore
-    shelf: ImageStore
+    images: ImageStore
     clock: Clock
     queue: WorkQueue
     _known: dict[str, ImageCache] = field(default_factory=dict[str, ImageCache])  # by full name
@@ -54,18 +54,18 @@ class CacheKeeper:
         return self._known.values()
 
     def latest(self, cache: ImageCache) -> ImageCache:
-        """With how far it is, where it is being filled."""
+        """The cache with its progress while its images are being pulled."""
         known = self._known.get(cache.name)
         is_same = known is not None and known.asks_the_same(cache) and known.updated_at == cache.updated_at
         return known if known is not None and is_same else cache
 
     def matched(self, job: Job) -> str:
-        """A sentence on the cache that a job starts from; "" where there is none."""
+        """A sentence that names the cache a job starts from; "" if there is none."""
         if not self._known:
             return ""
         images = {pool.image for pool in job.spec.pools if pool.image}
-        found = best(self._known.values(), job.project, images)
-        return "" if found is None else f"Image cache {found.id} has {', '.join(sorted(_of(found, images)))}."
+        cache = best(self._known.values(), job.project, images)
+        return "" if cache is None else f"Image cache {cache.id} has {', '.join(sorted(_of(cache, images)))}."
 
     async def turn(self, name: str) -> datetime | None:
         cache = next((cach for cach in await self.store.caches() if cach.name == name), None)
@@ -93,7 +93,7 @@ class CacheKeeper:
         log.info("image cache %s is gone: its %d days are over", cache.name, cache.retention_days)
 
     async def _is_whole(self, cache: ImageCache) -> bool:
-        """Whether what was there still is; of a cache that failed nothing is asked."""
+        """Whether the images are still there. A failed cache counts as whole: it is not pulled again."""
         match cache.state:
             case CacheState.FAILED:
                 return True
@@ -102,7 +102,7 @@ class CacheKeeper:
             case CacheState.READY:
                 try:
                     for image in cache.images:
-                        await self.shelf.inspect(image)
+                        await self.images.inspect(image)
                 except NotFound:
                     return False
                 except TrainshedError as error:
@@ -151,19 +151,19 @@ class CacheKeeper:
         self._pauses.pop(cache.name, None)
 
     async def _have(self, cache: ImageCache, image: str, number: int) -> int:
-        """Its bytes, once it is here."""
+        """Pull the image if it is missing; its size in bytes."""
         count = len(cache.images)
         try:
-            found = await self.shelf.inspect(image)
+            info = await self.images.inspect(image)
         except NotFound:
-            async for step in self.shelf.pull(image):
+            async for step in self.images.pull(image):
                 percent = (100 * number + (step.percent or 0)) // count
                 self._known[cache.name] = replace(cache, percent=min(99, percent), reason=step.text)
-            found = await self.shelf.inspect(image)
+            info = await self.images.inspect(image)
         self._known[cache.name] = replace(cache, percent=min(99, 100 * (number + 1) // count))
-        return found.size
+        return info.size
 
 
 def _of(cache: ImageCache, images: Iterable[str]) -> list[str]:
-    """Those of the images that the cache has."""
+    """The images that the cache contains."""
     return [image for image in images if best((cache,), cache.project, (image,)) is not None]

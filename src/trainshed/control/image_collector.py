@@ -1,8 +1,8 @@
-"""The image collector: now and then removes images that nobody wants, so that the disk does not fill up.
+"""The image collector: periodically removes unused images, so that the disk does not fill up.
 
-Only images that this server pulled go, never one that a job, an image cache or a container has, and never
-one that is young. Those go that were not used for longer than the retention,
-where one is set, and the least recently used ones while less is free than is to stay free.
+A work queue calls `look`. It removes only images that this server pulled. It never removes an image that a
+job, an image cache or a container uses, nor a young one. It removes images that were not used for longer than
+the retention, if one is set, and the least recently used ones while too little disk space is free.
 """
 
 import logging
@@ -30,12 +30,12 @@ class ImageCollector:
     shelf: Callable[[], ImageInventory | None]  # None while there is no engine
     clock: Clock
     caches: Callable[[], Iterable[ImageCache]]
-    room: int | None = None  # bytes to stay free; as for runtimes where None
-    retention: timedelta | None = None  # no image goes by its age where None
+    room: int | None = None  # bytes to keep free; None: the same as for runtimes
+    retention: timedelta | None = None  # None: no image is removed for its age
     young: timedelta = YOUNG
 
     async def look(self, _key: str = "") -> datetime:
-        """Flown by a work queue, which gives it its back-off."""
+        """The work queue calls this, and backs off after failures."""
         shelf = self.shelf()
         if shelf is not None:
             try:
@@ -53,18 +53,18 @@ class ImageCollector:
         now = self.clock.now()
         images = [image for image in await shelf.kept() if now - image.used_at >= self.young]
         for image in to_collect(images, wanted, now, self.retention, lacking):
-            # An engine removes no image by its id that has several names.
+            # An engine refuses to remove an image with several names by its id.
             called = image.names if len(image.names) > 1 else (image.id,)
             try:
                 gone = [item for name in called for item in await shelf.remove(name)]
             except Conflict:
-                continue  # a container has it, also one that is not ours
+                continue  # a container uses it, perhaps one that is not ours
             except NotFound:
                 continue
-            told = ", ".join(image.names) or image.id
-            log.info("removed image %s, last used at %s (%d)", told, f"{image.used_at:%F %T}", len(gone))
+            names = ", ".join(image.names) or image.id
+            log.info("removed image %s, last used at %s (%d)", names, f"{image.used_at:%F %T}", len(gone))
 
     async def _wanted(self) -> frozenset[str]:
-        """The canonical names of the images of jobs that are not over."""
+        """The canonical image names of all jobs that are not final."""
         images = {pool.image for job in await self.store.active() for pool in job.spec.pools if pool.image}
         return frozenset(canonical(image) for image in images if refusal(image) is None)

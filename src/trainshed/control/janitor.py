@@ -1,8 +1,8 @@
-"""The janitor: once, at the start, looks for what a killed server left of jobs that had been deleted.
+"""The janitor: finds, once at the start, the files that a killed server left of deleted jobs.
 
-A delete is durable before the job's files go, so a server may die in between. It only hints the loop, which
-removes what belongs to no job. It never touches what nobody asked to delete: after a start with the wrong
-database the output of all jobs is still there.
+A delete is durable before the job's files are removed, so a server may die in between. The janitor only hints
+the job loop, which removes the files. It never touches a job that nobody deleted: after a start with the
+wrong database the output of all jobs is still there.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Janitor:
     hint_job: Callable[[str], None]
 
     async def look(self, _key: str = "") -> datetime | None:
-        """Flown by a work queue of its own, which gives it its back-off."""
+        """A work queue calls this, and backs off after failures."""
         for job in await self.store.deleted(await self.logs.jobs()):
             self.hint_job(job)
         return None

@@ -1,4 +1,8 @@
-"""One turn of one job: load what is, decide, apply, write once; again until there is nothing to do."""
+"""JobLoop: load a job, observe its runs, decide, apply, write once; repeated until nothing changes.
+
+A work queue calls `turn`, one call per job at a time. Every action is idempotent by the replica's name, so a
+turn that dies at any line is repeated safely. It decides nothing itself: `core.decide` does.
+"""
 
 import asyncio
 import logging
@@ -27,12 +31,14 @@ from trainshed.core.withhold import withhold
 
 log = logging.getLogger(__name__)
 
-MOST_TURNS = 20  # a job that still moves after that is taken up again after the others
+MOST_TURNS = 20  # a job that still changes after these is queued again behind the others
 RETRY_LAUNCH = timedelta(seconds=5)
-AT_ONCE = 4  # replicas of a job that are being started: an engine takes its time for each
-SETTLE = timedelta(milliseconds=40)  # after its admission: what ends at once needs no two writes
-STOPPING = timedelta(seconds=1)  # how long replicas that were told to end are left alone
-LATE = timedelta(seconds=0.1)  # how long a backend that does not show yet what it started is left alone
+AT_ONCE = 4  # replicas of a job started concurrently: an engine is slow to start each
+SETTLE = timedelta(
+    milliseconds=40
+)  # after the admission: a job that ends at once then needs one write, not two
+STOPPING = timedelta(seconds=1)  # until the next look at replicas that were asked to stop
+LATE = timedelta(seconds=0.1)  # until the next look if the backend does not show its runs yet
 
 
 @dataclass(slots=True)
@@ -43,15 +49,15 @@ class JobLoop:
     clock: Clock
     ring: Callable[[Job], None]
     hint_scheduler: Callable[[str], None]  # look at this waiting job
-    rules: Callable[[], Rules] = Rules  # by which failures are judged
+    rules: Callable[[], Rules] = Rules  # for verdicts on failures
     collector: Collector | None = None  # looks at what replicas use
-    freeing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()  # what an ended job held
+    freeing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()  # its resources
     settle: timedelta = SETTLE
     outputs: Outputs | None = None  # stores what programs write below /gcs
-    equip: Callable[[Job, Launch], Launch] = lambda _, launch: launch  # with its way to the buckets
+    equip: Callable[[Job, Launch], Launch] = lambda _, launch: launch  # adds access to the buckets
 
     async def turn(self, job_id: str) -> datetime | None:
-        """Bring one job as far as it goes now; when to look again."""
+        """Take one job as far as possible now; returns when to look again."""
         started: tuple[Action, ...] = ()
         finished = False  # its output is closed
         for _ in range(MOST_TURNS):
@@ -74,7 +80,7 @@ class JobLoop:
                 await self._clean_up(job, finished)
                 return None
             elif not any(isinstance(action, Start) for action in plan.actions):
-                if is_waiting(job):  # what it needs may be there, or further on its way
+                if is_waiting(job):  # its preparation may have finished or advanced
                     self.hint_scheduler(job.id)
                 return plan.again_at or (now + STOPPING if plan.actions else None)
             elif plan.actions == started:
@@ -90,23 +96,23 @@ class JobLoop:
         return withhold(plan, self.outputs.standing(job) if self.outputs else STORED, now)
 
     def _settles_at(self, job: Job, plan: Plan, now: datetime) -> datetime | None:
-        """When to look again at a job that was admitted just now and starts or runs; None for any other.
+        """When to look again at a job that was admitted just now and only starts or runs; None for any other.
 
-        A program that ends at once then costs one write less: that it runs is not written.
+        If its program ends before that, "running" is never written, which saves a write.
         """
         moves = plan.status != job.status or any(isinstance(action, Start) for action in plan.actions)
         settled_at = (job.status.admitted_at or now) + self.settle
         return settled_at if moves and _is_plain_to_see(plan) and settled_at > now else None
 
     async def _write(self, job: Job, plan: Plan, seen: tuple[Observation, ...], now: datetime) -> bool:
-        """Write the status with its events; whether the job's output is closed by that.
+        """Write the status with its events; True if the job's output is closed.
 
-        Where the job has changed meanwhile nothing is written, and the next turn decides anew.
+        If the job has changed meanwhile, nothing is written and the next turn decides again.
         """
         ends, finished, flush = plan.status.state.is_final, False, not _is_plain_to_see(plan)
         with self.freeing(job.id) if ends else nullcontext():
             if ends:
-                # Before the write: who hears of the end finds all output, even if this server dies then.
+                # Before the write: whoever learns of the end finds all output, even if this server dies then.
                 finished = await self._finish(job)
             plan = await Reporter(self.logs, self.rules).explain(job, plan, seen)
             status = replace(plan.status, updated_at=now)
@@ -115,22 +121,22 @@ class JobLoop:
         return finished
 
     async def _forget(self, job_id: str) -> None:
-        """The job was deleted: nothing of it stays."""
+        """Remove everything of a deleted job."""
         await self.backend.remove(job_id)
         if self.collector is not None:
             await self.collector.forget(job_id)
         if self.outputs is not None:
             await self.outputs.discard(job_id)
-        await self.logs.remove(job_id)  # last: by what is left of it a killed server finds the job
+        await self.logs.remove(job_id)  # last: by its logs the next server finds a job that is half removed
 
     def _readiness(self, job: Job) -> Readiness:
-        """Of a job that may yet start something; one that is ending needs nothing made for it."""
+        """Whether what the job needs is prepared. A job that is ending needs nothing."""
         status = job.status
         ending = job.is_final or status.closing is not None or status.cancel_asked_at is not None
         return READY if ending else self.backend.prepare(job.spec, job.id)
 
     async def _apply(self, job: Job, actions: tuple[Action, ...]) -> TrainshedError | None:
-        """The first of the faults that kept replicas from being started."""
+        """Stop and start replicas; the first error that kept a replica from starting."""
         starts: list[Replica] = []
         for action in actions:
             match action:
@@ -150,7 +156,7 @@ class JobLoop:
                 except TrainshedError as error:
                     faults.append(error)
 
-        await start_some(1)  # alone: it makes what they share
+        await start_some(1)  # alone: it makes what all of them share
         if starts and not faults:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(AT_ONCE, len(starts))):
@@ -172,9 +178,9 @@ class JobLoop:
             self.collector.watch(key, sink.stdout, begun=True)
 
     async def _note_refusal(self, job: Job, error: TrainshedError, now: datetime) -> datetime:
-        """The backend could not launch (a full disk, say): say so, and try again later."""
+        """The backend could not launch, for example because the disk is full: record it, and retry later."""
         if isinstance(error, NotYet):
-            return now + RETRY_LAUNCH  # at the latest: it hints when it is there
+            return now + RETRY_LAUNCH  # at the latest: the backend hints when it is ready
         waiting = Waiting(
             reason=Reason.LAUNCH_FAILED,
             message=f"A replica could not be started: {error.message}",
@@ -197,7 +203,7 @@ class JobLoop:
         return now + RETRY_LAUNCH
 
     async def _finish(self, job: Job) -> bool:
-        """Close the job's output. A disk that does not let us is no reason to keep quiet about the end."""
+        """Close the job's output. If the disk prevents that, the end is reported all the same."""
         try:
             await self.logs.finish(job.id)
         except TrainshedError as error:
@@ -206,7 +212,7 @@ class JobLoop:
         return True
 
     async def _clean_up(self, job: Job, finished: bool) -> None:
-        """The job is over and nothing of it lives: its private files go, its logs stay."""
+        """Remove the private files of an ended job; its logs stay."""
         if not finished:
             await self.logs.finish(job.id)
         await self.backend.remove(job.id)
@@ -234,5 +240,5 @@ class JobLoop:
 
 
 def _is_plain_to_see(plan: Plan) -> bool:
-    """Whether the plan only notes that replicas run, which the next look would find again."""
+    """Whether the plan only records that replicas run, which the next look would see again."""
     return plan.status.closing is None and all(event.reason is Reason.RUNNING for event in plan.events)

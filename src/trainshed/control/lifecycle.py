@@ -1,8 +1,7 @@
-"""Applies the lifecycle rules of buckets: now and then, and at once where a bucket was changed.
+"""LifecycleSweeper: applies the lifecycle rules of buckets, periodically and after each change of a bucket.
 
-A work queue calls `look`. It only asks through the port and deletes as a person would, under the generation
-it looked at: an object that was replaced meanwhile stays. Where it is ended in the middle, the next look goes
-on.
+A work queue calls `look`. It deletes through the port, with the generation it saw: an object that was
+replaced meanwhile stays. If it is interrupted, the next look continues.
 """
 
 import contextlib

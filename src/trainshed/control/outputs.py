@@ -1,10 +1,10 @@
-"""What programs write below /gcs ends up as objects: in the background while they run, the rest at their end.
+"""Outputs: stores what programs write below /gcs as objects, while they run and once more at their end.
 
-One work queue looks at every job that has a view: a file that has settled is put, a folder that is complete
-gets its manifest last (core/outputs.py says which). Everything is found again from the disk, so a server that
-is killed at any point goes on at the next start; putting a file twice does no harm. The end of a job waits
-for this (core/withhold.py). It may assume one server per home. It never changes a file of a program, nor
-decides when a job ends.
+The job loop calls it at launches and before it ends a job (core/withhold.py). A work queue calls `turn` for
+every job that has a view. A file that no longer changes is put; a complete folder gets its manifest last
+(core/outputs.py decides both). All state can be read again from the disk, so the next server continues after
+a kill at any point; putting a file twice does no harm. There is one server per home. It never changes a file
+of a program and never decides when a job ends.
 """
 
 import asyncio
@@ -36,23 +36,23 @@ from trainshed.core.view import (
     wants_view,
 )
 
-EVERY = timedelta(seconds=2)  # between looks at a job, or longer where a look takes its time
+EVERY = timedelta(seconds=2)  # between looks at a job; longer if a look is slow
 SOON = timedelta(seconds=0.1)  # while a view is being laid out
-AGAIN = timedelta(seconds=5)  # after a disk that was full
-PATIENCE = timedelta(hours=1)  # an end waits no longer for a bucket that cannot take it
+AGAIN = timedelta(seconds=5)  # after the disk was full
+PATIENCE = timedelta(hours=1)  # the end of a job waits no longer for a bucket that takes nothing
 STORING = "What its programs wrote below /gcs is being stored."
 _FOLDERS = {"MODEL_DIR": "model", "CHECKPOINT_DIR": "checkpoints", "TENSORBOARD_LOG_DIR": "logs"}
 
 
 @dataclass(slots=True)
 class _WatchedOutputs:
-    """What is remembered of a job: all of it can be found out again."""
+    """What is remembered of a job. All of it can be determined again."""
 
     committer: Committer
     patience: SettlingFiles = field(default_factory=SettlingFiles)
     trouble: str = ""
-    stored: tuple[str, Storing] | None = None  # of which end
-    swept: str = ""  # the label of the view that may begin: what the one before it held is stored
+    stored: tuple[str, Storing] | None = None  # for which end of the job
+    swept: str = ""  # the label of the view that may begin: the contents of the previous one are stored
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,21 +71,21 @@ class Outputs:
 
     def __post_init__(self) -> None:
         self.views.on_want(self.queue.hint)
-        self.queue.serve(self.turn)  # before any hint: one may come while the backend is still being started
+        self.queue.serve(self.turn)  # before any hint: one may arrive while the backend is still starting
 
     def begin(self, jobs: Iterable[Job]) -> None:
-        """Go on with what an earlier server left."""
+        """Continue with the views that an earlier server left."""
         for job in jobs:
             if self.views.view_of(job.id) is not None or self.views.wants(job.id):
                 self.queue.hint(job.id)
 
     async def close(self) -> None:
-        """End what is under way, between two pieces of a file: the next server goes on."""
+        """Stop between two pieces of a file; the next server continues."""
         self._ending.set()
         await self.queue.close()
 
     async def equip(self, job: Job, launch: Launch, replica: Replica) -> Launch:
-        """The launch with its view, and with where to go on; NotYet while what is there is being stored."""
+        """Add the view and the checkpoint to resume from. NotYet while the previous view is being stored."""
         spec = await self._spelt(job.spec) if job.spec.output.startswith(S3) else job.spec
         before = self.views.view_of(job.id)
         if before is None and not wants_view(spec):
@@ -99,28 +99,30 @@ class Outputs:
         own = dict(job.spec.pools[replica.pool].env)
         paths, env = _paths(spec.output, own), dict[str, str]()
         if replica.run or job.status.attempt:
-            found = await newest_checkpoint(self.buckets, spec.output)
-            if found:
-                paths["TRAINSHED_RESUME_DIR"] = found
-                (paths if LOCAL in own else env)["TRAINSHED_RESUME_FROM"] = found
+            checkpoint = await newest_checkpoint(self.buckets, spec.output)
+            if checkpoint:
+                paths["TRAINSHED_RESUME_DIR"] = checkpoint
+                (paths if LOCAL in own else env)["TRAINSHED_RESUME_FROM"] = checkpoint
         named = named_buckets(spec)
         far = buckets_by_path(spec)
         view = View(project=job.project, named=named, by_path=far, label=label, begin=begin, paths=paths)
         return replace(launch, view=view, env={**env, **launch.env})
 
     def launched(self, job: str) -> None:
-        """A replica was started: look at what it writes, from now on, where its view is there already."""
+        """A replica was started: look at what it writes from now on, if it has a view."""
         if self.views.view_of(job) is not None:
             self.queue.hint(job)
 
     def standing(self, job: Job) -> Storing:
-        """Whether what it wrote is stored, of a job that may be about to end. Cheap: for most a look-up."""
+        """Whether the outputs of a job that may be ending are stored. Cheap: mostly a look-up."""
         if self.views.view_of(job.id) is None:
             return STORED
         watched = self._watched(job.id)
         if watched.stored is not None and watched.stored[0] == _ending(job):
             return watched.stored[1]
-        if job.status.closing is not None and not watched.trouble:  # of trouble the queue knows when to try
+        if (
+            job.status.closing is not None and not watched.trouble
+        ):  # after an error the queue knows when to retry
             self.queue.hint(job.id)
         return Storing(done=False, message=watched.trouble or STORING)
 
@@ -128,7 +130,7 @@ class Outputs:
         self._jobs.pop(job, None)
 
     async def turn(self, job_id: str) -> datetime | None:
-        """One look at what a job's programs have written. Flown by a work queue."""
+        """Store what the programs of a job have written so far. The work queue calls this."""
         job = await self.store.load(job_id)
         if job is None or job.is_final:
             self.forget(job_id)
@@ -138,7 +140,7 @@ class Outputs:
         closing = job.status.closing
         if (view := self.views.view_of(job_id)) is None:
             if closing or not alive or not self.views.wants(job_id):
-                return None if closing else began + self.every  # it is being laid out
+                return None if closing else began + self.every  # the view is being laid out
             return await self._make(job)
         watched = self._watched(job_id)
         if watched.stored is not None and watched.stored[0] == _ending(job):
@@ -155,9 +157,9 @@ class Outputs:
             tally = SweepResult(faults=[error.message])
         if alive:
             return self.clock.now() + max(self.every, 20 * (self.clock.now() - began))
-        storing = await self._told(
+        storing = await self._with_fate(
             job_id, tally.storing()
-        )  # also before a restart: it begins with a new view
+        )  # also before a restart, which begins with a new view
         if closing is not None:
             watched.stored = (_ending(job), storing)
         watched.swept = _label(job)
@@ -165,7 +167,7 @@ class Outputs:
         return None if closing else self.clock.now() + self.every
 
     async def _make(self, job: Job) -> datetime:
-        """Make the view that a program of the job has walked into and waits for."""
+        """Make the view that a program of the job has opened and waits for."""
         try:
             await self.views.make(job.id, _lazy(job))
         except NotYet:
@@ -175,18 +177,18 @@ class Outputs:
         return self.clock.now() + self.every
 
     async def _spelt(self, spec: JobSpec) -> JobSpec:
-        """With its s3:// output as gs://, the same place in a bucket on this server's disk."""
-        found = address(spec.output)
+        """The spec with its s3:// output as gs://, if that bucket is on this server's disk."""
+        place = address(spec.output)
         try:
-            info = await self.buckets.get(found[0] if found else "")
+            info = await self.buckets.get(place[0] if place else "")
         except (NotFound, Invalid):
-            return spec  # of a store that only the program knows
+            return spec  # in a store that only the program knows
         if f"{info.scheme}://" != SCHEME:
-            return spec  # kept elsewhere: nothing of it is below /gcs
+            return spec  # in a remote bucket: nothing of it is below /gcs
         return replace(spec, output=f"{SCHEME}{spec.output.removeprefix(S3)}")
 
-    async def _told(self, job: str, storing: Storing) -> Storing:
-        """With what becomes of that which could not be stored: it is not thrown away with the view."""
+    async def _with_fate(self, job: str, storing: Storing) -> Storing:
+        """Add where files that could not be stored are kept: they are not removed with the view."""
         kept = "is kept on the server's disk, in {}, until the job is deleted."
         if storing.fault:
             where = await self.views.keep(job)
@@ -198,7 +200,7 @@ class Outputs:
         return storing
 
     async def discard(self, job: str) -> None:
-        """The job is deleted: what no bucket would take goes with it."""
+        """Remove the files of a deleted job that no bucket took."""
         await self.views.discard(job)
 
     async def _is_alive(self, job: Job) -> bool:
@@ -213,12 +215,12 @@ class Outputs:
 
 
 def _label(job: Job) -> str:
-    """Another one after every restart: then programs are to find what is stored, and nothing else."""
+    """A new label after every restart, so that programs find what is stored and nothing else."""
     return f"{job.status.attempt}.{sum(replica.run for replica in job.status.replicas)}"
 
 
 def _lazy(job: Job) -> View:
-    """The same for all replicas of an attempt: nothing was written in it before it is made."""
+    """A view that is made when first used; the same for all replicas of an attempt."""
     label = f"{job.status.attempt}.0"
     return View(project=job.project, named=named_buckets(job.spec), label=label, lazy=True)
 
@@ -229,11 +231,11 @@ def _ending(job: Job) -> str:
 
 
 def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> WritersEnd:
-    """How those who wrote in the view have ended: the last run of each replica of its attempt."""
+    """How the programs that wrote in the view ended: the last run of each replica of its attempt."""
     succeeded = job.status.closing is not None and job.status.closing.outcome is Outcome.SUCCEEDED
     attempt = int(view.partition(".")[0])
-    last = {item.key.name: item for item in sorted(seen, key=lambda one: one.key.run)}
-    writers = [one for name, one in last.items() if name.attempt == attempt]
+    last = {item.key.name: item for item in sorted(seen, key=lambda run: run.key.run)}
+    writers = [run for name, run in last.items() if name.attempt == attempt]
     clean = succeeded or (
         bool(writers) and all(writer.exit is not None and writer.exit.ok for writer in writers)
     )
@@ -242,7 +244,7 @@ def _end(job: Job, view: str, seen: tuple[Observation, ...], now: datetime) -> W
 
 
 def _paths(output: str, own: dict[str, str]) -> dict[str, str]:
-    """The variables that are to hold a local path, by the address of the place."""
+    """The variables that get a local path, and the address that each stands for."""
     paths: dict[str, str] = {}
     if output.startswith(SCHEME):
         for name, folder in _FOLDERS.items():

@@ -1,7 +1,8 @@
-"""The work queue: one flight per key, many keys at once, back-off per key that fails.
+"""WorkQueue: calls one function for each hinted key: once at a time per key, many keys concurrently.
 
-A hint only says "look": hints for a key in flight make it fly once more, no matter how many there were.
-Losing every hint costs latency, never correctness, because a tick looks at everything now and then.
+The loops of this package use it. A flight is one call of the function for one key. A hint only says "look at
+this key". Hints during a flight cause one more flight, however many they are. A key whose flight fails is
+retried with back-off. A lost hint costs latency, never correctness: a tick looks at everything periodically.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from trainshed.core.ports import Clock
 
 log = logging.getLogger(__name__)
 
-Work: TypeAlias = Callable[[str], Awaitable[datetime | None]]  # do it; when to look again
+Work: TypeAlias = Callable[[str], Awaitable[datetime | None]]  # returns when to look again
 
 MOST_FLIGHTS = 32
 FIRST_BACKOFF, MOST_BACKOFF = 0.2, 30.0  # seconds
@@ -26,15 +27,15 @@ class WorkQueue:
         self._clock = clock
         self._work: Work | None = None
         self._dirty: OrderedDict[str, None] = OrderedDict()  # waiting for a flight, oldest first
-        self._once_more: set[str] = set()  # hinted while they fly
+        self._once_more: set[str] = set()  # hinted during their flight
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._due: dict[str, float] = {}  # when each timer rings: not every loop's timers can tell
+        self._due: dict[str, float] = {}  # when each timer is due: not every loop's timers can tell
         self._failures: dict[str, int] = {}
         self._closed = False
 
     def serve(self, work: Work) -> None:
-        """Say what a flight does. The loop that works and the queue that hints it know each other."""
+        """Set the function that a flight calls. Not an argument, because that function may need the queue."""
         self._work = work
 
     def hint(self, key: str) -> None:
@@ -47,22 +48,22 @@ class WorkQueue:
             self._take_off()
 
     def at(self, key: str, when: datetime) -> None:
-        """Look again then at the latest; a later call replaces the time."""
+        """Look again at that time at the latest; a later call replaces the time."""
         delay = max(0.0, (when - self._clock.now()).total_seconds())
-        # Long timers are cut: the clock may be steadier than the event loop's idea of a week.
+        # Long timers are cut: over a week the event loop's time may drift from the clock.
         self._ring_in(key, min(delay, 3600.0))
 
     def within(self, key: str, delay: float) -> None:
-        """Look at it by then; what comes sooner stays, so that many who say this make one look."""
+        """Look within that time. An earlier timer stays, so that many callers cause one look."""
         if key in self._flying:
-            self.hint(key)  # a flight sets its own timer at its end
+            self.hint(key)  # the flight sets its own timer at its end
         elif not self._closed and key not in self._dirty:
             due = asyncio.get_running_loop().time() + delay
             if key not in self._timers or self._due[key] > due:
                 self._ring_in(key, delay)
 
     async def close(self) -> None:
-        """Take no more hints and wait for the flights in the air."""
+        """Take no more hints, and wait for the running flights."""
         self._closed = True
         self._dirty.clear()
         for timer in self._timers.values():
@@ -73,9 +74,9 @@ class WorkQueue:
         self._forget_timer(key)
         loop = asyncio.get_running_loop()
         self._due[key] = due = loop.time() + delay
-        self._timers[key] = loop.call_at(due, self._ring, key)
+        self._timers[key] = loop.call_at(due, self._expire, key)
 
-    def _ring(self, key: str) -> None:
+    def _expire(self, key: str) -> None:
         self._forget_timer(key)
         self.hint(key)
 
@@ -87,7 +88,7 @@ class WorkQueue:
     def _take_off(self) -> None:
         while self._dirty and len(self._flying) < MOST_FLIGHTS:
             key, _ = self._dirty.popitem(last=False)
-            self._forget_timer(key)  # this look is the one it was set for; its end sets the next
+            self._forget_timer(key)  # this flight serves the timer; its end sets the next
             self._flying[key] = asyncio.create_task(self._fly(key))
 
     async def _fly(self, key: str) -> None:

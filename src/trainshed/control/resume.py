@@ -1,7 +1,6 @@
-"""Finds the checkpoint a job may go on from: the newest whose manifest is there, and whose files are what it
-says.
+"""Finds the checkpoint that a job resumes from: the newest whose manifest exists and whose files match it.
 
-It asks the bucket and remembers nothing. What was put there by others without a manifest does not count.
+`outputs.py` calls it. It asks the bucket and remembers nothing. Checkpoints without a manifest do not count.
 """
 
 import asyncio
@@ -16,18 +15,18 @@ MOST_MANIFEST = 64 << 20  # bytes: a million files
 
 
 async def newest_checkpoint(buckets: Buckets, output: str) -> str:
-    """Its address, with a slash at its end; empty where there is none."""
-    found = checkpoints_of(output)
-    if found is None:
+    """The address of the checkpoint, with a slash at its end; "" if there is none."""
+    place = checkpoints_of(output)
+    if place is None:
         return ""
-    bucket = buckets.open(found[0])
+    bucket = buckets.open(place[0])
     try:
-        for manifest in await _manifests(bucket, found[1]):
+        for manifest in await _manifests(bucket, place[1]):
             folder = manifest.name.removesuffix(MANIFEST)
             if await _is_whole(bucket, manifest, folder):
-                return f"{SCHEME}{found[0]}/{folder}"
+                return f"{SCHEME}{place[0]}/{folder}"
     except TrainshedError:
-        pass  # a bucket that cannot be asked now: the job begins anew, as without a checkpoint
+        pass  # the bucket cannot be asked now: the job starts over, as without a checkpoint
     return ""
 
 
@@ -39,15 +38,15 @@ async def _manifests(bucket: Bucket, prefix: str) -> list[ObjectInfo]:
         folders += listing.prefixes
         if not (after := listing.next_after):
             break
-    found = await asyncio.gather(*(_get(bucket, folder + MANIFEST) for folder in folders))
-    manifests = [item for item in found if item is not None]
+    infos = await asyncio.gather(*(_get(bucket, folder + MANIFEST) for folder in folders))
+    manifests = [item for item in infos if item is not None]
     return sorted(manifests, key=_age, reverse=True)
 
 
 def _age(manifest: ObjectInfo) -> int:
-    """By its files: a manifest may be written again long after them."""
-    told = manifest.attributes.metadata.get(NEWEST, "")
-    return int(told) if told.isdecimal() else manifest.generation
+    """The age of its files: a manifest may be rewritten long after them."""
+    newest = manifest.attributes.metadata.get(NEWEST, "")
+    return int(newest) if newest.isdecimal() else manifest.generation
 
 
 async def _get(bucket: Bucket, name: str) -> ObjectInfo | None:
@@ -58,7 +57,7 @@ async def _get(bucket: Bucket, name: str) -> ObjectInfo | None:
 
 
 async def _is_whole(bucket: Bucket, manifest: ObjectInfo, folder: str) -> bool:
-    """Somebody may have removed or replaced what it names."""
+    """Whether all files that the manifest names are there, unchanged."""
     if manifest.size > MOST_MANIFEST:
         return False
     reading = await bucket.read(manifest.name)

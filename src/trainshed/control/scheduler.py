@@ -1,8 +1,9 @@
-"""The scheduling cycle: load what changed, decide with `core.admit`, write who may start.
+"""Scheduler: one cycle decides with `core.admit` which waiting jobs may start, and writes their admissions.
 
-A cycle costs the same however many jobs wait. The backlog holds the queue in order and is changed job by job.
-It tries each shape of job once and leaves the refusals as data. They are worded for a job somebody asks about
-(`reason`) and, once for each kind of reason, for its history.
+A work queue calls `cycle`, one at a time. A cycle costs the same however many jobs wait: the backlog keeps
+the queue in order and is updated job by job. A cycle tries each shape of job once and keeps the refusals as
+data. They become sentences for a job that somebody asks about (`reason`) and, once per kind of reason, for
+its history.
 """
 
 from collections.abc import Callable, Generator
@@ -23,9 +24,9 @@ from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.refusal import UNPLACEABLE, in_words
 
-NOTED = timedelta(seconds=1)  # a shorter wait is not worth a line in the job's history
-MOST_LOOKS = 100  # jobs that are being prepared, at which one cycle looks without a hint
-MOST_NOTES = 20  # refusals that one cycle writes down; the next follows at once
+NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
+MOST_LOOKS = 100  # jobs in preparation that one cycle looks at without a hint
+MOST_NOTES = 20  # refusals that one cycle records; the next cycle follows at once
 
 
 @dataclass(slots=True)
@@ -38,29 +39,29 @@ class Scheduler:
     hint: Callable[[], None]
     hint_job: Callable[[str], None]
     noted: timedelta = NOTED
-    cached: Callable[[Job], str] = lambda _: ""  # which image cache a job starts from
+    cached: Callable[[Job], str] = lambda _: ""  # a sentence on the image cache that a job starts from
     backlog: Backlog = field(default_factory=Backlog)
-    freed: set[str] = field(default_factory=set[str])  # all of them is gone, which is being written down
+    freed: set[str] = field(default_factory=set[str])  # ended, while their end is being written
     _hinted: dict[str, None] = field(default_factory=dict[str, None])
-    _last: Cycle | None = None  # what was decided last: whom a waiting job waits for
+    _last: Cycle | None = None  # the last cycle: for whom each waiting job waits
     _nodes: tuple[Node, ...] | None = None
     _unnoted: list[tuple[datetime, str]] = field(
         default_factory=list[tuple[datetime, str]]
     )  # a heap, by when
 
     def __post_init__(self) -> None:
-        self.store.on_change(self.backlog.follow)
+        self.store.on_commit(self.backlog.follow)
 
     @property
     def is_full(self) -> bool:
-        """Whether jobs wait already: one more then changes little, and may be looked at a moment later."""
+        """Whether jobs wait already. The cycle for one more may then come a moment later."""
         return bool(self.backlog.ready or self.backlog.unready)
 
     def is_unready(self, job: str) -> bool:
         return job in self.backlog.unready
 
     def reason(self, id: str) -> Waiting | None:
-        """Why the job waits, by the last cycle; None where no cycle has looked at it."""
+        """Why the job waits, according to the last cycle; None if no cycle has looked at it."""
         if (job := self.backlog.unready.get(id)) is not None:
             readiness = self.backend.prepare(job.spec, id)
             return readiness.waiting if readiness.standing is ReadinessState.PREPARING else None
@@ -69,13 +70,13 @@ class Scheduler:
         return None if refusal is None else in_words(refusal)
 
     def look_at(self, job: str) -> None:
-        """What the waiting job needs may be there, or further on its way."""
+        """Look at this waiting job: its preparation may have finished or advanced."""
         self._hinted[job] = None
         self.hint()
 
     @contextmanager
     def freeing(self, job: str) -> Generator[None]:
-        """Nothing of the job is left: what it held is given out while its end is still being written down."""
+        """Give out what an ended job used while its end is still being written."""
         self.freed.add(job)
         self.hint()
         try:
@@ -84,7 +85,7 @@ class Scheduler:
             self.freed.discard(job)
 
     async def cycle(self, _key: str = "") -> datetime | None:
-        """Flown by a work queue of its own, which gives it its back-off and its one flight at a time."""
+        """One scheduling cycle; returns when the next is due. A work queue of its own calls it."""
         await self.store.catch_up()
         if self.backlog.is_empty:
             self._last = None
@@ -108,7 +109,7 @@ class Scheduler:
         return await self._note_refusals(now)
 
     def _notice(self, nodes: tuple[Node, ...]) -> None:
-        """With other machines other jobs are too large."""
+        """If the machines have changed, try again the shapes that fitted none."""
         if nodes != self._nodes:
             self._nodes = nodes
             self.backlog.ready.bring_back()
@@ -116,9 +117,9 @@ class Scheduler:
                 self._note_later(job)
 
     def _sort_by_readiness(self) -> list[tuple[Job, Readiness]]:
-        """Look at the waiting jobs that are new or hinted, and at some of those that are being prepared.
+        """Look at the waiting jobs that are new or hinted, and at some of those in preparation.
 
-        The answer names those that are being prepared still.
+        Returns those that are still in preparation.
         """
         backlog, preparing = self.backlog, list[tuple[Job, Readiness]]()
         hinted, self._hinted = self._hinted, {}
@@ -131,24 +132,24 @@ class Scheduler:
                     backlog.set_ready(job)
                     self._note_later(job)
                     if job.id in some:
-                        self.hint()  # those who wait for the same thing are ready too
+                        self.hint()  # jobs that wait for the same thing are ready too
                 case ReadinessState.PREPARING:
                     backlog.set_unready(job)
                     preparing.append((job, readiness))
                 case ReadinessState.FAILED:
                     backlog.set_unready(job)
-                    self.hint_job(job.id)  # its own turn ends it
+                    self.hint_job(job.id)  # its own turn fails it
                 case _:
                     assert_never(readiness.standing)
         return preparing
 
     def _decide(self, nodes: tuple[Node, ...], now: datetime) -> list[tuple[Job, Admission, Readiness]]:
-        """Who may start. The refusals stay in the cycle."""
+        """Decide which jobs may start. The refusals stay in the cycle."""
         ready, before = self.backlog.ready, self._last.head if self._last else None
         holders = [job for job in self.backlog.admitted.values() if job.id not in self.freed]
         self._last = cycle = Cycle(snapshot_of(holders, nodes, self.fit, now), now)
         chosen: list[tuple[Job, Admission, Readiness]] = []
-        taken_away: list[Job] = []  # ready once, and not any more
+        taken_away: list[Job] = []  # no longer ready
         for job in ready.in_order(cycle.refused):
             readiness = self.backend.prepare(job.spec, job.id)
             if not readiness.is_ready:
@@ -187,10 +188,10 @@ class Scheduler:
             ),
         )
         try:
-            # After a power cut nothing runs, so an admission that was lost is simply given again.
+            # After a power cut nothing runs, so a lost admission is simply made again.
             written = await self.store.write(job, status, events, flush=False)
         except Conflict:
-            self.hint()  # cancelled meanwhile, say: what was set aside for it is free again
+            self.hint()  # perhaps it was cancelled: what was reserved for it is free again
             return
         self.ring(written)
         self.hint_job(job.id)
@@ -199,9 +200,9 @@ class Scheduler:
         heappush(self._unnoted, (job.created_at + self.noted, job.id))
 
     async def _note_refusals(self, now: datetime) -> datetime | None:
-        """Keep a new kind of reason in the job's history; numbers that merely move are not kept.
+        """Record a new kind of reason in the job's history; changed numbers alone are not recorded.
 
-        Only jobs of which the kind may have changed are looked at. The answer is when to go on.
+        Only jobs whose kind of reason may have changed are looked at. Returns when to continue.
         """
         written = 0
         while self._unnoted and written < MOST_NOTES:
@@ -219,7 +220,7 @@ class Scheduler:
         return now if self._unnoted else None
 
     async def _note_preparing(self, job: Job, readiness: Readiness, now: datetime) -> None:
-        """What has to be prepared is told at once: it takes a while, and the while is counted."""
+        """Record at once that a job is in preparation: it takes time, and that time is counted."""
         mark = readiness.mark
         if not _is_noted(job, Reason.PREPARING) or mark > self.backlog.marks.get(job.id, 0):
             since = job.status.preparing_since or now
@@ -228,7 +229,7 @@ class Scheduler:
                 self.backlog.marks[job.id] = mark
 
     async def _note(self, job: Job, status: Status, waiting: Waiting, now: datetime) -> bool:
-        """Whether it is written; a job that has changed meanwhile is looked at again."""
+        """Write the reason; False if the job has changed meanwhile and is looked at again."""
         event = Event(at=now, reason=waiting.reason, message=waiting.message)
         try:
             noted = replace(status, waiting=waiting, updated_at=now)
@@ -244,20 +245,20 @@ def _is_noted(job: Job, reason: Reason) -> bool:
 
 
 def _prepared_at(job: Job, now: datetime) -> datetime | None:
-    """When a job that had to be prepared first was: now, at the first sight of it."""
+    """When the preparation of the job ended: now, if that was not recorded before."""
     status = job.status
     return status.prepared_at or (now if status.preparing_since is not None else None)
 
 
-def _admission_events(admission: Admission, found: Readiness, now: datetime) -> tuple[Event, ...]:
+def _admission_events(admission: Admission, readiness: Readiness, now: datetime) -> tuple[Event, ...]:
     nodes = ", ".join(dict.fromkeys(p.node for p in admission.placements))
     admitted = (
         Event(at=now, reason=Reason.ADMITTED, message=f"Admitted on {nodes}."),
         *(
             Event(at=now, reason=Reason.SUBSTITUTED, message=n, severity=Severity.WARNING)
-            for n in found.notes
+            for n in readiness.notes
         ),
-        *(Event(at=now, reason=Reason.INSTALLED, message=line) for line in found.installed),
+        *(Event(at=now, reason=Reason.INSTALLED, message=line) for line in readiness.installed),
     )
     if not admission.cuts:
         return admitted

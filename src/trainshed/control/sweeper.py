@@ -1,7 +1,7 @@
-"""The sweeper: now and then removes folders of code that no job refers to any more.
+"""The sweeper: periodically removes folders of code that no job refers to any more.
 
-It asks the store which are in use and tells the rest to go; those that keep them see to it that nothing young
-goes. A store that cannot answer removes nothing.
+It asks the job store which folders are in use, and the code store to remove the others. The code store never
+removes a young folder. If the job store cannot answer, nothing is removed.
 """
 
 from dataclasses import dataclass
@@ -20,6 +20,6 @@ class Sweeper:
     clock: Clock
 
     async def look(self, _key: str = "") -> datetime:
-        """Flown by a work queue, which gives it its back-off."""
+        """The work queue calls this, and backs off after failures."""
         await self.code.tidy(await self.store.codes())
         return self.clock.now() + EVERY

@@ -1,7 +1,8 @@
-"""Puts the verdict into a plan before it is written: the end of a failed job, and each new try, say why.
+"""Reporter: adds the verdict to a plan before it is written: why the job failed, or why it is tried again.
 
-It reads the newest lines of the replica that failed first and lets core/verdict.py judge. It changes words
-only, never what was decided; a log that cannot be read makes a poorer verdict, not a missing end.
+The job loop calls it. It reads the newest lines of the replica that failed first; core/verdict.py judges
+them. It changes messages only, never a decision. If a log cannot be read, the verdict has no lines; the end
+of the job is written all the same.
 """
 
 import logging
@@ -23,8 +24,8 @@ from trainshed.core.verdict import Cause, Evidence, Rules, Verdict, judge
 
 log = logging.getLogger(__name__)
 
-ERROR_LINES, OUTPUT_LINES = 300, 100  # the newest of each stream that are looked at
-EARLY = timedelta(seconds=0.1)  # a program may print before its start is noted
+ERROR_LINES, OUTPUT_LINES = 300, 100  # how many of the newest lines of each stream are read
+EARLY = timedelta(seconds=0.1)  # a program may print before its start is recorded
 
 _TOLD_WHY = frozenset({Reason.REPLICA_RESTARTED, Reason.JOB_RETRIED, Reason.HELD})
 _ALREADY_TOLD = frozenset({Cause.KILLED, Cause.LOST, Cause.UNKNOWN, Cause.PROGRAM_EXIT})
@@ -37,7 +38,7 @@ class Reporter:
     rules: Callable[[], Rules]  # read when the first job fails
 
     async def explain(self, job: Job, plan: Plan, seen: Iterable[Observation]) -> Plan:
-        """The plan with what can be told about the failures in it."""
+        """Add to the plan what is known about the failures in it."""
         if plan.status.state is JobState.FAILED:
             return await self._explain_end(job, plan, tuple(seen))
         if any(event.reason in _TOLD_WHY for event in plan.events):
@@ -47,16 +48,16 @@ class Reporter:
         return plan
 
     async def with_last_words(self, job: Job, seen: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        """What is seen, with what those said last that have just crashed."""
+        """The observations, with the last lines of runs that have just crashed."""
         fresh = {job.key(replica): replica for replica in job.status.replicas if replica.exit is None}
         crashed = {
             item.key: item for item in seen if item.key in fresh and crash_signal(item.exit) is not None
         }
-        for key, one in crashed.items():
-            replica = replace(fresh[key], started_at=one.started_at)
+        for key, run in crashed.items():
+            replica = replace(fresh[key], started_at=run.started_at)
             stderr = await self._newest(job, replica, OutputStream.STDERR, ERROR_LINES)
             stdout = await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES)
-            crashed[key] = replace(one, last_words=last_words(stderr, stdout))
+            crashed[key] = replace(run, last_words=last_words(stderr, stdout))
         return tuple(crashed.get(item.key, item) for item in seen) if crashed else seen
 
     async def _explain_end(self, job: Job, plan: Plan, seen: tuple[Observation, ...]) -> Plan:
@@ -65,21 +66,21 @@ class Reporter:
             return plan
         ended = plan.status.replicas
         replica = _first_failed(ended) if failure.task else _speaker(job, ended)
-        if failure.verdict is not None:  # of what prepared the job: its replicas have nothing to say of it
+        if failure.verdict is not None:  # the preparation failed: no replica has output about it
             verdict = failure.verdict
-        elif replica is None or failure.reason is Reason.OUTPUTS_LOST:  # it said nothing of that either
+        elif replica is None or failure.reason is Reason.OUTPUTS_LOST:  # nor does it about lost outputs
             verdict = judge(Evidence(reason=failure.reason), self.rules())
         else:
             verdict = await self._verdict(job, replica, seen, failure.reason, blame=bool(failure.task))
             verdict = _with_earlier(verdict, replica, ended)
-        told = tuple(
+        events = tuple(
             replace(event, message=f"{event.message} {verdict.sentence}")
             if event.reason is failure.reason
             else event
             for event in plan.events
         )
         status = replace(plan.status, failure=replace(failure, verdict=verdict))
-        return replace(plan, status=status, events=told)
+        return replace(plan, status=status, events=events)
 
     async def _explain_event(self, job: Job, event: Event, seen: tuple[Observation, ...]) -> Event:
         if event.reason not in _TOLD_WHY:
@@ -142,7 +143,7 @@ def _without_gpus(job: Job, replica: Replica) -> bool:
 
 
 def _first_failed(replicas: Iterable[Replica]) -> Replica | None:
-    """The one that ended badly before the others: what came later may only have followed from it."""
+    """The replica that failed first: later failures may only have followed from it."""
     ended = [r for r in replicas if r.exit is not None and not r.exit.ok]
     latest = datetime.max.replace(tzinfo=UTC)
     return min(ended, key=lambda r: (r.ended_at or latest, r.pool, r.index), default=None)
@@ -154,7 +155,7 @@ def _speaker(job: Job, replicas: Iterable[Replica]) -> Replica | None:
 
 
 def _with_earlier(verdict: Verdict, replica: Replica, replicas: Iterable[Replica]) -> Verdict:
-    """Where somebody else is at fault: those that had been restarted are the first to look at."""
+    """If another replica is at fault: name those that were restarted before, to look at first."""
     if verdict.cause not in _OTHERS_FAULT:
         return verdict
     others = [r for r in replicas if r.run and (r.pool, r.index) != (replica.pool, replica.index)]

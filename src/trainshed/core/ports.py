@@ -168,8 +168,8 @@ class Store(Protocol):
     7. relabel is guarded as write is, and touches nothing but labels and version.
     8. write keeps the intervals that end with it (core.ledger) together with the status, each once; they are
        never changed, and stay when the job is deleted.
-    9. on_change tells every job that is not final, and then each commit of one, in the order of its versions
-       and before the one who wrote it is answered.
+    9. on_commit tells every job that is not final, then each commit of a job, in the order of its versions
+       and before its caller is answered.
     """
 
     async def start(self) -> None: ...
@@ -200,8 +200,8 @@ class Store(Protocol):
 
     async def active(self) -> tuple[Job, ...]: ...
 
-    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
-        """Call follow(id, job) for every job that is not final, and at each change; None: it is final."""
+    def on_commit(self, follow: Callable[[Job, bool], None]) -> None:
+        """Call follow(job, is_deleted) now for every job that is not final, and at each commit of any job."""
         ...
 
     async def catch_up(self) -> None:

@@ -1,4 +1,4 @@
-"""Who may come in: a token in a file, an open door for loopback, and a look at where a request comes from."""
+"""Authentication: a token in a file, none for loopback with `--no-auth`, and checks of Host and Origin."""
 
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.origin import foreign_request

@@ -38,13 +38,13 @@ def foreign_request(
 
 def _split(host: str | None) -> tuple[str, str] | None:
     """Name and port ("" where none is given), or None where malformed."""
-    found = _HOST.fullmatch(host.lower()) if host else None
-    if found is None:
+    match = _HOST.fullmatch(host.lower()) if host else None
+    if match is None:
         return None
-    port = found["port"] or ""
+    port = match["port"] or ""
     if port and not 0 < int(port) < 65536:
         return None
-    return found["name"], port.lstrip("0")
+    return match["name"], port.lstrip("0")
 
 
 def _is_own(asked: tuple[str, str], own_hosts: frozenset[str]) -> bool:

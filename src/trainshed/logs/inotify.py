@@ -1,4 +1,4 @@
-"""Tells when a file is written to, once per question: the kernel's inotify through ctypes.
+"""InotifyWatcher: reports the next write to a file, once per `arm`, by the kernel's inotify through ctypes.
 
 A watch fires once and is gone; asking again is the caller's matter. A program that floods its log thus
 costs one wakeup and, while nobody asks again, nothing. Where the kernel has no inotify, or no watches are

@@ -69,14 +69,14 @@ class JobLog:
 
     def open(self, name: ReplicaName) -> tuple[LogFile, LogFile]:
         """The two files of that replica, made where missing. OSError where the disk is full."""
-        found: list[LogFile] = []
+        opened: list[LogFile] = []
         for stream in (OutputStream.STDOUT, OutputStream.STDERR):
             path = path_of(str(self.folder), name, stream)
             file = self.files.get(path)
             if file is None:
                 file = self._add(path, name, stream, make(path))
-            found.append(file)
-        return found[0], found[1]
+            opened.append(file)
+        return opened[0], opened[1]
 
     def _add(self, path: str, name: ReplicaName, stream: OutputStream, is_new: bool = False) -> LogFile:
         file = self.files[path] = LogFile(path, name, stream, is_new)
@@ -98,8 +98,8 @@ class JobLog:
         """Date what has been written into these files; the paths of those that had grown."""
         grown: list[tuple[int, int, LogFile]] = []
         try:
-            grown = [(*found, file) for file in files if (found := file.grown())]
-            grown.sort(key=lambda found: found[0])
+            grown = [(*change, file) for file in files if (change := file.grown())]
+            grown.sort(key=lambda change: change[0])
             for modified_ns, size, file in grown:
                 file.stamp(modified_ns, size, now_ns, self._floor)
                 self._floor = file.index.bound

@@ -1,6 +1,6 @@
-"""What only the kernel can do: free the middle of a file, and leave its size and every offset as they are.
+"""Frees the middle of a file and leaves its size and all offsets unchanged (a hole).
 
-Asked for and never needed: where the file system cannot, the answer is False and the file is as it was.
+`quota.py` calls it. If the file system cannot do it, the answer is False and the file is unchanged.
 """
 
 import ctypes

@@ -28,11 +28,11 @@ class FileScan:
 
     def forward(self, since_ns: int) -> Iterator[Line]:
         """All lines of that time or later, oldest first; perhaps some earlier ones before."""
-        found = self._records.not_before(since_ns) if self._view.count else None
-        if found is None:
+        batch = self._records.not_before(since_ns) if self._view.count else None
+        if batch is None:
             return
         # One byte back: a piece may be decided by the very byte at which this batch begins.
-        at = found.start + min(max(0, since_ns - found.stamp - 1), found.end - found.start)
+        at = batch.start + min(max(0, since_ns - batch.stamp - 1), batch.end - batch.start)
         start = boundary(self._file.read, max(0, at - 1))
         chunk = self._chunk
         while start < self._view.end:
@@ -59,10 +59,10 @@ class FileScan:
 
     def backward(self, until_ns: int) -> Iterator[Line]:
         """All lines of that time or earlier, newest first; perhaps some later ones before."""
-        found = self._records.not_after(until_ns) if self._view.count else None
-        if found is None:
+        batch = self._records.not_after(until_ns) if self._view.count else None
+        if batch is None:
             return
-        at = found.start + min(until_ns - found.stamp, found.end - found.start)
+        at = batch.start + min(until_ns - batch.stamp, batch.end - batch.start)
         stop = min(self._view.end, at + LONGEST + 1)
         while stop > 0:
             drop = self._file.drop

@@ -1,4 +1,4 @@
-"""How much a replica has printed so far, by two looks at its files: for who only wants to know if it speaks.
+"""How many bytes a replica has printed so far, for the hang watch: it only needs to know whether that grows.
 
 It reads nothing and keeps nothing; what is not there has printed nothing.
 """

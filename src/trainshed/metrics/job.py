@@ -112,10 +112,10 @@ def read_names(folder: Path, *, mend: bool = False) -> Names:
 
 def _name(line: bytes) -> tuple[str, str] | None:
     try:
-        found: Any = json.loads(line)
+        entry: Any = json.loads(line)
     except ValueError:
         return None
-    match found:
+    match entry:
         case [str(task), str(name)]:
             return task, name
         case _:
@@ -126,7 +126,7 @@ def read_job(folder: Path, asked: MetricQuery) -> tuple[Series, ...]:
     """Every series of a window, each part of it at the finest resolution that has it whole."""
     names = read_names(folder)
     since, until = asked.since.timestamp(), asked.until.timestamp()
-    found: dict[int, list[Row]] = {}
+    rows_by_series: dict[int, list[Row]] = {}
     begin = float("inf")
     for resolution in RESOLUTIONS:
         first, rows = read(folder, resolution, since, until)
@@ -135,14 +135,14 @@ def read_job(folder: Path, asked: MetricQuery) -> tuple[Series, ...]:
             if row[0] + resolution.step <= begin and row[0] < begin:
                 older.setdefault(row[1], []).append(row)
         for number, points in older.items():
-            found[number] = points + found.get(number, [])
+            rows_by_series[number] = points + rows_by_series.get(number, [])
         begin = min(begin, first) if first is not None else begin
     series = (
-        thinned(Series(*name, _points(found[number])), asked.step)
+        thinned(Series(*name, _points(rows_by_series[number])), asked.step)
         for number, name in enumerate(names)
-        if name is not None and number in found
+        if name is not None and number in rows_by_series
     )
-    return tuple(sorted(series, key=lambda one: (one.task, one.name)))
+    return tuple(sorted(series, key=lambda entry: (entry.task, entry.name)))
 
 
 def _points(rows: Sequence[Row]) -> tuple[Point, ...]:

@@ -1,4 +1,4 @@
-"""What programs say of their progress, in a file of their own or in a line of their output.
+"""Reads the progress that programs report, in a file of their own or in a line of their output.
 
 The file is overwritten in place by `trainshed.report`: the time, JSON, the time again. A line of output
 begins with TRAINSHED_STEP: `TRAINSHED_STEP 3/100 loss=0.5`. Of output only the end is looked at, and only if
@@ -23,7 +23,7 @@ MOST_VALUES = 64
 
 @dataclass(slots=True)
 class ReportedLines:
-    """One replica's words so far."""
+    """What one replica has reported so far."""
 
     file: Path
     stdout: str
@@ -31,8 +31,8 @@ class ReportedLines:
     report: Report | None = None
 
     def look(self, now: datetime) -> Report | None:
-        told, printed = read_file(self.file), self._printed(now)
-        for report in (told, printed):
+        filed, printed = read_file(self.file), self._printed(now)
+        for report in (filed, printed):
             if report is not None and (self.report is None or report.at >= self.report.at):
                 self.report = report
         return self.report
@@ -72,17 +72,17 @@ def parse_file(data: bytes) -> Report | None:
     if first != last or not first.isdigit():
         return None  # caught while it was being written
     try:
-        told: Any = json.loads(text)
+        content: Any = json.loads(text)
         at = datetime.fromtimestamp(int(first) / 1e9, UTC)
     except (ValueError, OverflowError, OSError, RecursionError):
         return None
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         return None
-    said = cast(dict[str, object], told)
-    values = said.get("values")
+    report = cast(dict[str, object], content)
+    values = report.get("values")
     named = cast(dict[str, object], values) if isinstance(values, dict) else {}
     return Report(
-        at=at, step=_finite(said.get("step")), total=_finite(said.get("total")), values=_values(named)
+        at=at, step=_finite(report.get("step")), total=_finite(report.get("total")), values=_values(named)
     )
 
 

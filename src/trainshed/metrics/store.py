@@ -79,9 +79,9 @@ class FileMetricStore:
         with self._writing:
             for source in sources:
                 known = self._spoken.get(source.name)
-                one = known or ReportedLines(Path(self._report_file(source.name)), source.stdout)
-                spoken[source.name] = one
-                if (report := one.look(now)) is not None:
+                lines = known or ReportedLines(Path(self._report_file(source.name)), source.stdout)
+                spoken[source.name] = lines
+                if (report := lines.look(now)) is not None:
                     result[source.name] = report
             self._spoken = spoken
         return result

@@ -158,12 +158,12 @@ def _wheel(tally: ArchiveCount) -> None:
 def _build_needs(pyproject: bytes | None) -> list[str]:
     """The names of what builds it, in small letters. Without a word on it that is setuptools."""
     try:
-        told = tomllib.loads((pyproject or b"").decode())
-        needs = told.get("build-system", {}).get("requires", ["setuptools"])
-        found = [match[1] if (match := _NAMED.match(need)) else need for need in needs]
+        project = tomllib.loads((pyproject or b"").decode())
+        needs = project.get("build-system", {}).get("requires", ["setuptools"])
+        names = [match[1] if (match := _NAMED.match(need)) else need for need in needs]
     except (ValueError, AttributeError, TypeError):
         return ["setuptools"]  # pip will say what is wrong with it
-    return sorted({item.lower() for item in found})
+    return sorted({item.lower() for item in names})
 
 
 def _blocks(path: str) -> Iterator[bytes]:
@@ -179,14 +179,14 @@ def main(argv: list[str]) -> int:
     digest = hashlib.sha256()
     for block in _blocks(path):
         digest.update(block)
-    told: dict[str, object] = {"sha256": digest.hexdigest(), "refused": "", "needs": None}
+    result: dict[str, object] = {"sha256": digest.hexdigest(), "refused": "", "needs": None}
     try:
-        told["needs"] = look_into(path, ArchiveLimits(*map(int, numbers)))
+        result["needs"] = look_into(path, ArchiveLimits(*map(int, numbers)))
     except ArchiveRefused as refused:
-        told["refused"] = str(refused)
+        result["refused"] = str(refused)
     except (MemoryError, RecursionError):
-        told["refused"] = "takes more memory to look into than any package needs"
-    print(json.dumps(told))
+        result["refused"] = "takes more memory to look into than any package needs"
+    print(json.dumps(result))
     return 0
 
 

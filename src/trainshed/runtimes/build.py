@@ -46,7 +46,7 @@ class BuildFailed(Exception):
 @dataclass(slots=True)
 class Build:
     recipe: EnvironmentRecipe
-    shelf: RuntimeFolders
+    folders: RuntimeFolders
     sites: tuple[str, ...]  # folders of packages it shall see besides its own
     environ: Mapping[str, str] = field(repr=False)
     files: tuple[tuple[Package, Path], ...] = ()  # those of the recipe's packages
@@ -55,7 +55,7 @@ class Build:
 
     async def run(self) -> None:
         await asyncio.to_thread(self._clear)
-        place, recipe = self.shelf.place(self.recipe.digest), self.recipe
+        place, recipe = self.folders.place(self.recipe.digest), self.recipe
         plans = await self._plans()
         # Pip is seen from below where it is there; to install it takes longer than most requirements.
         without = ("--without-pip",) if any((Path(site) / "pip").is_dir() for site in self.sites) else ()
@@ -69,7 +69,7 @@ class Build:
 
     def installed(self) -> list[str]:
         """The packages that lie there already. A look at one folder."""
-        packages = self.shelf.packages(self.recipe.digest)
+        packages = self.folders.packages(self.recipe.digest)
         if packages is None or not self.progress.packages:
             return []
         with contextlib.suppress(OSError):
@@ -81,21 +81,21 @@ class Build:
         return []
 
     def _clear(self) -> None:
-        self.shelf.discard(self.recipe.digest)
-        place = self.shelf.place(self.recipe.digest)
+        self.folders.discard(self.recipe.digest)
+        place = self.folders.place(self.recipe.digest)
         (place / "tmp").mkdir(parents=True, mode=0o700)
-        self.shelf.log(self.recipe.digest).write_bytes(b"")
+        self.folders.log(self.recipe.digest).write_bytes(b"")
 
     def _connect(self) -> None:
-        packages = self.shelf.packages(self.recipe.digest)
+        packages = self.folders.packages(self.recipe.digest)
         if packages is None:
             raise BuildFailed(1, ("ERROR: the new environment has no folder for packages.",))
-        paths = [*self.sites, str(self.shelf.library)]
+        paths = [*self.sites, str(self.folders.library)]
         (packages / "trainshed.pth").write_text("\n".join(paths) + "\n", encoding="utf-8")
 
     def _share_scripts(self) -> None:
         """Pip, and the commands of the environment below, with this one's interpreter."""
-        below, mine = self.recipe.below, self.shelf.place(self.recipe.digest) / "bin"
+        below, mine = self.recipe.below, self.folders.place(self.recipe.digest) / "bin"
         for name in ("pip", "pip3"):
             if not (mine / name).exists():
                 (mine / name).write_text(
@@ -104,7 +104,7 @@ class Build:
                 (mine / name).chmod(0o755)
         if below is None or not below.digest:
             return
-        theirs = self.shelf.place(below.digest) / "bin"
+        theirs = self.folders.place(below.digest) / "bin"
         begins = f"#!{theirs}/".encode()
         for script in theirs.iterdir():
             target = mine / script.name
@@ -126,7 +126,7 @@ class Build:
 
     async def _install(self, plans: list[install.InstallPlan]) -> tuple[str, ...]:
         """The packages themselves; the lines of what they need besides."""
-        packages = self.shelf.packages(self.recipe.digest)
+        packages = self.folders.packages(self.recipe.digest)
         if not plans or packages is None:
             return ()
         before = await asyncio.to_thread(install.present, packages)
@@ -142,10 +142,11 @@ class Build:
     async def _pip(self, *words: str) -> None:
         pip = ("-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
         quiet = ("--progress-bar=off", "--no-color")
-        await self._step((str(self.shelf.place(self.recipe.digest) / "bin" / "python"), *pip, *quiet, *words))
+        python = self.folders.place(self.recipe.digest) / "bin" / "python"
+        await self._step((str(python), *pip, *quiet, *words))
 
     async def _step(self, argv: tuple[str, ...]) -> None:
-        place = self.shelf.place(self.recipe.digest)
+        place = self.folders.place(self.recipe.digest)
         environ = install.lent(self.environ) if self.files else dict(self.environ)
         environ = {name: value for name, value in environ.items() if name not in _HARMFUL}
         environ |= {"TMPDIR": str(place / "tmp"), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
@@ -177,7 +178,7 @@ class Build:
 
     async def _listen(self, output: asyncio.StreamReader, argv: tuple[str, ...]) -> None:
         rest = b""
-        with self.shelf.log(self.recipe.digest).open("ab", buffering=0) as log:
+        with self.folders.log(self.recipe.digest).open("ab", buffering=0) as log:
             log.write(f"+ {' '.join(argv)}\n".encode())
             while chunk := await output.read(1 << 16):
                 with contextlib.suppress(OSError):  # a full disk: what is said counts, not that it is kept

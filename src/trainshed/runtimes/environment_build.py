@@ -1,4 +1,4 @@
-"""One environment that is being built, and its words: for the jobs that wait, for lists, for a failure."""
+"""EnvironmentBuild: one environment that is being built, and how it is shown to jobs and in lists."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class EnvironmentBuild(Preparation):
     is_unwanted: IsUnwanted
 
     async def look(self) -> None:
-        """What jobs brought is of no use to others: the build stops once all who asked for it are over."""
+        """Stop building packages of jobs once all jobs that asked for it are over: nobody else needs them."""
         if self.recipe.packages and self.task is not None and await self.is_unwanted(self.jobs):
             self.task.cancel()
         if self.begun is not None:
@@ -41,7 +41,7 @@ class EnvironmentBuild(Preparation):
             standing=ReadinessState.PREPARING, message=self.message, remedy=_ONCE, notes=self.recipe.notes
         )
 
-    def told(self, failure: Readiness | None = None) -> Runtime:
+    def runtime(self, failure: Readiness | None = None) -> Runtime:
         recipe = self.recipe
         return Runtime(
             id=recipe.digest,
@@ -65,7 +65,7 @@ def title(recipe: EnvironmentRecipe) -> str:
 
 
 def absent(recipe: EnvironmentRecipe) -> Readiness:
-    """Nobody has asked for it yet, and this is no asking."""
+    """An environment that nobody has asked for yet; to list it does not build it."""
     return Readiness(
         standing=ReadinessState.PREPARING,
         message=f"{title(recipe)} is not built here yet: building it comes first.",
@@ -84,15 +84,15 @@ def absent_runtime(recipe: EnvironmentRecipe) -> Runtime:
     )
 
 
-def is_try_of(recipe: EnvironmentRecipe, one: Runtime) -> bool:
+def is_try_of(recipe: EnvironmentRecipe, runtime: Runtime) -> bool:
     """Whether a runtime is what people take the recipe's for: a package that was mended keeps its file's
     name, if not its content.
     """
     files = [file_name(package.uri) for package in recipe.packages]
-    return one.id == recipe.digest or (
+    return runtime.id == recipe.digest or (
         bool(files)
-        and (one.name, one.requirements) == (recipe.name, recipe.requirements)
-        and [file_name(package.uri) for package in one.packages] == files
+        and (runtime.name, runtime.requirements) == (recipe.name, recipe.requirements)
+        and [file_name(package.uri) for package in runtime.packages] == files
     )
 
 

@@ -35,8 +35,8 @@ class RuntimeFolders:
         for place in sorted(self.folder.iterdir()):
             if place.name in _OTHERS or not place.is_dir():
                 continue
-            if (one := _read(place)) is not None:
-                result[one.id] = one
+            if (runtime := _read(place)) is not None:
+                result[runtime.id] = runtime
             else:
                 self.discard(place.name)
         self.empty_trash()
@@ -61,7 +61,7 @@ class RuntimeFolders:
         place = self.place(recipe.digest)
         shutil.rmtree(place / "tmp", ignore_errors=True)
         size = sum(_sizes(place))
-        told = {
+        fields = {
             "name": recipe.name,
             "python": recipe.interpreter.version,
             "requirements": recipe.requirements,
@@ -72,7 +72,7 @@ class RuntimeFolders:
             "boot": _boot(),
         }
         draft = place / f"{_COMPLETE}.new"
-        draft.write_text(json.dumps(told))
+        draft.write_text(json.dumps(fields))
         draft.replace(place / _COMPLETE)
         kept = _read(place)
         assert kept is not None
@@ -126,19 +126,19 @@ def _boot() -> str:
 def _read(place: Path) -> Runtime | None:
     complete = place / _COMPLETE
     try:
-        told = json.loads(complete.read_text())
-        if told["boot"] != _boot() and not (place / _SETTLED).exists():
+        fields = json.loads(complete.read_text())
+        if fields["boot"] != _boot() and not (place / _SETTLED).exists():
             return None  # the machine went down before all of it was on the disk
         return Runtime(
             id=place.name,
-            name=told["name"],
+            name=fields["name"],
             phase=RuntimePhase.READY,
-            python=told["python"],
-            requirements=tuple(told["requirements"]),
-            packages=tuple(Package(**item) for item in told.get("packages", ())),
-            below=told["below"],
-            size=told["size"],
-            built_at=datetime.fromisoformat(told["built_at"]),
+            python=fields["python"],
+            requirements=tuple(fields["requirements"]),
+            packages=tuple(Package(**item) for item in fields.get("packages", ())),
+            below=fields["below"],
+            size=fields["size"],
+            built_at=datetime.fromisoformat(fields["built_at"]),
             used_at=datetime.fromtimestamp(complete.stat().st_mtime, UTC),
         )
     except (OSError, ValueError, KeyError, TypeError):

@@ -28,24 +28,24 @@ class Indexes:
     env: Mapping[str, str]
     shown: tuple[tuple[str, str], ...] = ()  # paths here and inside
     addresses: tuple[str, ...] = ()
-    secrets: frozenset[str] = frozenset()  # what must not be said aloud
+    secrets: frozenset[str] = frozenset()  # never shown to anybody
 
 
 def config_files(environ: Mapping[str, str], prefix: str) -> list[Path]:
     """Pip's configuration files, in its order: of later ones each line wins."""
-    said = environ.get("PIP_CONFIG_FILE", "")
-    if said == os.devnull:
+    named = environ.get("PIP_CONFIG_FILE", "")
+    if named == os.devnull:
         return []
     home = Path(environ.get("HOME") or "/")
     own = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     machine = [Path(part) / "pip/pip.conf" for part in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
     user = [home / ".pip/pip.conf", own / "pip/pip.conf"]
-    last = [Path(prefix) / "pip.conf", *([Path(said)] if said else [])]
+    last = [Path(prefix) / "pip.conf", *([Path(named)] if named else [])]
     return [*machine, Path("/etc/pip.conf"), *user, *last]
 
 
 def read_files(files: Iterable[Path]) -> dict[str, str]:
-    """What they say, by the long names of pip's options. It blocks."""
+    """The settings in the files, by the long names of pip's options. It blocks."""
     texts: list[str] = []
     for file in files:
         with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -54,7 +54,7 @@ def read_files(files: Iterable[Path]) -> dict[str, str]:
         return {}
     import configparser  # a server starts without
 
-    found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
+    values: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for text in texts:
         parser = configparser.RawConfigParser()
         try:
@@ -63,13 +63,13 @@ def read_files(files: Iterable[Path]) -> dict[str, str]:
             continue
         for section in _SECTIONS:
             if parser.has_section(section):
-                found[section] |= {key.replace("_", "-"): value for key, value in parser.items(section)}
-    return found["global"] | found["install"]
+                values[section] |= {key.replace("_", "-"): value for key, value in parser.items(section)}
+    return values["global"] | values["install"]
 
 
-def indexes(said: Mapping[str, str], environ: Mapping[str, str], inside: str) -> Indexes:
-    """From what the files said and the variables, which win."""
-    settings = dict(said)
+def indexes(configured: Mapping[str, str], environ: Mapping[str, str], inside: str) -> Indexes:
+    """Combine the settings of the files with the variables, which win."""
+    settings = dict(configured)
     for name, value in environ.items():
         if name.startswith("PIP_") and value:
             settings[name[4:].lower().replace("_", "-")] = value
@@ -113,7 +113,7 @@ def _secrets(url: str) -> Iterable[str]:
     """Of http://USER:PASSWORD@HOST the password; a name alone may be a token, and is one too."""
     try:
         place = urlsplit(url)
-        said = place.password or place.username
+        secret = place.password or place.username
     except ValueError:
         return ()
-    return tuple({said, unquote(said)}) if said else ()
+    return tuple({secret, unquote(secret)}) if secret else ()

@@ -45,24 +45,24 @@ class InstallPlan:
 
 
 def lent(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which packages of jobs are built."""
+    """The environment variables for building packages of jobs."""
     return {
         name: value for name, value in environ.items() if name in _LENT or name.startswith(_LENT_PREFIXES)
     }
 
 
 async def plan(package: Package, path: Path, python: str, *, has_tools: bool) -> InstallPlan:
-    """Look into the file, in a process that may die of it. Refused where it is not to be unpacked."""
-    told = await _looked_into(path)
-    if told is None:
+    """Check the file in a separate process, which it may crash. PackageRefused if it must not be unpacked."""
+    result = await _looked_into(path)
+    if result is None:
         raise hostile(package, "takes more memory or time to look into than any package needs")
-    if told["sha256"] != package.sha256:
+    if result["sha256"] != package.sha256:
         with contextlib.suppress(OSError):
             await asyncio.to_thread(path.unlink)
         raise replaced(package)
-    if told["refused"]:
-        raise hostile(package, str(told["refused"]))
-    needs = cast("list[str] | None", told["needs"])
+    if result["refused"]:
+        raise hostile(package, str(result["refused"]))
+    needs = cast("list[str] | None", result["needs"])
     return InstallPlan(
         package, path, needs is not None and not (has_tools and tools.can_build(needs, python))
     )
@@ -76,13 +76,13 @@ async def _looked_into(path: Path) -> dict[str, object] | None:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        said, _ = await child.communicate()
+        output, _ = await child.communicate()
     finally:
         if child.returncode is None:
             child.kill()
             await asyncio.shield(child.wait())
     try:
-        return json.loads(said) if child.returncode == 0 else None
+        return json.loads(output) if child.returncode == 0 else None
     except ValueError:
         return None
 
@@ -92,22 +92,22 @@ def steps(plans: Iterable[InstallPlan], indexes: Sequence[str]) -> Iterator[tupl
 
     By address, because pip takes brackets in a path for extras.
     """
-    for isolated, some in itertools.groupby(plans, lambda one: one.isolated):
+    for isolated, some in itertools.groupby(plans, lambda plan: plan.isolated):
         how = tuple(indexes) if isolated else ("--no-index", "--no-build-isolation")
         yield ("--no-deps", "--force-reinstall", *how, *(item.path.as_uri() for item in some))
 
 
 def needing(packages: Path, before: frozenset[str]) -> tuple[str, ...]:
     """The lines by which pip finds what the packages installed since `before` need. It blocks."""
-    named = {f"{item.metadata['Name']}=={item.version}": bool(item.requires) for item in _found(packages)}
-    return tuple(sorted(line for line, needs in named.items() if needs and line not in before))
+    requiring = (item for item in _distributions(packages) if item.requires)
+    return tuple(sorted({f"{item.metadata['Name']}=={item.version}" for item in requiring} - before))
 
 
 def present(packages: Path) -> frozenset[str]:
-    return frozenset(f"{item.metadata['Name']}=={item.version}" for item in _found(packages))
+    return frozenset(f"{item.metadata['Name']}=={item.version}" for item in _distributions(packages))
 
 
-def _found(packages: Path) -> Iterable["Distribution"]:
+def _distributions(packages: Path) -> Iterable["Distribution"]:
     from importlib.metadata import distributions  # slow to import, and not needed to start a server
 
     return distributions(path=[str(packages)])

@@ -25,14 +25,14 @@ def may_be(image: str) -> bool:
 def others() -> dict[str, Interpreter]:
     """Those of other versions than ours that run and can make environments. Blocking: for a thread."""
     names = [f"3.{minor}" for minor in MINORS if minor != sys.version_info.minor]
-    found = [(name, path) for name in names if (path := shutil.which(f"python{name}"))]
-    if not found:
+    paths = [(name, path) for name in names if (path := shutil.which(f"python{name}"))]
+    if not paths:
         return {}
     with ThreadPoolExecutor(max_workers=2) as pool:
-        answers = pool.map(_version, (path for _, path in found))
+        answers = pool.map(_version, (path for _, path in paths))
         return {
             name: Interpreter(path=path, version=name)
-            for (name, path), answer in zip(found, answers, strict=True)
+            for (name, path), answer in zip(paths, answers, strict=True)
             if answer == name
         }
 

@@ -93,10 +93,10 @@ class Packages:
     def of(self, uris: tuple[str, ...], job: str) -> tuple[Package, ...] | None:
         """What the job has for these addresses, each content once; None where not all are fetched yet."""
         pinned = self._pinned.get(job, {})
-        found = [pinned[uri] for uri in uris if uri in pinned]
-        if len(found) < len(uris):
+        packages = [pinned[uri] for uri in uris if uri in pinned]
+        if len(packages) < len(uris):
             return None
-        return tuple({item.sha256: item for item in reversed(found)}.values())[::-1]
+        return tuple({item.sha256: item for item in reversed(packages)}.values())[::-1]
 
     def readiness(self, uris: tuple[str, ...], job: str) -> Readiness:
         """Of packages that are not all there: they are fetched, unless nobody in particular asks."""
@@ -182,15 +182,15 @@ class Packages:
         source = self.package_fetcher.source
         if source is None:
             raise NotFound("This server fetches no packages.")
-        found = await source.look(uri, project)
-        if found.size > LARGEST:
-            raise too_large(uri, f"it has {found.size} bytes.")
-        known = self._known.get((uri, found.mark)) if found.mark else None
+        info = await source.look(uri, project)
+        if info.size > LARGEST:
+            raise too_large(uri, f"it has {info.size} bytes.")
+        known = self._known.get((uri, info.mark)) if info.mark else None
         if known is not None and await asyncio.to_thread(self.pins.has, known):
             self.pins.touch(known)
             return known
         file = self.pins.coming()
-        fetching.size, fetching.file = found.size, file
+        fetching.size, fetching.file = info.size, file
         try:
             fetched = await source.fetch(uri, project, str(file), LARGEST)
             package = Package(uri=uri, sha256=fetched.sha256, size=fetched.size)

@@ -70,7 +70,7 @@ def recipe_of(
         wanted = ""
     if not fits:
         return None
-    row = min(fits, key=lambda one: _distance(one.version, wanted))
+    row = min(fits, key=lambda item: _distance(item.version, wanted))
     wanted_python = python if python in row.pythons else row.python
     interpreter = others.get(wanted_python, own)
     notes = _python_notes(image, python or row.python, interpreter)

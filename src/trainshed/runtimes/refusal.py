@@ -1,4 +1,4 @@
-"""Why a package cannot be had, as the verdict of the job that asked for it: what it was, and the way out."""
+"""Why a package cannot be used, as the verdict of the job that needs it: the cause and the remedy."""
 
 from trainshed.core.bucket import DiskFull
 from trainshed.core.errors import Exhausted, Forbidden, NotFound, TrainshedError, Unavailable

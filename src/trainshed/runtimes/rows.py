@@ -52,9 +52,9 @@ def load_rows(own: Path | None) -> tuple[RuntimeRow, ...]:
         rows = read_rows(data)
     except ValueError as error:
         raise Invalid((Violation("runtimes", f"The file {own} is wrong: {error}."),)) from error
-    found = {(row.name, row.version): row for row in shipped_rows()}
-    found.update(((row.name, row.version), row) for row in rows)
-    return tuple(found.values())
+    merged = {(row.name, row.version): row for row in shipped_rows()}
+    merged.update(((row.name, row.version), row) for row in rows)
+    return tuple(merged.values())
 
 
 def read_rows(data: Mapping[str, Any]) -> tuple[RuntimeRow, ...]:

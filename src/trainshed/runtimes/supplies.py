@@ -62,21 +62,21 @@ class ImageSupplies:
         self, packages: tuple[Package, ...], requirements: tuple[str, ...], jobs: Iterable[str], inside: str
     ) -> InstallKit:
         files = await self.packages.at_hand(packages, jobs)
-        found = await asyncio.to_thread(self.indexes, inside)
+        settings = await asyncio.to_thread(self.indexes, inside)
         lent = await asyncio.to_thread(_lent, inside)
         has_tools = any(place.startswith(f"{inside}/tools/") for place in lent.values())
         plans = [await install.plan(*file, _NEWEST, has_tools=has_tools) for file in files]
-        shown = {str(one.path): f"{inside}/packages/{at}/{one.path.name}" for at, one in enumerate(plans)}
+        shown = {str(item.path): f"{inside}/packages/{at}/{item.path.name}" for at, item in enumerate(plans)}
         steps = [{"isolated": item.isolated, "path": shown[str(item.path)]} for item in plans]
         plan: dict[str, object] = {
-            "env": dict(found.env),
+            "env": dict(settings.env),
             "packages": steps,
             "requirements": list(normal(requirements)),
             "pip": next((item.removesuffix("/pip") for item in lent.values() if "/tools/" not in item), ""),
             "tools": f"{inside}/tools" if has_tools else "",
         }
         return InstallKit(
-            plan=plan, shown=(*shown.items(), *lent.items(), *found.shown), addresses=found.addresses
+            plan=plan, shown=(*shown.items(), *lent.items(), *settings.shown), addresses=settings.addresses
         )
 
     def listen(self) -> Listener:

@@ -38,13 +38,13 @@ def parts() -> list[Path]:
     from importlib.metadata import PackageNotFoundError, distribution  # slow to import, and rarely needed
 
     try:
-        found = distribution("setuptools")
+        setuptools = distribution("setuptools")
     except PackageNotFoundError:
         return []
-    if _numbers(found.version) < _FIRST:
+    if _numbers(setuptools.version) < _FIRST:
         return []
-    at = Path(str(found.locate_file("")))
-    names = (*_PARTS, f"setuptools-{found.version}.dist-info")
+    at = Path(str(setuptools.locate_file("")))
+    names = (*_PARTS, f"setuptools-{setuptools.version}.dist-info")
     return [at / name for name in names if (at / name).is_dir()]
 
 

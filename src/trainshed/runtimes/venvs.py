@@ -69,7 +69,7 @@ class VenvRuntimes:
         environ: Mapping[str, str] | None = None,
         package_fetcher: PackageFetcher | None = None,
     ) -> None:
-        self._shelf = RuntimeFolders(folder.absolute())
+        self._folders = RuntimeFolders(folder.absolute())
         self._rows = rows
         self._judge, self._wanted = judge, wanted
         self._limits = limits or RuntimeLimits()
@@ -94,7 +94,7 @@ class VenvRuntimes:
     async def start(self) -> None:
         report = Path(__file__).parents[1] / "report.py"
         try:
-            self._kept |= await asyncio.to_thread(self._shelf.open, report)
+            self._kept |= await asyncio.to_thread(self._folders.open, report)
             await asyncio.to_thread(self._packages.open)
         except OSError as error:
             raise Unavailable(f"The folder of runtimes cannot be opened: {error}.") from error
@@ -162,7 +162,7 @@ class VenvRuntimes:
             raise Unavailable(f"The runtime for '{image}' is not there yet.")
         if not recipe.digest:
             return self._own.path
-        path = self._shelf.place(recipe.digest) / "bin" / "python"
+        path = self._folders.place(recipe.digest) / "bin" / "python"
         if not path.exists():  # somebody removed it behind our back: it is made again
             del self._kept[recipe.digest]
             raise Unavailable(f"The runtime for '{image}' has been removed; it is made again.")
@@ -184,14 +184,14 @@ class VenvRuntimes:
 
     def all(self) -> tuple[Runtime, ...]:
         """Every runtime: those on disk, those being built, those that could be."""
-        found = {item.id: item for item in self._kept.values()}
-        found |= self._last
-        found |= {digest: build.told() for digest, build in self._builds.going.items()}
+        runtimes = {item.id: item for item in self._kept.values()}
+        runtimes |= self._last
+        runtimes |= {digest: build.runtime() for digest, build in self._builds.going.items()}
         for row in self._rows:
             recipe = self._find(RuntimeNeed(f"{row.name}:{row.version}" if row.version else row.name))
-            if recipe is not None and recipe.digest not in found:
-                found[recipe.digest] = absent_runtime(recipe)
-        return tuple(sorted(found.values(), key=lambda one: (one.name, one.requirements, one.id)))
+            if recipe is not None and recipe.digest not in runtimes:
+                runtimes[recipe.digest] = absent_runtime(recipe)
+        return tuple(sorted(runtimes.values(), key=lambda item: (item.name, item.requirements, item.id)))
 
     def get(self, identity: str) -> Runtime:
         for item in self.all():
@@ -210,15 +210,15 @@ class VenvRuntimes:
 
     def ids(self, jobs: Iterable[Job]) -> frozenset[str]:
         """The environments these ask for, and those they are laid on."""
-        found: set[str] = set()
+        ids: set[str] = set()
         for job in jobs:
             spec = job.spec
             for need in {
                 RuntimeNeed(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty
             }:
                 if (recipe := self._find(need, job.id) or self._find(RuntimeNeed(need.image))) is not None:
-                    found |= {recipe.digest, recipe.below.digest if recipe.below else ""}
-        return with_below(found, self._kept.values())
+                    ids |= {recipe.digest, recipe.below.digest if recipe.below else ""}
+        return with_below(ids, self._kept.values())
 
     async def remove(self, identities: Iterable[str]) -> None:
         """Take them away, or stop building them. Whoever calls has seen to it that no job wants them."""
@@ -227,8 +227,8 @@ class VenvRuntimes:
             if (build := self._builds.going.get(digest)) is not None and build.task is not None:
                 build.task.cancel()
             if self._kept.pop(digest, None) is not None:
-                self._shelf.withdraw(digest)
-        await asyncio.to_thread(self._shelf.empty_trash)
+                self._folders.withdraw(digest)
+        await asyncio.to_thread(self._folders.empty_trash)
         await asyncio.to_thread(self._packages.tidy)
 
     # How it is done
@@ -258,16 +258,16 @@ class VenvRuntimes:
         kept, now = self._kept[digest], datetime.now(UTC)
         if kept.used_at is None or now - kept.used_at > TOUCHED:
             self._kept[digest] = replace(kept, used_at=now)
-            self._shelf.touch(digest)
+            self._folders.touch(digest)
         if kept.below in self._kept and kept.below:
             self._use(kept.below)
 
     def _build(self, recipe: EnvironmentRecipe) -> EnvironmentBuild:
-        build = Build(recipe, self._shelf, sites_of(recipe, self._shelf), self._environ)
+        build = Build(recipe, self._folders, sites_of(recipe, self._folders), self._environ)
         below = None
         if recipe.below is not None and recipe.below.digest not in self._kept:
             below = self._builds.going.get(recipe.below.digest) or self._build(recipe.below)
-        self._last = {digest: one for digest, one in self._last.items() if not is_try_of(recipe, one)}
+        self._last = {key: item for key, item in self._last.items() if not is_try_of(recipe, item)}
         environment = EnvironmentBuild(recipe=recipe, build=build, below=below, is_unwanted=self._is_unwanted)
         return self._builds.begin(recipe.digest, environment, self._built)
 
@@ -285,8 +285,8 @@ class VenvRuntimes:
                 await self._make_room()
                 await self._fetch_packages(making)
                 await making.build.run()
-                self._kept[digest] = await asyncio.to_thread(self._shelf.complete, making.recipe)
-            self._background.run(asyncio.to_thread(self._shelf.settle, digest))
+                self._kept[digest] = await asyncio.to_thread(self._folders.complete, making.recipe)
+            self._background.run(asyncio.to_thread(self._folders.settle, digest))
             return None
         except PackageRefused as refused:
             return self._failed(making, refused.verdict)
@@ -297,7 +297,7 @@ class VenvRuntimes:
             return self._failed(making, self._judge(1, words))
         finally:
             if digest not in self._kept:  # before another build may begin in the same place
-                await asyncio.to_thread(self._shelf.discard, digest)
+                await asyncio.to_thread(self._folders.discard, digest)
 
     async def _fetch_packages(self, making: EnvironmentBuild) -> None:
         """Have at hand what the build takes besides pip."""
@@ -308,8 +308,8 @@ class VenvRuntimes:
     def _failed(self, making: EnvironmentBuild, verdict: Verdict) -> Readiness:
         digest = making.recipe.digest
         failure = failed(title(making.recipe), verdict)
-        log.warning("runtime %s: %s (%s)", making.recipe.name, failure.message, self._shelf.log(digest))
-        self._last[digest] = making.told(failure)
+        log.warning("runtime %s: %s (%s)", making.recipe.name, failure.message, self._folders.log(digest))
+        self._last[digest] = making.runtime(failure)
         return failure
 
     async def _is_unwanted(self, jobs: set[str]) -> bool:
@@ -319,7 +319,7 @@ class VenvRuntimes:
             return False
 
     async def _make_room(self) -> None:
-        free, disk = await asyncio.to_thread(self._shelf.free)
+        free, disk = await asyncio.to_thread(self._folders.free)
         short = room_to_keep(disk, self._limits.room) - free
         if short <= 0:
             return

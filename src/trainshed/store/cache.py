@@ -1,9 +1,8 @@
-"""Decoded jobs, kept by id and version while they fit a budget.
+"""A cache of decoded jobs by id and version, limited by a budget.
 
-A job of a given version never changes, so an entry can be used whenever the row still has that version;
-it is never an answer by itself. The budget is by weight, so that a thousand jobs of one replica and one
-job of a thousand replicas cost alike, and memory does not grow with finished jobs. Safe to use from
-several threads.
+The store's threads use it. A job of a given version never changes, so an entry is valid while the row has
+that version; the caller compares the version. The budget counts weight, so a thousand jobs of one replica
+cost as much as one job of a thousand replicas. Memory does not grow with finished jobs. It is thread-safe.
 """
 
 from collections import OrderedDict
@@ -16,17 +15,17 @@ BUDGET = 4_000_000  # roughly bytes: about a thousand small jobs
 
 
 def weight(job: Job) -> int:
-    """A rough size in bytes; exact would cost more than it is worth."""
+    """A rough size in bytes; an exact one would cost too much."""
     size = 3000 + 400 * len(job.status.replicas)
     for pool in job.spec.pools:
         size += 500 + sum(map(len, pool.args)) + 80 * len(pool.args)
         size += sum(len(name) + len(value) + 160 for name, value in pool.env)
-    # Few jobs have any, and those of a pipeline may be as large as a request.
+    # Few jobs have extras, but those of a pipeline may be as large as a request.
     return size + 4 * len(dump_plain(job.extras)) if job.extras else size
 
 
 class Decoded:
-    """The most recently used jobs, as they were read."""
+    """The most recently used decoded jobs."""
 
     def __init__(self, budget: int = BUDGET) -> None:
         self._budget = budget
@@ -43,7 +42,7 @@ class Decoded:
             return entry[0]
 
     def latest(self, job: str) -> Job | None:
-        """The entry of any version: an answer only where the caller puts in every version there is."""
+        """The entry whatever its version. Valid only if the caller puts every version there is."""
         entry = self._jobs.get(job)
         return None if entry is None else entry[0]
 

@@ -2,7 +2,7 @@
 
 Every comparison is true or false, never unknown: what a job does not have (a label, a time) equals
 nothing and is neither before nor after anything, so `!=` is exactly the opposite of `=`. Wildcards match
-the whole text and mind the case. Values are always bound, never spelled into the SQL.
+the whole text and mind the case. Values are always bound, never written into the SQL text.
 """
 
 from collections.abc import Callable
@@ -110,10 +110,10 @@ def _column(wanted: Compare, dialect: str, table: Table) -> tuple[ColumnElement[
 
 
 def _label(name: str, dialect: str, table: Table) -> ColumnElement[Any]:
-    """One label's value. By unfolding the object: a path would need quoting that SQLite does not have."""
+    """The value of one label. It unfolds the JSON object, because SQLite cannot quote a path."""
     unfold: Callable[..., Any] = func.json_each if dialect == "sqlite" else func.json_each_text
     source: Any = table.c.labels if dialect == "sqlite" else cast(table.c.labels, Json)
     pairs = unfold(source).table_valued("key", "value").alias("label")
     value = select(cast(pairs.c.value, Text)).where(pairs.c.key == name)
-    found = value.correlate(table).scalar_subquery()
-    return found if dialect == "sqlite" else found.collate("C")
+    label = value.correlate(table).scalar_subquery()
+    return label if dialect == "sqlite" else label.collate("C")

@@ -1,8 +1,8 @@
-"""Look at a SQLite file before SQLite does: a damaged one is refused, never repaired or replaced.
+"""Checks a SQLite file before SQLite opens it: a damaged file is refused, never repaired or replaced.
 
-SQLite treats an empty or cut-off file kindly (it starts a new database, or deletes the write-ahead log);
-for somebody's jobs that would be the silent loss this file exists to prevent. It only reads. It must run
-before any connection is open: closing a file drops the process's POSIX locks on it.
+SQLite starts a new database if the file is empty, and may delete the write-ahead log if it is truncated. That
+would lose jobs silently. This module only reads. It must run before any connection is open: closing a file
+drops the process's POSIX locks on it.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ HEADER = 100
 WAL_HEADER = 32
 FRAME_HEADER = 24
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-THOROUGH_UP_TO = 64 * 1024 * 1024  # bytes; checking every page of more would make the start slow
+THOROUGH_UP_TO = 64 * 1024 * 1024  # bytes; checking every page of a larger file would slow the start
 
 
 def damaged(path: Path, how: str) -> Unavailable:
@@ -28,7 +28,7 @@ def damaged(path: Path, how: str) -> Unavailable:
 
 
 def check_file(path: Path, marker: Path) -> None:
-    """Raise Unavailable unless the file is fit to be opened, or this is a first start."""
+    """Raise Unavailable unless the file can be opened safely, or this is the first start."""
     wal = Path(f"{path}-wal")
     wal_size = wal.stat().st_size if wal.exists() else 0
     if not path.exists():
@@ -39,7 +39,7 @@ def check_file(path: Path, marker: Path) -> None:
         raise damaged(path, "it is not a file")
     size = path.stat().st_size
     if size == 0:
-        # A crash during the very first start leaves an empty file; later on there is always something in it.
+        # A crash during the very first start leaves an empty file; later it is never empty.
         if wal_size > 0 or marker.exists():
             raise damaged(path, "the file is empty, although jobs were kept in it before")
         return
@@ -58,13 +58,13 @@ def check_file(path: Path, marker: Path) -> None:
 
 def check_content(path: Path) -> None:
     """Ask SQLite about its pages: all of them in a small file, else only whether they are all there."""
-    # Read-only, so that closing it does not fold the log into a file that may be damaged.
+    # Read-only, so that closing it does not checkpoint the log into a file that may be damaged.
     where = f"file:{quote(str(path.absolute()))}?mode=ro"
     with closing(sqlite3.connect(where, uri=True, isolation_level=None)) as connection:
         try:
             _check_pages(path, connection)
         except sqlite3.DatabaseError as error:
-            # The low byte is the kind; the rest tells its sorts apart.
+            # The low byte is the kind of error.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
                 raise damaged(path, str(error)) from error
             raise Unavailable(f"The database {path} cannot be read: {error}.") from error

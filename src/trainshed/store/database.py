@@ -1,4 +1,4 @@
-"""What the lanes need to know of a database, apart from SQL: opening, beginning, what an error means."""
+"""Database: what the lanes need of a database besides SQL: opening, beginning, the meaning of errors."""
 
 from contextlib import suppress
 from typing import Protocol
@@ -10,7 +10,7 @@ from trainshed.core.errors import Unavailable
 
 
 class Database(Protocol):
-    """One database of one dialect. All calls block: they belong into a thread of the store."""
+    """One database of one dialect. All calls block: make them in a thread of the store."""
 
     where: str  # names the database in sentences
 
@@ -19,11 +19,11 @@ class Database(Protocol):
         ...
 
     def release(self) -> None:
-        """Let the next server in. To be called once all connections are closed; also after a failed claim."""
+        """Let another server claim it. Call this with all connections closed, also after a failed claim."""
         ...
 
     def created(self) -> None:
-        """The schema stands: from now on an empty database is a damaged one."""
+        """The schema exists: from now on an empty database counts as damaged."""
         ...
 
     def connect(self, *, writing: bool) -> Connection: ...

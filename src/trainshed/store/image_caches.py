@@ -1,4 +1,4 @@
-"""Image caches as SQL: a row each, found by name; what is not asked about lies in its JSON."""
+"""SQL for image caches: one row each, found by name; fields that no query uses are in its JSON."""
 
 from typing import Any
 

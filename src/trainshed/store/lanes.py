@@ -1,10 +1,9 @@
-"""Threads that own connections: the event loop never waits for a disk.
+"""Threads that own connections, so that the event loop never waits for a disk.
 
-A caller leaves a piece of work in a queue and awaits a future. There is one writer: what is queued while
-a commit runs shares the next transaction, each piece in a savepoint of its own, so one that fails does
-not harm its neighbours; nobody is answered before the commit. Readers take one piece at a time. What came
-of a piece is given back on the loop, in the order of the commits, so the loop may keep a copy of what was
-committed.
+SqlStore queues a piece of work and awaits a future. There is one writer. Work that is queued during a commit
+shares the next transaction, each piece in its own savepoint, so a failed piece does not affect the others.
+Nobody is answered before the commit. Readers take one piece at a time. Results come back on the loop in the
+order of the commits, so the loop may keep a copy of what was committed.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ T = TypeVar("T")
 
 
 class Work(Generic[T]):
-    """A piece of work, and what came of it. Used as `with work:` around the doing: it keeps any error."""
+    """A piece of work and its result. `with work:` around the execution keeps any error."""
 
     __slots__ = ("error", "flush", "future", "run", "then", "value")
 
@@ -50,10 +49,10 @@ class Work(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> bool:
-        # A database that is out of order concerns the whole transaction, not this piece alone.
+        # A failing database concerns the whole transaction, not this piece alone.
         if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError | DataError):
             return False
-        # The thread has nobody to tell but the one who asked.
+        # The thread can report an error only to its caller.
         self.error = error
         if isinstance(error, DataError):
             self.error = Invalid((), f"The database does not take this value: {error.orig}")
@@ -61,7 +60,7 @@ class Work(Generic[T]):
         return isinstance(error, Exception)
 
     def settle(self) -> None:
-        """On the loop: take over what was committed, then answer. A caller who left changes nothing."""
+        """On the loop: call `then` with the committed result, even without a caller, then answer."""
         if self.error is None and self.then is not None:
             self.then(self.value)  # pyright: ignore[reportArgumentType]
         if self.future.done():
@@ -94,7 +93,7 @@ class Lane:
         *,
         flush: bool = True,
     ) -> T:
-        """Have `run` done by a thread; `then` is called on the loop once it is committed, even if we left."""
+        """Run `run` in a thread. After the commit `then` is called on the loop, even without a caller."""
         if not self._open:
             raise Unavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
@@ -102,7 +101,7 @@ class Lane:
         return await future
 
     async def close(self) -> None:
-        """Finish what is queued, then end the threads."""
+        """Finish the queued work, then end the threads."""
         self._open = False
         for _ in self._threads:
             self._queue.put(None)
@@ -113,7 +112,7 @@ class Lane:
         raise NotImplementedError
 
     def _report(self, settle: Callable[[], None]) -> None:
-        # The loop may be gone already when a program ends without closing the store; then nobody waits.
+        # The loop may be closed if a program ends without closing the store; then nobody waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(settle)
 

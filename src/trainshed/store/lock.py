@@ -19,7 +19,7 @@ class FileLock:
         self._file = -1
 
     def take(self, patience: float = PATIENCE) -> None:
-        """Raise Unavailable, naming the holder's pid, where another process has it."""
+        """Raise Unavailable, naming the owner's pid, where another process has it."""
         # Not inherited by replicas (close-on-exec): they outlive the server and must not keep the lock.
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         until = time.monotonic() + patience
@@ -31,10 +31,10 @@ class FileLock:
                 if time.monotonic() < until:
                     time.sleep(0.02)
                     continue
-                holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
                 os.close(descriptor)
                 raise Unavailable(
-                    f"Another server (pid {holder}) already uses {self._path.parent}. "
+                    f"Another server (pid {owner}) already uses {self._path.parent}. "
                     "Stop it first, or choose another home."
                 ) from error
         os.ftruncate(descriptor, 0)

@@ -1,9 +1,8 @@
-"""Bring a database to the schema this version knows, one named step after the other.
+"""Brings a database to the schema of this version, one named step after the other.
 
 Each step runs in one transaction together with the row that records it, so a crash leaves it done or
 undone. Steps are frozen once released: they spell out their SQL and never read `tables.py`, which moves
-on. A database that records a step unknown here comes from a newer version and is refused: it is never
-written by guesswork.
+on. A database that records an unknown step comes from a newer version and is refused.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Models as SQL: taken with their job, there with its success, deleted on their own.
+"""SQL for models: a job reserves the name, its success makes the model, and a person may delete it.
 
 `take` and `settle` run inside the transaction that changes the job, so that kill -9 leaves both or neither.
 """
@@ -37,7 +37,7 @@ _insert_operation = insert(operations)
 
 
 def take(connection: Connection, job: Job) -> None:
-    """Take the name of the model the job is to make, where it makes one."""
+    """Reserve the name of the model that the job makes, if it makes one."""
     model = model_of(job)
     if model is None:
         return
@@ -50,7 +50,7 @@ def take(connection: Connection, job: Job) -> None:
 
 
 def settle(connection: Connection, job: Job, status: Status) -> None:
-    """Of a job that is over: its model is there, or its name is free again."""
+    """Make the model of a job that succeeded, or free the name if the job failed."""
     if job.kind != PIPELINE or not status.state.is_final:
         return
     if status.state is JobState.SUCCEEDED:
@@ -67,11 +67,11 @@ def by_name(connection: Connection, project: str, location: str, model: str) -> 
 
 def page(connection: Connection, query: ModelQuery) -> ModelPage:
     rows = connection.execute(_page_statement(query, connection.dialect.name)).all()
-    found = tuple(map(_to_model, rows[: query.limit]))
-    if len(rows) <= query.limit or not found:
-        return ModelPage(models=found)
+    models = tuple(map(_to_model, rows[: query.limit]))
+    if len(rows) <= query.limit or not models:
+        return ModelPage(models=models)
     last = rows[query.limit - 1]
-    return ModelPage(models=found, next_cursor=(last.created_at, last.id))
+    return ModelPage(models=models, next_cursor=(last.created_at, last.id))
 
 
 def remove(connection: Connection, model: Model, operation: Operation) -> None:

@@ -20,7 +20,7 @@ from trainshed.store.prepared import drive
 
 LOCK = 0x747261696E  # any number nobody else uses for an advisory lock in the same database
 PATIENCE = 5.0  # seconds PostgreSQL may need to notice that an earlier server's connection is gone
-_HOLDER = """
+_OWNER = """
     SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted
       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -49,7 +49,7 @@ class PostgresDatabase:
         self._engine.dispose()
 
     def created(self) -> None:
-        """Nothing to do: an empty database is told by its server, not guessed from a file."""
+        """Nothing to do: the server knows whether its database is empty."""
 
     def connect(self, *, writing: bool) -> Connection:
         connection = self._engine.connect()
@@ -63,7 +63,7 @@ class PostgresDatabase:
         return connection
 
     def connect_without_waiting(self) -> Connection | None:
-        return None  # every answer of it comes over a network
+        return None  # every answer comes over a network
 
     def begin(self, connection: Connection, *, flush: bool = True) -> None:
         """psycopg begins by itself with the first statement."""
@@ -78,9 +78,9 @@ class PostgresDatabase:
         until = time.monotonic() + self._patience
         while not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (LOCK,)).scalar_one():
             if time.monotonic() > until:
-                holder = connection.exec_driver_sql(_HOLDER, (LOCK,)).scalar()
+                owner = connection.exec_driver_sql(_OWNER, (LOCK,)).scalar()
                 raise Unavailable(
-                    f"Another server ({holder or 'unknown'}) already uses {self.where[4:]}. Stop it first."
+                    f"Another server ({owner or 'unknown'}) already uses {self.where[4:]}. Stop it first."
                 )
             connection.rollback()
             time.sleep(0.05)

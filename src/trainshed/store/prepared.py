@@ -1,9 +1,9 @@
-"""Statements compiled once and handed straight to the driver.
+"""Statements that are compiled once and passed directly to the driver.
 
-SQLAlchemy writes the SQL, once for each dialect; what it does around each call (contexts, results, events)
-costs several times the statement itself, and a job is written four times in its life. For the few hot
-statements only: everything else goes the usual way, on the same connection. Errors leave here as
-SQLAlchemy's, so that callers need not know which way a statement went.
+`writes.py` and `reads.py` use it for the few hot statements; all others go through SQLAlchemy, on the same
+connection. SQLAlchemy writes the SQL once for each dialect. What it does around each call (contexts, results,
+events) costs several times the statement itself. Errors are raised as SQLAlchemy's, so callers see no
+difference.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 
 class Prepared:
-    """One statement. Its values are given by name, whatever the driver wants."""
+    """One statement. Values are passed by name, whatever style the driver uses."""
 
     def __init__(self, statement: ClauseElement, names: Sequence[str] | None = None) -> None:
         self._statement = statement
@@ -33,7 +33,7 @@ class Prepared:
         if rows:
             text, order = self._text(connection)
             given = rows if order is None else [[values[name] for name in order] for values in rows]
-            with _told(connection, text):
+            with _translated(connection, text):
                 _raw(connection).cursor().executemany(text, given)
 
     def _text(self, connection: Connection) -> tuple[str, Sequence[str] | None]:
@@ -47,18 +47,18 @@ class Prepared:
 
 def drive(connection: Connection, text: str, values: Any = ()) -> Any:
     """Execute the driver's own SQL; the driver's cursor."""
-    with _told(connection, text):
+    with _translated(connection, text):
         cursor = _raw(connection).cursor()
         cursor.execute(text, values)
         return cursor
 
 
 def commit(connection: Connection) -> None:
-    """Commit what either way has begun."""
+    """Commit the transaction of the connection."""
     if connection.in_transaction():
         connection.commit()
         return
-    with _told(connection, "COMMIT"):
+    with _translated(connection, "COMMIT"):
         _raw(connection).commit()
 
 
@@ -66,7 +66,7 @@ def rollback(connection: Connection) -> None:
     if connection.in_transaction():
         connection.rollback()
         return
-    with _told(connection, "ROLLBACK"):
+    with _translated(connection, "ROLLBACK"):
         _raw(connection).rollback()
 
 
@@ -75,7 +75,7 @@ def _raw(connection: Connection) -> Any:
 
 
 @contextmanager
-def _told(connection: Connection, text: str) -> Generator[None]:
+def _translated(connection: Connection, text: str) -> Generator[None]:
     dialect = connection.dialect
     driver: Any = dialect.loaded_dbapi
     try:

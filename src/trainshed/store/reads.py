@@ -1,4 +1,4 @@
-"""The questions, as SQL.
+"""SQL queries.
 
 Each runs on a reader's connection and returns core values; none changes anything.
 """
@@ -84,13 +84,13 @@ def active(connection: Connection, decoded: Decoded) -> tuple[Job, ...]:
 
 
 def page(connection: Connection, query: JobQuery, decoded: Decoded) -> JobPage:
-    """One page. The cursor is the place of its last job, so jobs that come or go do not shift it."""
+    """One page. The cursor is the position of its last job, so new or deleted jobs do not shift it."""
     rows = connection.execute(_page_statement(query, connection.dialect.name)).all()
-    found = tuple(to_job(row, decoded) for row in rows[: query.limit])
-    if len(rows) <= query.limit or not found:
-        return JobPage(jobs=found)
-    last = found[-1]
-    return JobPage(jobs=found, next_cursor=(write_time(last.created_at), last.id))
+    jobs = tuple(to_job(row, decoded) for row in rows[: query.limit])
+    if len(rows) <= query.limit or not jobs:
+        return JobPage(jobs=jobs)
+    last = jobs[-1]
+    return JobPage(jobs=jobs, next_cursor=(write_time(last.created_at), last.id))
 
 
 def count(connection: Connection, query: JobQuery) -> int:
@@ -99,7 +99,7 @@ def count(connection: Connection, query: JobQuery) -> int:
 
 
 def _meant(query: JobQuery, dialect: str) -> Iterator[ColumnElement[bool]]:
-    """What is true of the query's jobs, whatever page they are on."""
+    """The conditions of the query, without the page."""
     yield jobs.c.project == query.project
     if query.location != "-":
         yield jobs.c.location == query.location
@@ -141,7 +141,7 @@ def operation_by_name(connection: Connection, name: str) -> Operation | None:
 
 
 def operations_of(connection: Connection, project: str, limit: int, after: str) -> tuple[Operation, ...]:
-    """By a range of names rather than a pattern: a project's name may hold a pattern's letters."""
+    """By a range of names, not a pattern: a project's name may contain wildcard characters."""
     first = f"projects/{project}/"
     values = {"first": first, "end": f"{first[:-1]}0", "after": after, "most": limit}
     return tuple(map(to_operation, connection.execute(_operations, values).all()))

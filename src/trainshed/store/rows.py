@@ -1,4 +1,4 @@
-"""Rows to core values and back: which column holds what. No SQL is spoken here.
+"""Converts rows to core values and back. It contains no SQL.
 
 A row that cannot be read is reported with the job's id, never skipped: a job that silently vanished from
 a listing would be worse than an error. Decoded jobs are kept in `Decoded` by id and version, so that
@@ -124,7 +124,7 @@ def operation_values(operation: Operation) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _spec(text: str) -> JobSpec:
-    """Jobs sent again and again share one spec, in memory too. Values are frozen, so nobody can tell."""
+    """Equal specs share one object in memory. That is safe: values are frozen."""
     return loads(JobSpec, text)
 
 
@@ -193,7 +193,7 @@ def to_operation(row: Row[*tuple[Any, ...]]) -> Operation:
 
 
 def _plain(text: str) -> Mapping[str, Any]:
-    # Most jobs have neither labels nor extras: not worth a parse.
+    # Most jobs have neither labels nor extras: skip the parse.
     return {} if text == "{}" else json.loads(text)
 
 

@@ -1,9 +1,8 @@
-"""Writes that need no disk, done at once where nobody else is writing.
+"""Shortcut: makes writes without flush directly on the event loop's thread, if nobody else is writing.
 
-A commit without flush goes no further than the kernel's memory, and takes a third of the time that handing it
-to the writer's thread and back takes; a job that has just been admitted waits for just that. Whenever this
-connection would have to wait for anything (another transaction, a checkpoint), or meets any trouble, it
-leaves the write to the writer, who waits and explains. It belongs to the event loop's thread.
+SqlStore uses it. A commit without flush stays in the kernel's memory and takes a third of the time of a
+round trip to the writer's thread; the start of a job waits for it. If this connection would have to wait (for
+another transaction or a checkpoint) or meets an error, the write goes to the writer, which waits and reports.
 """
 
 from collections.abc import Callable
@@ -24,7 +23,7 @@ class Shortcut:
         self._connection: Connection | None = connection
 
     def take(self, run: Callable[[Connection], T]) -> T | None:
-        """What came of it, committed; None where it has to go the long way. Raises what `run` refuses."""
+        """The committed result; None if the writer has to make the write. Raises what `run` raises."""
         if self._connection is None:
             return None
         try:
@@ -38,7 +37,7 @@ class Shortcut:
             rollback(self._connection)
             raise
         except DBAPIError:
-            self.close()  # whatever it is, the writer will meet it as well
+            self.close()  # the writer will meet and report the same error
             return None
         return value
 

@@ -1,9 +1,9 @@
-"""The store on SQL: every promise of `core.ports.Store`, on SQLite by default and PostgreSQL by URL.
+"""SqlStore: implements `core.ports.Store` with SQL, on SQLite by default and PostgreSQL by URL.
 
-All writes go through one thread, all reads through a few (`lanes`, `writer`). The jobs that are not final,
-and the few that have just ended, are kept in memory as last committed, so that the loop and those who waited
-read them for nothing; this is sound because this server is the only writer, and the version is checked in SQL
-all the same. Other finished jobs are read when asked for and never pile up.
+One thread makes all writes, a few make all reads (`lanes`, `writer`). Jobs that are not final, and the few
+that have just ended, are kept in memory as last committed, so that reading them needs no query. That is sound
+because this server is the only writer; SQL checks the version all the same. Other finished jobs are read when
+asked for and are not kept.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from trainshed.store.sqlite import BUSY, SqliteDatabase
 from trainshed.store.writer import Writer
 
 JUST_ENDED = 400_000  # roughly bytes
-READERS = 2  # one long listing does not hold up a short question
+READERS = 2  # so that a long listing does not delay a short query
 
 
 class SqlStore:
@@ -46,12 +46,9 @@ class SqlStore:
         self._database = open_database(url, busy)
         self._decoded = Decoded()
         self._active: dict[str, Job] = {}
-        self._ended = Decoded(JUST_ENDED)  # the last ones: those who waited for them ask now
-        self.on_commit: Callable[[Job, bool], None] = (
-            _nobody  # told of every job written, and if it is deleted
-        )
-        self._followers: list[Callable[[str, Job | None], None]] = []
-        self._doubtful = False  # a commit failed half-way: memory may be behind the database
+        self._ended = Decoded(JUST_ENDED)  # the last ones: whoever waited for them reads them now
+        self._followers: list[Callable[[Job, bool], None]] = []
+        self._doubtful = False  # a commit has failed, but may have happened: memory may be outdated
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._shortcut: Shortcut | None = None
@@ -73,11 +70,11 @@ class SqlStore:
                 await self.close()
 
     async def close(self) -> None:
-        """Finish what was begun and let go of the database. May be called more than once."""
+        """Finish the queued work and release the database. May be called more than once."""
         if self._shortcut is not None:
             self._shortcut.close()
             self._shortcut = None
-        # The writer last: whoever closes last folds the log back into the file, and readers may not write.
+        # The writer last: the last connection to close checkpoints the log, and readers may not write.
         for lane in (self._readers, self._writer):
             if lane is not None:
                 await lane.close()
@@ -117,10 +114,10 @@ class SqlStore:
         await self.catch_up()
         return tuple(self._active.values())
 
-    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
+    def on_commit(self, follow: Callable[[Job, bool], None]) -> None:
         self._followers.append(follow)
         for job in self._active.values():
-            follow(job.id, job)
+            follow(job, False)
 
     async def catch_up(self) -> None:
         if self._doubtful:
@@ -148,10 +145,10 @@ class SqlStore:
         )
 
     async def operation(self, name: str) -> Operation:
-        found = await self._read(lambda connection: reads.operation_by_name(connection, name))
-        if found is None:
+        operation = await self._read(lambda connection: reads.operation_by_name(connection, name))
+        if operation is None:
             raise NotFound(f"There is no operation {name}.")
-        return found
+        return operation
 
     async def operations(self, project: str, limit: int, after: str = "") -> tuple[Operation, ...]:
         return await self._read(lambda connection: reads.operations_of(connection, project, limit, after))
@@ -172,10 +169,10 @@ class SqlStore:
         return await self._read(reads.codes)
 
     async def model(self, project: str, location: str, model: str) -> Model:
-        found = await self._read(lambda connection: models.by_name(connection, project, location, model))
-        if found is None:
+        stored = await self._read(lambda connection: models.by_name(connection, project, location, model))
+        if stored is None:
             raise NotFound(f"There is no model projects/{project}/locations/{location}/models/{model}.")
-        return found
+        return stored
 
     async def models(self, query: ModelQuery) -> ModelPage:
         return await self._read(lambda connection: models.page(connection, query))
@@ -187,11 +184,11 @@ class SqlStore:
         await self._write(lambda connection: image_caches.keep(connection, cache), lambda _: None)
 
     async def cache(self, project: str, location: str, cache: str) -> ImageCache:
-        found = await self._read(lambda c: image_caches.by_name(c, project, location, cache))
-        if found is None:
+        stored = await self._read(lambda c: image_caches.by_name(c, project, location, cache))
+        if stored is None:
             name = f"projects/{project}/locations/{location}/imageCaches/{cache}"
             raise NotFound(f"There is no image cache {name}.")
-        return found
+        return stored
 
     async def caches(self) -> tuple[ImageCache, ...]:
         return await self._read(image_caches.every)
@@ -227,47 +224,49 @@ class SqlStore:
         self._database.created()
 
     async def _reload(self) -> None:
-        """Read the active jobs anew, in line with the writes, so that no later one is overwritten."""
-        await self._write(lambda connection: reads.active(connection, self._decoded), self._replace)
+        """Read the active jobs again, and those that were. Queued as a write: no later write is undone."""
 
-    def _replace(self, active: tuple[Job, ...]) -> None:
-        for id in self._active.keys() - {job.id for job in active}:
-            del self._active[id]
-            self._tell(id, None)
-        for job in active:
+        def run(connection: Connection) -> tuple[Job, ...]:
+            active = reads.active(connection, self._decoded)
+            ended = set(self._active) - {
+                job.id for job in active
+            }  # in one step: the loop's thread changes it
+            rows = (reads.job_by_id(connection, id, self._decoded) for id in ended)
+            return (*active, *(job for job in rows if job is not None))
+
+        await self._write(run, self._replace)
+
+    def _replace(self, jobs: tuple[Job, ...]) -> None:
+        for id in self._active.keys() - {job.id for job in jobs}:
+            self._forget(self._active[id])
+        for job in jobs:
             self._remember(job)
         self._doubtful = False
 
     def _remember(self, job: Job) -> None:
         known = self._active.get(job.id) or self._ended.latest(job.id)
         if known is not None and known.version > job.version:
-            return  # read by the writer before a shortcut's write, told after it
+            return  # the writer read it before a shortcut's write, and this is called after that
         if job.is_final:
             self._active.pop(job.id, None)
             self._ended.put(job)
             self._decoded.put(job)
-            self._tell(job.id, None)
         else:
             self._active[job.id] = job
-            self._tell(job.id, job)
-        self.on_commit(job, False)
+        self._tell(job, is_deleted=False)
 
-    def _tell(self, id: str, job: Job | None) -> None:
+    def _tell(self, job: Job, *, is_deleted: bool) -> None:
         for follow in self._followers:
-            follow(id, job)
+            follow(job, is_deleted)
 
     def _forget(self, job: Job) -> None:
         self._active.pop(job.id, None)
         self._ended.drop(job.id)
         self._decoded.drop(job.id)
-        self.on_commit(job, True)
+        self._tell(job, is_deleted=True)
 
     def _doubt(self) -> None:
         self._doubtful = True
-
-
-def _nobody(_job: Job, _is_deleted: bool) -> None:
-    """Told in place of somebody."""
 
 
 def open_database(url: str, busy: timedelta = BUSY) -> Database:

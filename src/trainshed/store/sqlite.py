@@ -35,7 +35,7 @@ class SqliteDatabase:
         self._flushes = True  # of the one writing connection
         self._lock = FileLock(Path(f"{path}.lock"))
         url = URL.create("sqlite", database=str(path))
-        # Each thread keeps its own connection for good: there is nothing for a pool to do.
+        # Each thread keeps its own connection: no pool is needed.
         arguments = {"timeout": busy.total_seconds(), "isolation_level": None, "check_same_thread": False}
         self._engine = create_engine(url, poolclass=NullPool, connect_args=arguments)
 
@@ -76,7 +76,7 @@ class SqliteDatabase:
 
     def connect_without_waiting(self) -> Connection | None:
         connection = self._open()
-        # No lock is waited for; folding the log back into the file waits for the disk: that is the writer's.
+        # It waits for no lock; checkpoints wait for the disk, so the writer makes them.
         for pragma in ("busy_timeout=0", "synchronous=NORMAL", "wal_autocheckpoint=0"):
             connection.exec_driver_sql(f"PRAGMA {pragma}")
         connection.commit()

@@ -1,8 +1,8 @@
-"""The tables as SQLAlchemy knows them. `migrations.py` makes them; a test holds the two together.
+"""The tables for SQLAlchemy. `migrations.py` creates them; a test compares the two.
 
 Times are text of fixed width in UTC, JSON is text: both read the same in SQLite and PostgreSQL. Text
 compares by bytes in both (PostgreSQL is told so), so that pages and comparisons come out alike whatever
-the locale. Only what a query asks about has a column of its own; the rest lies in the JSON.
+the locale. Only fields that a query uses have a column; the others are in the JSON.
 """
 
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, Table, Text
@@ -35,7 +35,7 @@ jobs = Table(
 )
 # The last two ride along so that a page of another location, or a wildcard, skips rows without touching them.
 Index("jobs_by_age", jobs.c.project, jobs.c.created_at, jobs.c.id, jobs.c.location, jobs.c.display_name)
-# Begins with the state, so that it also answers "which are active" and "how many of each".
+# It begins with the state, so that it also answers "which are active" and "how many of each".
 Index("jobs_by_state", jobs.c.state, jobs.c.project, jobs.c.created_at, jobs.c.id)
 Index("jobs_by_name", jobs.c.project, jobs.c.display_name, jobs.c.created_at, jobs.c.id)
 Index("jobs_by_key", jobs.c.project, jobs.c.idempotency_key, unique=True)
@@ -52,7 +52,7 @@ models = Table(
     Column("location", _text, primary_key=True),
     Column("id", _text, primary_key=True),
     Column("display_name", _text, nullable=False),
-    Column("created_at", _text),  # none while it is being trained: its name is taken, and nobody sees it
+    Column("created_at", _text),  # NULL during training: the name is reserved, and nobody sees the model
     Column("labels", _text, nullable=False),
     Column("artifact", _text, nullable=False),
     Column("job", _text, nullable=False),

@@ -1,8 +1,8 @@
-"""The one writer: gathers what is queued into a transaction, and tells what came of it.
+"""Writer: the only thread that writes. It executes queued work in one transaction and then answers.
 
-Nothing is answered before its commit returned. A commit that failed may still have happened (the network
-or the disk broke off before the answer): then `doubted` is called on the loop, so that nobody trusts a
-copy made earlier.
+Nothing is answered before its commit has returned. A commit that failed may still have happened (the
+connection or the disk failed before the answer). Then `doubted` is called on the loop, because copies in
+memory may be outdated.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class Writer(Lane):
             except DBAPIError as error:
                 doubt = self._committing
                 self._drop()
-                # A connection that was lost while idle is replaced; the work has not been done yet.
+                # A connection that was lost while idle is replaced: no work is lost.
                 if error.connection_invalidated and not doubt and not last:
                     continue
                 self._fail(batch, self._database.explain(error))

@@ -1,6 +1,6 @@
-"""The changes, as SQL.
+"""SQL for changes.
 
-Each runs inside the writer's transaction; what it raises undoes all of it and only it.
+Each runs inside the writer's transaction. If it raises, all of it is rolled back, and nothing else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ _insert_operation = insert(operations)
 _version = select(jobs.c.version).where(jobs.c.id == bindparam("of_job"))
 
 _earlier = events.alias("earlier")
-# The next number is found within the insert: no second question, and no counter to keep in step.
+# The insert finds the next number itself: no second query, and no counter to keep in step.
 _next = (
     select(func.coalesce(func.max(_earlier.c.sequence), literal_column("0")) + literal_column("1"))
     .where(_earlier.c.job_id == bindparam("of_job"))
@@ -101,13 +101,13 @@ def delete_job(connection: Connection, job: Job, operation: Operation) -> None:
 
 
 def _insert_events(connection: Connection, job: str, given: Sequence[Event]) -> None:
-    # In order, so each finds the number after the one before.
+    # In order, so each gets the number after the previous one.
     for values in event_values(job, given):
         _insert_event.run(connection, values | {"of_job": job})
 
 
 def _same_request(earlier: Job, job: Job, key: str) -> Job:
-    # Compared as it would be read back: what JSON cannot tell apart is not a difference.
+    # Compared as read back: what JSON does not distinguish is no difference.
     if earlier.display_name == job.display_name and earlier.spec == loads(JobSpec, dumps(job.spec)):
         return earlier
     raise AlreadyExists(

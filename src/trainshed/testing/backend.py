@@ -49,13 +49,13 @@ class FakeRun:
     program: Program
     started_at: datetime
     asked: bool = False
-    held: bool = False
+    is_held: bool = False
     exit: Exit | None = None
     ended_at: datetime | None = None
 
     @property
     def alive(self) -> bool:
-        return self.exit is None or self.held
+        return self.exit is None or self.is_held
 
     def write(self, out: str, err: str = "") -> None:
         for path, text in ((self.launch.stdout, out), (self.launch.stderr, err)):
@@ -78,7 +78,7 @@ class FakeRun:
     def _sight(self) -> Sight:
         if self.exit is None:
             return Sight.RUNNING
-        return Sight.HELD if self.held else Sight.LOST if self.exit.lost else Sight.ENDED
+        return Sight.HELD if self.is_held else Sight.LOST if self.exit.lost else Sight.ENDED
 
 
 class RealClock:
@@ -102,11 +102,11 @@ class FakeMachine:
         run = self.runs.get(key)
         if run is None or not run.alive:
             return
-        if run.held:
-            run.held = False
+        if run.is_held:
+            run.is_held = False
         else:
             run.exit, run.ended_at = exit, at or self.clock.now()
-            run.held = run.launch.held and not (run.asked or exit.ok or exit.lost)
+            run.is_held = run.launch.held and not (run.asked or exit.ok or exit.lost)
         for watcher in list(self.watchers):
             watcher(key.name.job)
 
@@ -189,8 +189,8 @@ class FakeBackend:
         return self.machine.runtimes.refuse(image)
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
-        found = (RuntimeNeed(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty)
-        return together(self.machine.runtimes.readiness(need, job) for need in dict.fromkeys(found))
+        needs = (RuntimeNeed(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty)
+        return together(self.machine.runtimes.readiness(need, job) for need in dict.fromkeys(needs))
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         return {"words": list(launch.command + launch.args), "env": dict(launch.env)}
@@ -242,7 +242,7 @@ class FakeBackend:
         await asyncio.sleep(0)
         self.machine.pass_time()
         run = self.machine.runs.get(key)
-        if run is not None and run.alive and (force or run.held):
+        if run is not None and run.alive and (force or run.is_held):
             self.machine.kill(key)
         elif run is not None and run.alive and not run.asked:
             run.asked = True
@@ -266,14 +266,14 @@ class FakeBackend:
         return admission.numbered(await self.free_ports(len(admission.placements) + 1, avoid))
 
     async def free_ports(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
-        found: list[int] = []
+        ports: list[int] = []
         for _ in range(20_000):
-            if len(found) == count:
-                return tuple(found)
+            if len(ports) == count:
+                return tuple(ports)
             if self._next_port not in avoid:
-                found.append(self._next_port)
+                ports.append(self._next_port)
             self._next_port = self._next_port + 1 if self._next_port < 29_999 else 10_000
-        raise Exhausted(f"{count} free ports are needed and {len(found)} are left.")
+        raise Exhausted(f"{count} free ports are needed and {len(ports)} are left.")
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)

@@ -56,7 +56,7 @@ class MemoryBuckets:
         return tuple(self.infos[name] for name in sorted(self.infos))
 
     async def get(self, bucket: str) -> BucketInfo:
-        return self._found(bucket)
+        return self._info(bucket)
 
     async def change(
         self,
@@ -64,14 +64,14 @@ class MemoryBuckets:
         to: Callable[[BucketInfo], BucketInfo],
         metageneration: int | None = None,
     ) -> BucketInfo:
-        old = self._found(bucket, metageneration)
+        old = self._info(bucket, metageneration)
         now = self.clock.now()
         new = replace(to(old), metageneration=old.metageneration + 1, updated_at=now)
         self.infos[bucket] = new
         return new
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None:
-        self._found(bucket, metageneration)
+        self._info(bucket, metageneration)
         if self.objects[bucket] or self.versions[bucket]:
             raise Conflict(f"The bucket {bucket} is not empty: delete what is in it first.")
         del self.infos[bucket], self.objects[bucket]
@@ -82,7 +82,7 @@ class MemoryBuckets:
     def together(self, one: str, other: str) -> bool:
         return True
 
-    def _found(self, bucket: str, metageneration: int | None = None) -> BucketInfo:
+    def _info(self, bucket: str, metageneration: int | None = None) -> BucketInfo:
         if (result := self.infos.get(bucket)) is None:
             raise NotFound(f"The specified bucket does not exist: {bucket}.")
         if metageneration not in (None, result.metageneration):
@@ -98,7 +98,7 @@ class MemoryBucket:
         self._home = home
 
     async def get(self, name: str, generation: int | None = None) -> ObjectInfo:
-        return self._found(name, generation)[0]
+        return self._object(name, generation)[0]
 
     async def find(self, query: ObjectQuery) -> ObjectListing:
         if self.name not in self._home.infos:
@@ -118,13 +118,13 @@ class MemoryBucket:
             if cut >= 0:
                 entries[(prefix.encode(), 0)] = prefix
         after = (query.after.encode(), query.after_generation or self._home.generation)
-        told = sorted((key, entry) for key, entry in entries.items() if not query.after or key > after)
-        page = told[: query.size]
+        remaining = sorted((key, entry) for key, entry in entries.items() if not query.after or key > after)
+        page = remaining[: query.size]
         return ObjectListing(
             items=tuple(e for _, e in page if isinstance(e, ObjectInfo)),
             prefixes=tuple(e for _, e in page if isinstance(e, str)),
-            next_after=page[-1][0][0].decode() if len(told) > len(page) else "",
-            next_generation=page[-1][0][1] if query.versions and len(told) > len(page) else 0,
+            next_after=page[-1][0][0].decode() if len(remaining) > len(page) else "",
+            next_generation=page[-1][0][1] if query.versions and len(remaining) > len(page) else 0,
         )
 
     async def answered(self, request: str) -> ObjectInfo | None:
@@ -137,7 +137,7 @@ class MemoryBucket:
     async def copy(self, draft: ObjectDraft, source: ObjectInfo) -> ObjectInfo:
         check_object_name(draft.name)
         bucket = self._home.open(source.bucket)
-        _, content = bucket._found(source.name, source.generation)
+        _, content = bucket._object(source.name, source.generation)
         return self._keep(draft, content)
 
     async def read(
@@ -147,7 +147,7 @@ class MemoryBucket:
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
     ) -> ObjectReading:
-        info, content = self._found(name, generation)
+        info, content = self._object(name, generation)
         precondition.check(info)
         first, length = span.within(info.size)
         return ObjectReading(info, first, length, _chunks(content[first : first + length]))
@@ -162,7 +162,7 @@ class MemoryBucket:
     ) -> ObjectInfo:
         if (made := await self.answered(request)) is not None:
             return made
-        old, content = self._found(name, generation)
+        old, content = self._object(name, generation)
         precondition.check(old)
         new = replace(
             old,
@@ -186,10 +186,10 @@ class MemoryBucket:
     ) -> None:
         if (self.name, request) in self._home.answers:
             return
-        found, _ = self._found(name, generation)
-        precondition.check(found)
-        if found.noncurrent_at is not None:
-            del self._home.versions[self.name][(name, found.generation)]
+        info, _ = self._object(name, generation)
+        precondition.check(info)
+        if info.noncurrent_at is not None:
+            del self._home.versions[self.name][(name, info.generation)]
         elif generation is not None:
             del self._objects()[name]
         else:
@@ -208,28 +208,28 @@ class MemoryBucket:
         return self._upload(upload)[0]
 
     async def append(self, upload: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
-        found, content = self._upload(upload)
-        if offset > found.received:
-            raise Invalid((Violation("Content-Range", f"The upload has {found.received} bytes so far."),))
-        skipped = found.received - offset
+        state, content = self._upload(upload)
+        if offset > state.received:
+            raise Invalid((Violation("Content-Range", f"The upload has {state.received} bytes so far."),))
+        skipped = state.received - offset
         try:
             async for chunk in chunks:
                 content, skipped = content + chunk[skipped:], max(0, skipped - len(chunk))
         finally:
-            found = replace(found, received=len(content))
-            self._home.uploads[upload] = (self.name, found, content)
-        return replace(found, crc32c=base64.b64encode(struct.pack(">I", crc(content))).decode())
+            state = replace(state, received=len(content))
+            self._home.uploads[upload] = (self.name, state, content)
+        return replace(state, crc32c=base64.b64encode(struct.pack(">I", crc(content))).decode())
 
     async def finish(self, upload: str, *, crc32c: str = "", md5: str = "") -> ObjectInfo:
-        found, content = self._upload(upload)
-        if found.done:
-            return found.done
+        state, content = self._upload(upload)
+        if state.done:
+            return state.done
         try:
-            info = self._keep(found.draft, content, replace(found.draft, crc32c=crc32c, md5=md5))
+            info = self._keep(state.draft, content, replace(state.draft, crc32c=crc32c, md5=md5))
         except Invalid:
             await self.abandon(upload)
             raise
-        self._home.uploads[upload] = (self.name, replace(found, done=info), b"")
+        self._home.uploads[upload] = (self.name, replace(state, done=info), b"")
         return info
 
     async def received(self, upload: str) -> AsyncIterator[bytes]:
@@ -240,17 +240,17 @@ class MemoryBucket:
         del self._home.uploads[upload]
 
     def _upload(self, upload: str) -> tuple[Upload, bytes]:
-        bucket, found, content = self._home.uploads.get(upload, ("", None, b""))
-        if found is None or bucket != self.name:
+        bucket, state, content = self._home.uploads.get(upload, ("", None, b""))
+        if state is None or bucket != self.name:
             raise NotFound("There is no such upload; it was abandoned, or begun more than a week ago.")
-        return found, content
+        return state, content
 
     def _objects(self) -> dict[str, tuple[ObjectInfo, bytes]]:
         if (result := self._home.objects.get(self.name)) is None:
             raise NotFound(f"The specified bucket does not exist: {self.name}.")
         return result
 
-    def _found(self, name: str, generation: int | None) -> tuple[ObjectInfo, bytes]:
+    def _object(self, name: str, generation: int | None) -> tuple[ObjectInfo, bytes]:
         result = self._objects().get(name)
         if generation is not None and (result is None or result[0].generation != generation):
             result = self._home.versions[self.name].get((name, generation))

@@ -1,7 +1,6 @@
 """A metric store in memory that keeps the promises of core.ports.MetricStore, but for what needs a disk.
 
-It keeps every point as recorded and forgets it with the process. What replicas have reported is what a test
-says: `said`.
+It keeps every point as recorded and forgets it with the process. A test sets what replicas report: `said`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,12 +34,12 @@ class MemoryMetricStore:
                     points.append(Point(sample.at, sample.value))
 
     async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]:
-        found: list[Series] = []
+        series: list[Series] = []
         for (task, name), points in sorted(self._kept.get(job, {}).items()):
             inside = tuple(point for point in points if query.since <= point.at <= query.until)
             if inside:
-                found.append(thinned(Series(task, name, inside), query.step))
-        return tuple(found)
+                series.append(thinned(Series(task, name, inside), query.step))
+        return tuple(series)
 
     async def remove(self, job: str) -> None:
         self._kept.pop(job, None)

@@ -24,7 +24,7 @@ from trainshed.core.query import Compare, Condition, JobQuery, Operator, QueryFi
 
 
 class MemoryStore:
-    """All in dictionaries. Every call gives way once, as a real store would, so races show."""
+    """All in dictionaries. Every call yields to the event loop once, as a real store would, so races show."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -34,7 +34,7 @@ class MemoryStore:
         self._keys: dict[tuple[str, str], str] = {}
         self._models: dict[str, Model] = {}  # by full name
         self._caches: dict[str, ImageCache] = {}  # by full name
-        self._followers: list[Callable[[str, Job | None], None]] = []
+        self._followers: list[Callable[[Job, bool], None]] = []
 
     async def start(self) -> None:
         """Nothing to open."""
@@ -81,15 +81,15 @@ class MemoryStore:
 
     async def find(self, query: JobQuery) -> JobPage:
         await asyncio.sleep(0)
-        found = sorted((job for job in self._jobs.values() if _asked(job, query)), key=place)
+        jobs = sorted((job for job in self._jobs.values() if _asked(job, query)), key=place)
         if not query.oldest_first:
-            found.reverse()
+            jobs.reverse()
         if query.cursor is not None:
             start = query.cursor
             after = operator.gt if query.oldest_first else operator.lt
-            found = [job for job in found if after(place(job), start)]
-        page = tuple(found[: query.limit])
-        more = len(found) > query.limit and bool(page)
+            jobs = [job for job in jobs if after(place(job), start)]
+        page = tuple(jobs[: query.limit])
+        more = len(jobs) > query.limit and bool(page)
         return JobPage(jobs=page, next_cursor=place(page[-1]) if more else None)
 
     async def count(self, query: JobQuery) -> int:
@@ -100,14 +100,14 @@ class MemoryStore:
         await asyncio.sleep(0)
         return tuple(job for job in self._jobs.values() if not job.is_final)
 
-    def on_change(self, follow: Callable[[str, Job | None], None]) -> None:
+    def on_commit(self, follow: Callable[[Job, bool], None]) -> None:
         self._followers.append(follow)
         for job in self._jobs.values():
             if not job.is_final:
-                follow(job.id, job)
+                follow(job, False)
 
     async def catch_up(self) -> None:
-        """Followers are told at once."""
+        """Nothing to do: followers are called at once."""
 
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
@@ -148,6 +148,7 @@ class MemoryStore:
         self._events.pop(job.id, None)
         self._keys = {key: kept for key, kept in self._keys.items() if kept != job.id}
         self._operations[operation.name] = operation
+        self._tell(current, is_deleted=True)
 
     async def operation(self, name: str) -> Operation:
         await asyncio.sleep(0)
@@ -242,9 +243,9 @@ class MemoryStore:
         del self._models[model.name]
         self._operations[operation.name] = operation
 
-    def _tell(self, job: Job) -> None:
+    def _tell(self, job: Job, *, is_deleted: bool = False) -> None:
         for follow in self._followers:
-            follow(job.id, None if job.is_final else job)
+            follow(job, is_deleted)
 
     def _settle(self, job: Job) -> None:
         model = model_of(job)
@@ -305,26 +306,26 @@ def _asked(job: Job, query: JobQuery) -> bool:
 
 
 def _compare(job: Job, wanted: Compare) -> bool:
-    found = _value(job, wanted)
+    actual = _value(job, wanted)
     value = _time(wanted.value) if isinstance(wanted.value, datetime) else wanted.value
-    if found is None:
+    if actual is None:
         return wanted.op is Operator.NE
     match wanted.op:
         case Operator.EQ:
-            return found == value
+            return actual == value
         case Operator.NE:
-            return found != value
+            return actual != value
         case Operator.LT:
-            return found < value
+            return actual < value
         case Operator.LE:
-            return found <= value
+            return actual <= value
         case Operator.GT:
-            return found > value
+            return actual > value
         case Operator.GE:
-            return found >= value
+            return actual >= value
         case Operator.LIKE:
             pattern = ".*".join(re.escape(piece) for piece in value.split("*"))
-            return re.fullmatch(pattern, found, re.DOTALL) is not None
+            return re.fullmatch(pattern, actual, re.DOTALL) is not None
     assert_never(wanted.op)
 
 

@@ -1,9 +1,9 @@
-"""The buckets of the store that runs beside the server, as rows like any others: its keys, its variables."""
+"""Adds the buckets of the S3 store that runs beside the server to the configured rows."""
 
 from functools import partial
 
 from trainshed.buckets.remote.probe import probe
-from trainshed.buckets.remote.rows import BucketRows, Grant, Remote, StoreKind, kept, told
+from trainshed.buckets.remote.rows import BucketRows, Grant, Remote, StoreKind, kept, literal
 from trainshed.buckets.seaweed import Seaweed
 from trainshed.buckets.seaweed_keys import REGION
 from trainshed.core.errors import Invalid, Violation
@@ -32,5 +32,5 @@ def with_store(seaweed: Seaweed, rows: BucketRows) -> BucketRows:
     )
     seaweed.check = partial(probe, remotes)
     pair = (seaweed.keys.jobs.access, seaweed.keys.jobs.secret)
-    env = {name: (kept if text in pair else told)(text) for name, text in seaweed.job_env().items()}
+    env = {name: (kept if text in pair else literal)(text) for name, text in seaweed.job_env().items()}
     return BucketRows((*rows.remotes, *remotes), (Grant(env), *rows.grants))

@@ -1,4 +1,4 @@
-"""What is said about an object, as the metadata a remote store keeps with it, and back. Pure.
+"""Converts an object's attributes to the metadata that a remote store keeps, and back. Pure.
 
 Such stores keep headers: short ASCII. What does not fit in one, and the sums of the bytes, go as JSON under
 one key of ours; everything else lies open under its own name, for any tool to see.
@@ -25,12 +25,12 @@ _VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 def written(attributes: Attributes, sums: Mapping[str, str]) -> dict[str, str]:
-    told: dict[str, str] = {}
+    labels: dict[str, str] = {}
     more: dict[str, Any] = dict(sums)
     for header, field in _HEADERS.items():
         value: str = getattr(attributes, field)
         if _VALUE.fullmatch(value):
-            told[header] = value
+            labels[header] = value
         elif value:
             more[field] = value
     if attributes.custom_time:
@@ -38,17 +38,17 @@ def written(attributes: Attributes, sums: Mapping[str, str]) -> dict[str, str]:
     hidden: dict[str, str] = {}
     for key, value in attributes.metadata.items():
         if _KEY.fullmatch(key) and key != OURS and _VALUE.fullmatch(value):
-            told[key] = value
+            labels[key] = value
         else:
             hidden[key] = value
     if hidden:
         more["metadata"] = hidden
-    return told | {OURS: json.dumps(more, separators=(",", ":"))}
+    return labels | {OURS: json.dumps(more, separators=(",", ":"))}
 
 
-def read(told: Mapping[str, str]) -> tuple[Attributes, dict[str, str]]:
+def read(labels: Mapping[str, str]) -> tuple[Attributes, dict[str, str]]:
     """The attributes, and the sums of the bytes where they were put through here."""
-    lower = {key.lower(): value for key, value in told.items()}
+    lower = {key.lower(): value for key, value in labels.items()}
     more = _parsed(lower.pop(OURS, "{}"))
     fields = {field: lower.pop(header.lower(), "") for header, field in _HEADERS.items()}
     lower.pop("storage-class", None)

@@ -34,14 +34,14 @@ def find(store: Store, query: ObjectQuery) -> RemotePage:
         return RemotePage()  # nothing here can be called so
     if query.delimiter:
         return _level(store, query, above)
-    found: list[Any] = []
+    metas: list[Any] = []
     for meta in _walk(store, above, query.after):
         if not _is_asked(meta["path"], query):
             continue
-        if len(found) == query.size:
-            return RemotePage(tuple(found), (), found[-1]["path"])
-        found.append(meta)
-    return RemotePage(tuple(found))
+        if len(metas) == query.size:
+            return RemotePage(tuple(metas), (), metas[-1]["path"])
+        metas.append(meta)
+    return RemotePage(tuple(metas))
 
 
 def _level(store: Store, query: ObjectQuery, above: str) -> RemotePage:
@@ -57,15 +57,15 @@ def _level(store: Store, query: ObjectQuery, above: str) -> RemotePage:
                 entries[meta["path"]] = meta
             elif meta["path"].startswith(query.prefix):
                 entries[meta["path"][: cut + len(query.delimiter)]] = None
-    told = sorted(
+    names = sorted(
         (name for name in entries if _is_asked(name, query) and name.encode() > query.after.encode()),
         key=str.encode,
     )
-    page = told[: query.size]
+    page = names[: query.size]
     return RemotePage(
         tuple(entries[name] for name in page if entries[name] is not None),
         tuple(name for name in page if entries[name] is None),
-        page[-1] if len(told) > len(page) else "",
+        page[-1] if len(names) > len(page) else "",
     )
 
 

@@ -125,8 +125,8 @@ class RemoteObjects:
                     options["if_match"] = tag["e_tag"]
                 try:
                     with translated(self._place(name)):
-                        found = obstore.get(self._store(), name, options=options)
-                        return info, first, length, iter(found.stream(min_chunk_size=PIECE))
+                        response = obstore.get(self._store(), name, options=options)
+                        return info, first, length, iter(response.stream(min_chunk_size=PIECE))
                 except (PreconditionFailed, NotFound):
                     continue  # replaced between the two requests, or gone: then the next look says so
             raise Unavailable(f"{self._place(name)} changes too fast to be read.")
@@ -184,12 +184,12 @@ class RemoteObjects:
         if not is_plain(name):
             raise NotFound(f"No such object: {self._place(name)}")
         with translated(self._place(name)):
-            found = obstore.get(self._store(), name)
-        info = self._info(found.meta, found.attributes)
+            response = obstore.get(self._store(), name)
+        info = self._info(response.meta, response.attributes)
         if generation not in (None, info.generation):
             raise NotFound(f"No such object: {self._place(name)}#{generation}")
         precondition.check(info)
-        return info, 0, info.size, iter(found.stream(min_chunk_size=PIECE))
+        return info, 0, info.size, iter(response.stream(min_chunk_size=PIECE))
 
     def _look(self, name: str, generation: int | None = None) -> tuple[ObjectInfo, dict[str, str]]:
         """The object, and what the store tells it apart by. One request, and no bytes."""
@@ -197,11 +197,11 @@ class RemoteObjects:
         if not is_plain(name):
             raise NotFound(f"No such object: {place}")
         with translated(place):
-            found = obstore.get(self._store(), name, options={"head": True})
-        info = self._info(found.meta, found.attributes)
+            response = obstore.get(self._store(), name, options={"head": True})
+        info = self._info(response.meta, response.attributes)
         if generation not in (None, info.generation):
             raise NotFound(f"No such object: {place}#{generation}")
-        return info, {word: value for word in ("e_tag", "version") if (value := found.meta[word])}
+        return info, {word: value for word in ("e_tag", "version") if (value := response.meta[word])}
 
     def _send(self, draft: ObjectDraft, path: str, sums: Sums) -> ObjectInfo:
         mode: Any = "overwrite"
@@ -213,13 +213,13 @@ class RemoteObjects:
             draft.precondition.check(old)
             if sums.size <= LOCKED:
                 mode = tag if old else "create"
-        told: Any = labels.written(draft.attributes, {"crc32c": sums.crc32c, "md5": sums.md5})
+        attributes: Any = labels.written(draft.attributes, {"crc32c": sums.crc32c, "md5": sums.md5})
         with translated(self._place(draft.name)):
             sent = obstore.put(
                 self._store(),
                 draft.name,
                 Path(path).read_bytes() if sums.size <= LOCKED else Path(path),
-                attributes=told,
+                attributes=attributes,
                 mode=mode,
                 use_multipart=sums.size > LOCKED,
                 chunk_size=max(PART, -(-sums.size // 9000)),  # a store takes 10,000 parts
@@ -232,7 +232,7 @@ class RemoteObjects:
                 return info
         except NotFound:
             pass  # somebody else was faster with the next change: what was put was put
-        return self._info(meta | {"last_modified": self._home.clock.now()}, told)
+        return self._info(meta | {"last_modified": self._home.clock.now()}, attributes)
 
     def _copy(self, source: ObjectInfo, name: str) -> ObjectInfo:
         self._look(source.name, source.generation)
@@ -267,8 +267,8 @@ class RemoteObjects:
     def _place(self, name: str = "") -> str:
         return f"{self._remote.kind.value}://{self.name}" + (f"/{name[:200]}" if name else "")
 
-    def _info(self, meta: Any, told: Any = None) -> ObjectInfo:
-        attributes, sums = labels.read(told or {})
+    def _info(self, meta: Any, stored: Any = None) -> ObjectInfo:
+        attributes, sums = labels.read(stored or {})
         tag: str = meta["e_tag"] or f"{meta['last_modified']} {meta['size']}"
         at: datetime = meta["last_modified"].replace(microsecond=0)
         return ObjectInfo(

@@ -165,12 +165,12 @@ def _grant(where: str, row: object) -> Grant:
         if not _VARIABLE.fullmatch(name):
             raise ValueError(f"{where}: {name!r} cannot be a variable's name.")
         is_elsewhere = text.startswith(("env:", "file:"))
-        variables[name] = _secret(f"{where}, {name}", text) if is_elsewhere else told(text)
+        variables[name] = _secret(f"{where}, {name}", text) if is_elsewhere else literal(text)
     return Grant(variables, tuple(str(item) for item in cast("list[object]", projects)))
 
 
-def told(text: str) -> Secret:
-    """A value at hand that is no secret."""
+def literal(text: str) -> Secret:
+    """A value that is given directly and is no secret."""
     return Secret("(given)", lambda: text, is_plain=True)
 
 

@@ -46,20 +46,20 @@ class Spool:
         return upload
 
     def get(self, bucket: str, upload: str) -> Upload:
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         try:
             # Of what we made ourselves: nothing of a name from outside becomes a path.
             with open(self._about(_checked(upload)), encoding="utf-8") as file:
-                told = json.load(file)
+                fields = json.load(file)
         except (FileNotFoundError, ValueError):
             pass
-        if told.get("bucket") != bucket:
+        if fields.get("bucket") != bucket:
             raise NotFound("There is no such upload; it was abandoned, or begun more than a week ago.")
-        done = _object(told["done"]) if told["done"] else None
-        return Upload(id=upload, draft=_draft(told["draft"]), received=told["received"], done=done)
+        done = _object(fields["done"]) if fields["done"] else None
+        return Upload(id=upload, draft=_draft(fields["draft"]), received=fields["received"], done=done)
 
     def keep(self, bucket: str, upload: Upload) -> None:
-        told = {
+        fields = {
             "bucket": bucket,
             "draft": dataclasses.asdict(upload.draft),
             "received": upload.received,
@@ -68,7 +68,7 @@ class Spool:
         with translated(_NO):
             about = self._about(upload.id)
             with open(f"{self._root}/{upload.id}.new", "w", encoding="utf-8") as file:
-                json.dump(told, file, default=datetime.isoformat)
+                json.dump(fields, file, default=datetime.isoformat)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(file.name, about)
@@ -94,13 +94,13 @@ def _checked(upload: str) -> str:
     return upload
 
 
-def _draft(told: dict[str, Any]) -> ObjectDraft:
-    attributes, precondition = Attributes(**told["attributes"]), Precondition(**told["precondition"])
-    told |= {"attributes": attributes, "precondition": precondition}
-    return ObjectDraft(**told)
+def _draft(fields: dict[str, Any]) -> ObjectDraft:
+    attributes, precondition = Attributes(**fields["attributes"]), Precondition(**fields["precondition"])
+    fields |= {"attributes": attributes, "precondition": precondition}
+    return ObjectDraft(**fields)
 
 
-def _object(told: dict[str, Any]) -> ObjectInfo:
-    told |= {word: datetime.fromisoformat(told[word]) for word in ("created_at", "updated_at")}
-    told["attributes"] = Attributes(**told["attributes"])
-    return ObjectInfo(**told)
+def _object(fields: dict[str, Any]) -> ObjectInfo:
+    fields |= {word: datetime.fromisoformat(fields[word]) for word in ("created_at", "updated_at")}
+    fields["attributes"] = Attributes(**fields["attributes"])
+    return ObjectInfo(**fields)

@@ -16,7 +16,7 @@ from trainshed.core.ports import Clock
 
 class RemoteBuckets:
     def __init__(self, remotes: tuple[Remote, ...], spool: Path, clock: Clock) -> None:
-        self._remotes = {remote.name: remote for remote in sorted(remotes, key=lambda one: one.name)}
+        self._remotes = {remote.name: remote for remote in sorted(remotes, key=lambda item: item.name)}
         self.spool = spool
         self._home = RemoteStores(str(spool), clock, self.open)
         self._started_at = clock.now()
@@ -35,10 +35,10 @@ class RemoteBuckets:
         raise Conflict(f"Buckets kept elsewhere are those of the settings; {info.name} cannot be made here.")
 
     async def all(self) -> tuple[BucketInfo, ...]:
-        return tuple(self._told(remote) for remote in self._remotes.values())
+        return tuple(self._info(remote) for remote in self._remotes.values())
 
     async def get(self, bucket: str) -> BucketInfo:
-        return self._told(self._found(bucket))
+        return self._info(self._remote(bucket))
 
     async def change(
         self,
@@ -46,13 +46,13 @@ class RemoteBuckets:
         to: Callable[[BucketInfo], BucketInfo],
         metageneration: int | None = None,
     ) -> BucketInfo:
-        self._found(bucket)
+        self._remote(bucket)
         raise Conflict(
             f"The bucket {bucket} is kept elsewhere: its labels, versions and lifecycle are its store's."
         )
 
     async def remove(self, bucket: str, metageneration: int | None = None) -> None:
-        self._found(bucket)
+        self._remote(bucket)
         raise Conflict(f"The bucket {bucket} is kept elsewhere: take it out of the settings instead.")
 
     def open(self, bucket: str) -> RemoteBucket:
@@ -63,12 +63,12 @@ class RemoteBuckets:
     def together(self, one: str, other: str) -> bool:
         return True
 
-    def _found(self, bucket: str) -> Remote:
+    def _remote(self, bucket: str) -> Remote:
         if (result := self._remotes.get(bucket)) is None:
             raise no_bucket(bucket)
         return result
 
-    def _told(self, remote: Remote) -> BucketInfo:
+    def _info(self, remote: Remote) -> BucketInfo:
         return BucketInfo(
             name=remote.name,
             project=remote.project,

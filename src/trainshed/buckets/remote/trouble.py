@@ -1,5 +1,5 @@
-"""What a remote store answers, in the words of the core. Of its own text only S3's code and message are told:
-the rest may hold signed addresses.
+"""Translates errors of a remote store into errors of the core. Messages repeat only S3's code and message:
+the rest may contain signed addresses.
 """
 
 import contextlib
@@ -37,10 +37,10 @@ def translated(place: str) -> Generator[None]:
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        raise _told(place, error) from None  # its text may hold more than may be told
+        raise _as_error(place, error) from None  # its text may hold more than may be told
 
 
-def _told(place: str, error: Exception) -> TrainshedError:
+def _as_error(place: str, error: Exception) -> TrainshedError:
     text = str(error)
     matched = _CODE.search(text)
     reason = f"{matched[1]}{': ' + matched[2].rstrip('.') if matched[2] else ''}" if matched else ""

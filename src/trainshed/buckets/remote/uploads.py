@@ -28,27 +28,27 @@ class RemoteBucket(RemoteObjects):
 
     async def append(self, upload: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
         async with self._home.pieces.alone(upload):
-            found = await self.upload(upload)
-            if found.done is not None:
-                return found
+            state = await self.upload(upload)
+            if state.done is not None:
+                return state
 
             async def advance(received: int) -> None:
-                await self._keep(replace(found, received=received))
+                await self._keep(replace(state, received=received))
 
-            return await self._home.pieces.append(found, offset, chunks, advance)
+            return await self._home.pieces.append(state, offset, chunks, advance)
 
     async def finish(self, upload: str, *, crc32c: str = "", md5: str = "") -> ObjectInfo:
         async with self._home.pieces.alone(upload):
-            found = await self.upload(upload)
-            if found.done is not None:
-                return found.done
+            state = await self.upload(upload)
+            if state.done is not None:
+                return state.done
             try:
-                sums = await self._home.pieces.whole(found, crc32c, md5)
+                sums = await self._home.pieces.whole(state, crc32c, md5)
             except Invalid:
                 await self.abandon(upload)  # more bytes cannot make it right
                 raise
-            made = await self.send(found.draft, self._home.spool.path(upload), sums)
-            await self._keep(replace(found, done=made))
+            made = await self.send(state.draft, self._home.spool.path(upload), sums)
+            await self._keep(replace(state, done=made))
             await self._home.run(self._home.spool.drop, upload)
         self._home.pieces.forget(upload)
         return made

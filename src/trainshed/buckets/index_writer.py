@@ -1,10 +1,9 @@
-"""The one writer: takes changes from everywhere, commits them in groups, then does what they imply on the
-disk.
+"""IndexWriter: the only writer of the buckets' index. It commits changes in groups, then applies effects.
 
-A change is a function that looks at the index, raises where it must not be, writes, and returns its result
-with the effects that follow: a file renamed to its place, a file removed. Effects come after the commit and
-in order; should the process die between the two, `mend` does them at the next start. What a change that
-raises has written is taken back.
+The buckets on the disk call it. A change is a function that reads the index, raises an error to refuse,
+writes, and returns its result with effects: files to rename or to remove. Effects run after the commit, in
+order. If the process dies in between, `mend` applies them at the next start. If a change raises, what it
+wrote is rolled back. A caller never gets an answer before the commit.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from typing import Any, TypeVar
 from trainshed.buckets import index
 from trainshed.buckets.index import StoredObject
 from trainshed.buckets.places import parents
-from trainshed.buckets.trouble import told, translated
+from trainshed.buckets.trouble import as_error, translated
 from trainshed.core.errors import TrainshedError, Unavailable
 
 log = logging.getLogger(__name__)
@@ -43,22 +42,22 @@ class _Asked:
     answer: asyncio.Future[Any]
 
 
-class Ledger:
-    """`held` is the folder of files without a place; `root` the one above the buckets' folders."""
+class IndexWriter:
+    """`held_folder` has the files without a place; `root` contains the buckets' folders."""
 
-    def __init__(self, path: Path, held: Path, root: Path) -> None:
+    def __init__(self, path: Path, held_folder: Path, root: Path) -> None:
         self._path = path
-        self._held = held
+        self._held = held_folder
         self._root = root
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._retired: set[str] = set()  # files that became old versions in the batch under way
-        self._gone: list[tuple[str, str]] = []  # places whose files are removed: no drop need be remembered
+        self._retired: set[str] = set()  # files that became old versions in the current batch
+        self._gone: list[tuple[str, str]] = []  # places whose files are removed: their drops can be forgotten
 
     def start(self) -> None:
         """Finish what an earlier process could not, then take changes."""
         db = index.connect(self._path)
-        self._thread = threading.Thread(target=self._run, args=(db,), name="buckets-ledger", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(db,), name="index-writer", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -68,7 +67,7 @@ class Ledger:
             self._thread = None
 
     def mend(self, oldest: datetime) -> None:
-        """Do the effects of what was committed before the process died; remove what belongs to nothing."""
+        """Apply the effects that an earlier process committed; remove files that nothing refers to."""
         db = index.connect(self._path)
         try:
             index.make(db)
@@ -85,7 +84,7 @@ class Ledger:
             db.close()
 
     async def write(self, change: Callable[[sqlite3.Connection], tuple[_T, tuple[Effect, ...]]]) -> _T:
-        """The change's result, once it is on the disk for good."""
+        """Return the change's result once the change is durable."""
         if self._thread is None:
             raise Unavailable(_ENDED)
         loop = asyncio.get_running_loop()
@@ -94,18 +93,20 @@ class Ledger:
         return await answer
 
     def retire(self, live: StoredObject) -> None:
-        """Give a file that is at its place a second name among the held ones, where an old version's bytes
-        stay. Called by a change, so that the name is there before the index speaks of it.
+        """Link a placed file into the folder of held files, where the bytes of old versions stay.
+
+        A change calls this, so that the link exists before the index refers to it.
         """
         self._retired.add(live.file)
         if live.place is None:
             return
-        # The file may be held still, or be gone: then readers of the version are told that it is damaged.
+        # The file may still be held, or be gone. Readers of the version then get an error: it is damaged.
         with (
             translated("The old version cannot be kept"),
             contextlib.suppress(FileExistsError, FileNotFoundError, NotADirectoryError),
         ):
-            os.link(self.placed(live.info.bucket, live.place), self.held(live.file), follow_symlinks=False)
+            place = self.placed(live.info.bucket, live.place)
+            os.link(place, self.held_path(live.file), follow_symlinks=False)
 
     # ---- effects
 
@@ -113,32 +114,32 @@ class Ledger:
         """Give a held file the place that the index says it has, unless it became an old version since."""
         if kept.place is None or kept.file in self._retired:
             return
-        held, place = self.held(kept.file), self.placed(kept.info.bucket, kept.place)
+        source, target = self.held_path(kept.file), self.placed(kept.info.bucket, kept.place)
         try:
-            os.rename(held, place)
+            os.rename(source, target)
         except FileNotFoundError:
             try:
-                os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-                os.rename(held, place)
+                os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
+                os.rename(source, target)
             except OSError as error:
                 self._left(kept, error)
         except OSError as error:
             self._left(kept, error)
 
     def _unlink_twin(self, kept: StoredObject) -> None:
-        """Of an object that was about to become an old version, when the process died, the second name."""
+        """Remove the second link of an object that was becoming an old version when the process died."""
         if kept.place is not None:
-            held, place = self.held(kept.file), self.placed(kept.info.bucket, kept.place)
+            source, target = self.held_path(kept.file), self.placed(kept.info.bucket, kept.place)
             with contextlib.suppress(OSError):
-                if os.path.samefile(held, place):
-                    os.unlink(held)
+                if os.path.samefile(source, target):
+                    os.unlink(source)
 
     def _left(self, kept: StoredObject, error: OSError) -> None:
-        # It can be read where it is held, and the next start tries again.
+        # The held file can be read, and the next start tries the rename again.
         log.warning("gs://%s/%s stays without its place: %s", kept.info.bucket, kept.info.name, error)
 
     def discard(self, bucket: str, place: str) -> None:
-        """Remove a file from its place, and the folders that become empty by it."""
+        """Remove a file from its place, and the parent folders that are then empty."""
         with contextlib.suppress(OSError):
             os.unlink(self.placed(bucket, place))
         for parent in parents(place):
@@ -151,9 +152,9 @@ class Ledger:
     def let_go(self, file: str) -> None:
         """Remove a held file."""
         with contextlib.suppress(OSError):
-            os.unlink(self.held(file))
+            os.unlink(self.held_path(file))
 
-    def held(self, file: str) -> str:
+    def held_path(self, file: str) -> str:
         return os.path.join(self._held, file)
 
     def placed(self, bucket: str, place: str) -> str:
@@ -178,7 +179,7 @@ class Ledger:
                 try:
                     self._commit(db, folder, batch)
                 except BaseException:
-                    # A fault of ours. Nobody may wait for an answer that will never come.
+                    # A bug of ours. Callers must not wait for an answer that never comes.
                     self._thread = None
                     _answer([(asked, None, Unavailable(_ENDED)) for asked in [*batch, *self._left_over()]])
                     raise
@@ -214,14 +215,14 @@ class Ledger:
                 else:
                     results.append((asked, result, None))
                     effects.extend(implied)
-            os.fsync(folder)  # the names of the files the index is about to speak of
+            os.fsync(folder)  # the names of the files that the index is about to refer to
             db.execute("COMMIT")
             self._gone.clear()
         except (sqlite3.Error, OSError) as error:
             with contextlib.suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
             log.warning("The buckets' index cannot be written: %s", error)
-            results = [(asked, None, told("The buckets cannot be written to", error)) for asked in batch]
+            results = [(asked, None, as_error("The buckets cannot be written to", error)) for asked in batch]
             effects = []
         for effect in effects:
             effect()
@@ -229,18 +230,18 @@ class Ledger:
 
 
 def _answer(results: list[tuple[_Asked, Any, BaseException | None]]) -> None:
-    """To each loop once, however many wait there."""
+    """Call into each event loop once, however many callers wait there."""
     loops = {id(asked.loop): asked.loop for asked, _, _ in results}
     for loop in loops.values():
         own = [entry for entry in results if entry[0].loop is loop]
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and its callers with it
             loop.call_soon_threadsafe(_resolve, own)
 
 
 def _resolve(results: list[tuple[_Asked, Any, BaseException | None]]) -> None:
     for asked, result, error in results:
         if asked.answer.done():
-            continue  # whoever asked has gone
+            continue  # the caller was cancelled
         if error is None:
             asked.answer.set_result(result)
         else:
