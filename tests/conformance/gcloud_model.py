@@ -81,16 +81,18 @@ class Gcloud:
 class Position:
     timestamp: str = "1970-01-01T01:00:00.000000000Z"
     insert_id: str = ""
+    sends_insert_id: bool = False  # only once it has printed two entries of one timestamp
 
     def update(self, timestamp: str, insert_id: str) -> bool:
         if timestamp < self.timestamp or (timestamp == self.timestamp and insert_id <= self.insert_id):
             return False
+        self.sends_insert_id = timestamp == self.timestamp
         self.timestamp, self.insert_id = timestamp, insert_id
         return True
 
     @property
     def lower_bound(self) -> str:
-        if not self.insert_id:
+        if not self.sends_insert_id:
             return f'timestamp>="{self.timestamp}"'
         at = self.timestamp
         return f'((timestamp="{at}" AND insertId>"{self.insert_id}") OR timestamp>"{at}")'
@@ -159,8 +161,11 @@ class Streamed:
             body["pageToken"] = answer.json["nextPageToken"]
         kept: list[Any] = []
         for entry in found[:BATCH]:
-            fresh = position.update(entry["timestamp"], entry.get("insertId", ""))
-            (kept if fresh else self.dropped).append(entry)
+            place = entry["timestamp"], entry.get("insertId", "")
+            if position.update(*place):
+                kept.append(entry)
+            elif place != (position.timestamp, position.insert_id):  # the last entry comes twice
+                self.dropped.append(entry)
         return kept
 
 

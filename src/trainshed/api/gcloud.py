@@ -12,10 +12,13 @@ the job each time. They end by themselves, but would miss the lines of the last 
 import asyncio
 import re
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Job
+from trainshed.core.logs import LogQuery
+from trainshed.wire.scalars import nanos_text
 
 STREAMS = re.compile(
     r"command/gcloud(\.\w+)?\.((ai|ai-platform)\.[\w.-]*stream-logs|ai-platform\.jobs\.submit\.training)"
@@ -41,6 +44,18 @@ def settled_ns() -> int:
 
 async def settle() -> None:
     await asyncio.sleep(1.2 * SETTLE_NS / 1e9)
+
+
+def printed_already(entries: Sequence[Mapping[str, object]], query: LogQuery) -> tuple[int, str] | None:
+    """The place of the only entry, where it is the last that gcloud printed.
+
+    gcloud asks from the time of its last entry on, inclusive, and counts a poll that brings only that entry
+    as empty. Once it has printed two entries of one time, it asks behind the second (`query.after`).
+    """
+    if len(entries) != 1 or query.since_ns is None or query.after is not None:
+        return None
+    at, insert_id = entries[0]["timestamp"], str(entries[0]["insertId"])
+    return (query.since_ns, insert_id) if at == nanos_text(query.since_ns) else None
 
 
 def still_running(job: Job, until_ns: int) -> Event:

@@ -55,7 +55,9 @@ class LogHandlers:
             until_ns = gcloud.settled_ns()
             settled = replace(query, until_ns=until_ns)
             entries, _, _ = await self._collect([job], settled, parsed, query.limit)
-            if entries:
+            if printed := gcloud.printed_already(entries, query):
+                query = replace(query, after=printed)
+            elif entries:
                 return {"entries": entries}
             left = loop_until - self.clock.now().timestamp()
             latest = await self.logs.fresh(job)

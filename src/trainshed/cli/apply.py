@@ -41,27 +41,27 @@ def command(client: Client, files: tuple[str, ...], dry_run: bool, again: bool, 
       trainshed apply -f job.yaml --dry-run --json
       trainshed get pods
     """
-    found = [document for file in files for document in documents(*read_text(file))]
-    for document in found:
+    manifests = [document for file in files for document in documents(*read_text(file))]
+    for document in manifests:
         if document.warning:
             _warn(document.warning)
             if dry_run and not as_json:
                 click.echo(document.text, err=True)
-    if len(found) > 1 and not dry_run:
-        for document in found:
+    if len(manifests) > 1 and not dry_run:
+        for document in manifests:
             _sent(client, document, dry_run=True, again=again)
-    told: list[Json] = []
-    for document in found:
+    answers: list[Json] = []
+    for document in manifests:
         answer = _sent(client, document, dry_run=dry_run, again=again)
         for note in words.parts(answer, "notes"):
             _warn(str(note))
-        told.append(answer)
+        answers.append(answer)
         if not as_json:
-            click.echo(said(answer))
+            click.echo(outcome_line(answer))
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(answers, indent=2))
     elif dry_run:
-        for answer in told:
+        for answer in answers:
             click.echo(json.dumps(answer.get("customJob") or answer.get("imageCache"), indent=2))
     return 0
 
@@ -94,7 +94,7 @@ def _warn(text: str) -> None:
     click.echo(f"{Paint.for_stderr()('warning:', 'yellow')} {harmless(text)}", err=True)
 
 
-def said(answer: Json) -> str:
+def outcome_line(answer: Json) -> str:
     """One line, as kubectl has it, and where to look next."""
     name = f"{str(answer.get('kind')).lower()}/{answer.get('name')}"
     job, outcome = words.part(answer, "customJob"), str(answer.get("outcome"))

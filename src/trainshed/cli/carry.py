@@ -63,11 +63,11 @@ class TransferProgress:
         share = min(1.0, self._bytes / self._size) if self._size else 1.0
         bar = "█" * round(share * _WIDTH)
         rate = self._bytes / max(now - self._began, 0.001) / 1e6
-        told = (
+        line = (
             f"{bar:░<{_WIDTH}} {share:4.0%}  {self._done}/{self._files} files  "
             f"{self._bytes / 1e6:.1f} of {self._size / 1e6:.1f} MB  {rate:.1f} MB/s"
         )
-        sys.stderr.write(f"\r{told}\x1b[K")
+        sys.stderr.write(f"\r{line}\x1b[K")
         sys.stderr.flush()
 
 
@@ -161,9 +161,9 @@ def stream(storage: StorageClient, sources: Sequence[str], target: str, recursiv
     if target == "-":
         if recursive:
             raise Misuse("- takes one object after another: name each, without -r")
-        for one in [versioned(storage, source) for source in sources]:
-            place = parse(one.place, named=True)
-            storage.fetch(*place, sys.stdout.buffer, lambda _: None, one.generation)
+        for version in [versioned(storage, source) for source in sources]:
+            place = parse(version.place, named=True)
+            storage.fetch(*place, sys.stdout.buffer, lambda _: None, version.generation)
         return sys.stdout.buffer.flush()
     if len(sources) > 1:
         raise Misuse("- is copied alone")
@@ -180,6 +180,6 @@ def stream(storage: StorageClient, sources: Sequence[str], target: str, recursiv
             shutil.copyfileobj(sys.stdin.buffer, spool, 1 << 20)
             spool.seek(0)
         except OSError as error:
-            told = f"standard input cannot be kept in {tempfile.gettempdir()} (TMPDIR) until it is sent"
-            raise CommandFailed(f"{told}: {error.strerror}") from error
+            problem = f"standard input cannot be kept in {tempfile.gettempdir()} (TMPDIR) until it is sent"
+            raise CommandFailed(f"{problem}: {error.strerror}") from error
         storage.send(spool, bucket, name, lambda _: None)

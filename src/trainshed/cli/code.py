@@ -45,22 +45,22 @@ def command(client: Client, job: str, folder: Path | None, listed: bool, force: 
     """
     from trainshed.cli.find import find
 
-    found = find(client, job)
-    code = code_of(found)
+    custom_job = find(client, job)
+    code = code_of(custom_job)
     if not code:
         raise CommandFailed(
-            f"{words.identity(found)} was submitted without a folder: it has no files to fetch"
+            f"{words.identity(custom_job)} was submitted without a folder: it has no files to fetch"
         )
-    entries = client.manifest(code, place(found))
+    entries = client.manifest(code, place(custom_job))
     if listed:
         click.echo(json.dumps({"code": code, "files": entries}, indent=2) if as_json else _table(entries))
         return 0
-    folder = folder or Path(words.identity(found))
-    _fetch(client, found, entries, _prepared(folder, force=force))
+    folder = folder or Path(words.identity(custom_job))
+    _fetch(client, custom_job, entries, _prepared(folder, force=force))
     size = sum(int(entry["size"]) for entry in entries)
     if as_json:
-        told = {"code": code, "folder": str(folder.absolute()), "files": len(entries), "size": size}
-        click.echo(json.dumps(told, indent=2))
+        summary = {"code": code, "folder": str(folder.absolute()), "files": len(entries), "size": size}
+        click.echo(json.dumps(summary, indent=2))
     else:
         click.echo(folder)
         click.echo(f"fetched {len(entries)} files, {words.size(size)}", err=True)

@@ -41,11 +41,11 @@ def training_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
     from trainshed.client.training_jobs import TrainingJobsClient
 
-    found = [
+    jobs = [
         (str(job.get("jobId", "")), str(job.get("state", "")))
         for job in _asked(ctx, lambda client: TrainingJobsClient(client).all(OFFERED))
     ]
-    return [CompletionItem(name, help=state) for name, state in found if name.startswith(incomplete)]
+    return [CompletionItem(name, help=state) for name, state in jobs if name.startswith(incomplete)]
 
 
 def _asked(ctx: click.Context, ask: "Callable[[Client], Iterable[Json]]") -> "list[Json]":

@@ -15,7 +15,7 @@ def command(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None, "the choice names click's own"
+    completion = get_completion_class(shell)
+    assert completion is not None, "the choice names click's own"
     root = click.get_current_context().find_root()
-    click.echo(found(root.command, {}, "trainshed", "_TRAINSHED_COMPLETE").source())
+    click.echo(completion(root.command, {}, "trainshed", "_TRAINSHED_COMPLETE").source())

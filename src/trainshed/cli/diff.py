@@ -64,7 +64,7 @@ def command(client: Client, first: str, second: str, as_json: bool) -> int:
     if fields:
         click.echo(paint("spec", "bold"))
     for field in fields:
-        click.echo(_told(field, paint))
+        click.echo(_line(field, paint))
     for file in files:
         for line in _lines(client, pair, file):
             shown = harmless(line) if sys.stdout.isatty() else line
@@ -89,16 +89,16 @@ def _asked(job: Json) -> Json:
 
 def _flat(value: object, path: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict) and value:
-        for name, one in cast(Json, value).items():
-            yield from _flat(one, f"{path}.{name}" if path else name)
+        for name, inner in cast(Json, value).items():
+            yield from _flat(inner, f"{path}.{name}" if path else name)
     elif isinstance(value, list) and any(isinstance(item, dict) for item in cast(list[object], value)):
-        for at, one in enumerate(cast(list[object], value)):
-            yield from _flat(one, f"{path}[{at}]")
+        for at, inner in enumerate(cast(list[object], value)):
+            yield from _flat(inner, f"{path}[{at}]")
     elif value not in ({}, [], None):
         yield path, value
 
 
-def _told(field: Json, paint: Paint) -> str:
+def _line(field: Json, paint: Paint) -> str:
     old, new = (None if field[side] is None else json.dumps(field[side]) for side in ("from", "to"))
     if old is None:
         return paint(f"+ {field['field']}: {new}", "green")

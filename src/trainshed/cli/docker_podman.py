@@ -132,5 +132,5 @@ def _pieces(saving: "subprocess.Popen[bytes]") -> Iterator[bytes]:
 def _read(file: str, folder: str) -> str:
     """What is to be built; nothing where it cannot be read, which the engine will say."""
     paths = [Path(file)] if file else [Path(folder, name) for name in ("Dockerfile", "Containerfile")]
-    found = next((path for path in paths if path.is_file()), None)
-    return found.read_text(encoding="utf-8", errors="replace") if found else ""
+    existing = next((path for path in paths if path.is_file()), None)
+    return existing.read_text(encoding="utf-8", errors="replace") if existing else ""

@@ -30,9 +30,9 @@ class Server:
             case "build":
                 self._build(asked)
             case "push":
-                self._push(_one(asked))
+                self._push(_image_name(asked))
             case "pull":
-                self._pull(_one(asked))
+                self._pull(_image_name(asked))
             case "tag" if len(asked.words) == 2:
                 self._images.tag(*asked.words)
             case "rmi":
@@ -42,7 +42,7 @@ class Server:
 
                 click.echo(drawn(self._images.all()))
             case "inspect":
-                click.echo(json.dumps([self._found(name) for name in asked.words], indent=2))
+                click.echo(json.dumps([self._description(name) for name in asked.words], indent=2))
             case "run":
                 return self._run(asked)
             case "login":
@@ -76,15 +76,15 @@ class Server:
                 Path(scratch, "Dockerfile").write_text(sys.stdin.read())
                 file = f"{scratch}/Dockerfile"
             context = Context(folder, file)
-            told = self._images.build(
+            steps = self._images.build(
                 context.tar(), tags, dockerfile=context.dockerfile, args=args, more=more
             )
-            _say(told)
+            _say(steps)
 
     def _push(self, name: str) -> None:
         place = self._registries.place(name)
         if place == SERVER:
-            self._found(name)
+            self._description(name)
             say(f"{name} is on the server, and nothing has to be pushed")
             return
         if there := self._registries.elsewhere(name):
@@ -97,7 +97,7 @@ class Server:
         if there:
             self._images.tag(there, name)
 
-    def _found(self, name: str) -> Json:
+    def _description(self, name: str) -> Json:
         full = name if ":" in name.rpartition("/")[2] or "@" in name else f"{name}:latest"
         for item in self._images.all():
             if full in item.get("names", ()) or f"localhost/{full}" in item.get("names", ()):
@@ -128,12 +128,12 @@ class Server:
         return finish(self._client, job, follow=True, as_json=False)
 
 
-def _one(asked: Asked) -> str:
+def _image_name(asked: Asked) -> str:
     if not asked.words:
         raise Misuse(f"name the image: docker {asked.verb} NAME")
     return asked.words[-1]
 
 
-def _say(told: Iterator[Json]) -> None:
-    for step in told:
+def _say(steps: Iterator[Json]) -> None:
+    for step in steps:
         say(str(step.get("message", "")))

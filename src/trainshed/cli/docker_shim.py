@@ -108,19 +108,19 @@ def run(places: tuple[str, ...], by: str, words: tuple[str, ...]) -> int:
     Example:
       trainshed docker-shim run -- build -t gcr.io/p/digits:1 .
     """
-    found, where = asked(words), _read(places)
+    request, where = asked(words), _read(places)
     program = engine(by, os.environ.get("TRAINSHED_DOCKER_SHIM", ""))
     if program:
         from trainshed.cli.docker_podman import PodmanCommand
 
-        return PodmanCommand(program, where, is_podman=Path(program).name != NAME).run(found, list(words))
+        return PodmanCommand(program, where, is_podman=Path(program).name != NAME).run(request, list(words))
     from trainshed.cli.docker_server import VERSION, Server
 
-    if not found.verb or words[0] in ("--version", "-v", "version"):
+    if not request.verb or words[0] in ("--version", "-v", "version"):
         click.echo(VERSION)
         return 0
     with connect("", "", "") as client:
-        return Server(client, where).run(found)
+        return Server(client, where).run(request)
 
 
 def script(places: tuple[str, ...], by: str) -> str:

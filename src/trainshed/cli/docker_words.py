@@ -107,13 +107,13 @@ def host_of(image: str) -> str:
 
 def registries(texts: Sequence[str]) -> Registries:
     """From HOST=PLACE, each. ValueError for what is no such thing."""
-    found: dict[str, str] = {}
+    hosts: dict[str, str] = {}
     for text in texts:
         host, equals, place = text.partition("=")
         if not host or not equals or "/" in text:
             raise ValueError(f"{text!r} is not HOST=PLACE, such as gcr.io=127.0.0.1:5000")
-        found[host] = place.strip() or host
-    return Registries(found)
+        hosts[host] = place.strip() or host
+    return Registries(hosts)
 
 
 def bases(dockerfile: str) -> list[str]:

@@ -26,25 +26,25 @@ def each(
     With `alive`, a name means the job that has not ended.
     """
     code = 0
-    told: list[Json] = []
+    outcomes: list[Json] = []
     for called in jobs:
         try:
-            found = find(client, called, exactly=True, alive=alive)
-            act(found["name"])
+            match = find(client, called, exactly=True, alive=alive)
+            act(match["name"])
         except ApiError as error:
             if error.code in (401, 403):
                 raise  # it will be the same for all
             CommandFailed(f"{called}: {error.message}", violations(error.violations)).show()
-            told.append({"job": called, "error": error.message})
+            outcomes.append({"job": called, "error": error.message})
             code = 1
         except CommandFailed as failure:
             failure.show()
-            told.append({"job": called, "error": failure.message})
+            outcomes.append({"job": called, "error": failure.message})
             code = 1
         else:
-            told.append({"job": called, "name": found["name"], "done": done})
+            outcomes.append({"job": called, "name": match["name"], "done": done})
             if not as_json:
-                click.echo(f"{done} {words.identity(found)} ({found.get('displayName', '')})")
+                click.echo(f"{done} {words.identity(match)} ({match.get('displayName', '')})")
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(outcomes, indent=2))
     return code

@@ -58,15 +58,15 @@ def command(
         folder = Path(home).expanduser().absolute() if home else None
         target = discover(home=folder, url=url, project=project, location=location)
         _check(target)
-        found = variables(target)
+        environment = variables(target)
     except ClientError as error:
         raise failed(error, target) from error
     except OSError as error:
         raise CommandFailed(f"cannot write under {target and target.home}: {error.strerror}") from error
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(environment, indent=2))
         return
-    lines = [line(shell, name, value) for name, value in found.items()]
+    lines = [line(shell, name, value) for name, value in environment.items()]
     if os.environ.get("TRAINSHED_TOKEN") and target.token_from != "TRAINSHED_TOKEN":  # it would win
         lines.append("set -e TRAINSHED_TOKEN;" if shell == "fish" else "unset TRAINSHED_TOKEN")
     click.echo("\n".join(lines))
@@ -112,22 +112,22 @@ def _gsutil(config: Path) -> dict[str, str]:
         "[GSUtil]\nuse_gcloud_storage = True\nhidden_shim_mode = no_fallback\n"
         "software_update_check_period = 0\n"
     )
-    found = {
+    result = {
         "BOTO_CONFIG": str(boto),
         "CLOUDSDK_CORE_PASS_CREDENTIALS_TO_GSUTIL": "1",
         "CLOUDSDK_CORE_ACCOUNT": "trainshed",  # else gsutil has gcloud send no token
     }
     root = Path(os.path.realpath(shutil.which("gcloud") or "gcloud")).parents[1]
-    return found | ({"CLOUDSDK_ROOT_DIR": str(root)} if (root / "bin" / "gcloud").is_file() else {})
+    return result | ({"CLOUDSDK_ROOT_DIR": str(root)} if (root / "bin" / "gcloud").is_file() else {})
 
 
 def _s3(home: Path) -> dict[str, str]:
     """What boto3 and the aws command need for the store of `trainshed up --s3`, where one runs."""
     try:
-        found = json.loads((home / "s3" / "env.json").read_text())
+        content = json.loads((home / "s3" / "env.json").read_text())
     except (OSError, ValueError):
         return {}
-    return {str(name): str(value) for name, value in found.items()}
+    return {str(name): str(value) for name, value in content.items()}
 
 
 def _token_file(target: Target, config: Path) -> Path:

@@ -8,7 +8,7 @@ from trainshed.cli.paint import Paint
 from trainshed.client import Json
 
 
-def told(replicas: list[Json], *, as_json: bool) -> str:
+def environment_text(replicas: list[Json], *, as_json: bool) -> str:
     if as_json:
         return json.dumps(replicas, indent=2)
     return "\n\n".join(_block(replica, named=len(replicas) > 1) for replica in replicas)

@@ -34,23 +34,23 @@ def find(client: Client, called: str, *, exactly: bool = False, alive: bool = Fa
         except ApiError as error:
             if error.status not in ("NOT_FOUND", "INVALID_ARGUMENT"):
                 raise
-    found: list[Json] = []
+    matches: list[Json] = []
     for location in (client.location, "-"):
-        found = found or _named(client, called, location, alive=alive)
-    if len(found) > 1 and not exactly:
-        click.echo(f"the newest of several jobs named {called}: {words.identity(found[0])}", err=True)
-        return found[0]
-    if not found:
+        matches = matches or _named(client, called, location, alive=alive)
+    if len(matches) > 1 and not exactly:
+        click.echo(f"the newest of several jobs named {called}: {words.identity(matches[0])}", err=True)
+        return matches[0]
+    if not matches:
         latest = client.jobs(limit=SEARCHED, location="-")
-        found = list(islice((job for job in latest if words.identity(job).startswith(called)), SHOWN + 1))
-    if len(found) == 1:
-        return found[0]
-    if not found:
+        matches = list(islice((job for job in latest if words.identity(job).startswith(called)), SHOWN + 1))
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise CommandFailed(
             f"there is no job {called!r} in {client.project}",
             ["list them with: trainshed ls --location=-", "choose another project with --project"],
         )
-    raise CommandFailed(f"{called!r} could mean several jobs; say which by its id", _candidates(found))
+    raise CommandFailed(f"{called!r} could mean several jobs; say which by its id", _candidates(matches))
 
 
 def _named(client: Client, called: str, location: str, *, alive: bool) -> list[Json]:
@@ -65,14 +65,14 @@ def _named(client: Client, called: str, location: str, *, alive: bool) -> list[J
     return []
 
 
-def _candidates(found: list[Json]) -> list[str]:
+def _candidates(jobs: list[Json]) -> list[str]:
     now = datetime.now(UTC)
     lines = [
         f"{words.identity(job)}  {job.get('displayName', '')}  {words.state(job.get('state'))}"
         f"  {words.location(job)}  {words.age(job.get('createTime'), now)} ago"
-        for job in found[:SHOWN]
+        for job in jobs[:SHOWN]
     ]
-    return lines if len(found) <= SHOWN else [*lines, "and more"]
+    return lines if len(jobs) <= SHOWN else [*lines, "and more"]
 
 
 def quoted(text: str) -> str:

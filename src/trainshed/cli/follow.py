@@ -156,7 +156,7 @@ def detached(job: "Json") -> int:
 
 def _say_why_it_waits(client: "Client", job: "Json", show: Printer, done: "LockType") -> None:
     """While nothing is printed, say what the job waits for, once for each reason."""
-    said = ""
+    last = ""
     pause = 1.0
     while not done.acquire(timeout=pause) and not show.printed:
         pause = 5.0
@@ -167,8 +167,8 @@ def _say_why_it_waits(client: "Client", job: "Json", show: Printer, done: "LockT
             continue  # the main thread meets the same trouble and reports it
         waiting = words.part(status, "waiting")
         message = " ".join(filter(None, (waiting.get("message"), waiting.get("remedy"))))
-        if message and message != said and not show.printed:
-            said = message
+        if message and message != last and not show.printed:
+            last = message
             say(f"waiting: {message}")
 
 

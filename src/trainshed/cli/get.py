@@ -55,8 +55,8 @@ def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> N
     if not kind:
         _print([_any_job(client, word)], form, ls_drawn, alone=True)
         return
-    found = _caches(client, name) if kind == "ImageCache" else _latest(client, kind, name)
-    if name and not found:
+    rows = _caches(client, name) if kind == "ImageCache" else _latest(client, kind, name)
+    if name and not rows:
         if kind == "Job":
             from trainshed.cli.find import find
 
@@ -67,11 +67,11 @@ def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> N
             f"there is no {kind} {name!r}",
             [f"trainshed get {many} lists them", "trainshed ls lists all jobs"],
         )
-    if not found and form == "wide":
+    if not rows and form == "wide":
         hint = "see: trainshed apply --help; trainshed ls lists all jobs"
         click.echo(f"no {KINDS[kind][0]} were applied; {hint}", err=True)
         return
-    _print(found, form, drawn_caches if kind == "ImageCache" else _drawn, alone=bool(name))
+    _print(rows, form, drawn_caches if kind == "ImageCache" else _drawn, alone=bool(name))
 
 
 def _any_job(client: Client, called: str) -> Json:
@@ -111,10 +111,10 @@ def ls_drawn(jobs: list[Json]) -> str:
 
 def _latest(client: Client, kind: str, name: str) -> list[Json]:
     """The newest of each name."""
-    found: dict[str, Json] = {}
+    latest: dict[str, Json] = {}
     for row in client.manifests().all(kind, name):
-        found.setdefault(str(row["name"]), row)
-    return list(found.values())
+        latest.setdefault(str(row["name"]), row)
+    return list(latest.values())
 
 
 def _caches(client: Client, name: str) -> list[Json]:
@@ -128,12 +128,12 @@ def _caches(client: Client, name: str) -> list[Json]:
         raise
 
 
-def _drawn(found: list[Json]) -> str:
+def _drawn(manifests: list[Json]) -> str:
     from trainshed.cli.table import table
 
     now = datetime.now(UTC)
     rows: list[list[str]] = []
-    for row in found:
+    for row in manifests:
         job = words.part(row, "job")
         replicas: list[Json] = words.parts(job, "replicas")
         ready = sum(1 for replica in replicas if replica.get("phase") == "RUNNING")
@@ -159,7 +159,7 @@ def _why(job: Json) -> str:
     return str(words.part(job, "failure").get("message") or "").partition("\n")[0]
 
 
-def drawn_caches(found: list[Json]) -> str:
+def drawn_caches(caches: list[Json]) -> str:
     from trainshed.cli.paint import Paint
     from trainshed.cli.table import table
 
@@ -176,6 +176,6 @@ def drawn_caches(found: list[Json]) -> str:
             ", ".join(map(str, words.parts(item, "images"))),
             str(item.get("reason") or ""),
         ]
-        for item in found
+        for item in caches
     ]
     return table(["NAME", "STATE", "PROGRESS", "SIZE", "AGE", "RETENTION", "IMAGES", "WHY"], rows)

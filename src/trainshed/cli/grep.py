@@ -51,6 +51,6 @@ class Grep:
         search = self._search
         lines = whole.decode("utf-8", "surrogateescape").split("\n")
         lines.pop()  # what is behind the last newline: nothing
-        found = [line for line in lines if search(line)]
-        found.append("")
-        return "\n".join(found).encode("utf-8", "surrogateescape") if len(found) > 1 else b""
+        matches = [line for line in lines if search(line)]
+        matches.append("")
+        return "\n".join(matches).encode("utf-8", "surrogateescape") if len(matches) > 1 else b""

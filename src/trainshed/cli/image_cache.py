@@ -57,13 +57,13 @@ def ls(client: Client, as_json: bool) -> None:
     """
     from trainshed.cli.get import drawn_caches
 
-    found = client.image_caches().all()
+    caches = client.image_caches().all()
     if as_json:
-        click.echo(json.dumps(found, indent=2))
-    elif not found:
+        click.echo(json.dumps(caches, indent=2))
+    elif not caches:
         click.echo("no image caches; make one with: trainshed images cache create NAME IMAGE", err=True)
     else:
-        click.echo(drawn_caches(found))
+        click.echo(drawn_caches(caches))
 
 
 @cache.command("rm", short_help="Delete image caches; their images stay until room is needed.")

@@ -53,8 +53,8 @@ def ls(client: Client, as_json: bool) -> None:
     Example:
       trainshed images ls --json
     """
-    found = client.images().all()
-    click.echo(json.dumps(found, indent=2) if as_json else drawn(found))
+    images = client.images().all()
+    click.echo(json.dumps(images, indent=2) if as_json else drawn(images))
 
 
 @command.command("build", short_help="Build an image from a folder with a Dockerfile.")
@@ -95,10 +95,10 @@ def build(
     more = {"target": str(how["stage"])} if how["stage"] else {}
     more |= {"pull": "true"} if how["pull"] else {}
     more |= {"noCache": "true"} if how["no_cache"] else {}
-    told = client.images().build(
+    steps = client.images().build(
         _counted(context.tar()), tags, dockerfile=context.dockerfile, args=_args(args), more=more
     )
-    _follow(told, as_json, every_line=True)
+    _follow(steps, as_json, every_line=True)
 
 
 @command.command("pull", short_help="Fetch images from their registries.")
@@ -236,7 +236,7 @@ def rm(client: Client, names: tuple[str, ...], force: bool, as_json: bool) -> No
     )
 
 
-def drawn(found: list[Json]) -> str:
+def drawn(images: list[Json]) -> str:
     from trainshed.cli.table import table
 
     now = datetime.now(UTC)
@@ -248,7 +248,7 @@ def drawn(found: list[Json]) -> str:
             words.age(item.get("createTime"), now),
             str(len(words.parts(item, "jobs")) or ""),
         ]
-        for item in found
+        for item in images
         for name in words.parts(item, "names") or ["-"]
     ]
     return table(["NAME", "ID", "SIZE", "AGE", "JOBS"], rows)
@@ -263,12 +263,12 @@ def _each(names: tuple[str, ...], work: "Callable[[str], Iterator[Json]]", as_js
         _follow(work(name), as_json)
 
 
-def _follow(told: Iterator[Json], as_json: bool, *, every_line: bool = False) -> None:
+def _follow(steps: Iterator[Json], as_json: bool, *, every_line: bool = False) -> None:
     """Says on stderr how it goes, and on stdout how it ended."""
     last: Json = {}
     line = _Line()
     try:
-        for step in told:
+        for step in steps:
             if last and every_line:
                 click.echo(harmless(str(last["message"])), err=True)
             elif last:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import yaml
 
 from trainshed.cli.failure import CommandFailed
-from trainshed.cli.options import told
+from trainshed.cli.options import violation_text
 from trainshed.client import ApiViolation, Json
 
 EXAMPLE = """workerPoolSpecs:
@@ -56,7 +56,7 @@ class JobFile:
 
     def located(self, violation: ApiViolation) -> str:
         """`file:line: field: what is wrong`, with the line of the nearest thing that is in the file."""
-        return f"{self.place(violation.field)}: {told(violation)}"
+        return f"{self.place(violation.field)}: {violation_text(violation)}"
 
     def place(self, field: str) -> str:
         """`file:line` of the field, or of what is nearest around it."""

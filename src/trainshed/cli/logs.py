@@ -46,14 +46,14 @@ def command(
 
     pattern = None if grep is None else Grep(grep)
     chosen["since"] = _moment(chosen["since"])
-    found = find(client, job)
-    show = printer(found, as_json=as_json, single=chosen["task"] is not None)
+    custom_job = find(client, job)
+    show = printer(custom_job, as_json=as_json, single=chosen["task"] is not None)
     try:
         if as_json:
-            lines = client.tail(found["name"], follow=follow, **chosen)
+            lines = client.tail(custom_job["name"], follow=follow, **chosen)
             show.print_lines(lines if pattern is None else filter(pattern.is_in, lines))
         else:
-            frames = client.output(found["name"], follow=follow, **chosen)
+            frames = client.output(custom_job["name"], follow=follow, **chosen)
             show.print_output(frames if pattern is None else pattern.chosen(frames))
     except KeyboardInterrupt:
         return DETACHED

@@ -71,17 +71,17 @@ def _show(
 ) -> None:
     location = "-" if all_locations else None
     # One more than shown tells whether there are more.
-    found = list(
+    jobs = list(
         client.jobs(filter=condition(where, states), limit=limit + 1, location=location, view="trainshed")
     )
-    shown = found[:limit]
+    shown = jobs[:limit]
     if as_json:
         click.echo(json.dumps(shown, indent=2))
         return
     elsewhere = 0 if all_locations else client.elsewhere_count(filter=condition(where, states))
     if shown:
         click.echo(drawn(shown, all_locations=all_locations))
-        if len(found) > limit:
+        if len(jobs) > limit:
             click.echo(f"only the latest {limit} are shown; see more with --limit", err=True)
     else:
         place = "any location" if all_locations else client.location

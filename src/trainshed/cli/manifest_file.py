@@ -12,7 +12,7 @@ from trainshed.cli.failure import CommandFailed
 from trainshed.cli.job_file import folded, load
 from trainshed.cli.manifest_repair import repair
 from trainshed.cli.manifest_shape import fits, shapes
-from trainshed.cli.options import told
+from trainshed.cli.options import violation_text
 from trainshed.client import ApiViolation, Json
 
 EXAMPLE = """apiVersion: v1
@@ -37,11 +37,11 @@ class Document:
 
     def located(self, violations: Iterable[ApiViolation]) -> list[str]:
         """`file:line: field: what is wrong`, in the order of the lines."""
-        found = sorted(
-            ((self._line(violation.field), told(violation)) for violation in violations),
+        rows = sorted(
+            ((self._line(violation.field), violation_text(violation)) for violation in violations),
             key=lambda pair: pair[0],
         )
-        return [f"{self.file}:{line}: {text}" if line else f"{self.file}: {text}" for line, text in found]
+        return [f"{self.file}:{line}: {text}" if line else f"{self.file}: {text}" for line, text in rows]
 
     def _line(self, field: str) -> int:
         """Of the nearest thing around the field that is in the file; 0 where nothing is."""

@@ -115,14 +115,14 @@ class _Mender:
         name = key["key"].strip("'\"")
         outer = [f for f in self._stack if name in shapes().get(f.kind, {}) and name not in f.seen]
         inner = list(reversed(outer))
-        found = sorted(inner, key=lambda f: shapes()[f.kind][name][0] in "~!")
+        frames = sorted(inner, key=lambda f: shapes()[f.kind][name][0] in "~!")
         top = self._stack[-1]
         if top.kind in MAPS and name not in top.seen:
             # Names that could be anything: told apart by their column, where that says something.
             is_within = top.column is not None and top.column > top.was and top.column == column
             if is_within or not outer or (top.column is None and column > top.was and top.was >= 0):
-                return [top, *found]
-        return found
+                return [top, *frames]
+        return frames
 
     def _listing(self, key: re.Match[str] | None) -> list[_Frame]:
         name = key["key"].strip("'\"") if key else ""

@@ -18,8 +18,8 @@ ANY, TEXTS = "any", "texts"
 @functools.cache
 def shapes() -> Mapping[str, Mapping[str, str]]:
     """For each kind of thing its fields, each with its kind; one that is not used begins with a mark."""
-    told: Mapping[str, Mapping[str, str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-    return {name: {field: text.partition(" ")[0] for field, text in of.items()} for name, of in told.items()}
+    table: Mapping[str, Mapping[str, str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return {name: {field: text.partition(" ")[0] for field, text in of.items()} for name, of in table.items()}
 
 
 def kind_of(field: str) -> str:

@@ -89,14 +89,14 @@ def explain(error: ClientError, target: Target) -> CommandFailed:
     if not isinstance(error, ApiError):
         return CommandFailed(str(error))
     if error.code in (401, 403):
-        found = f"the token comes from {target.token_from}"
+        origin = f"the token comes from {target.token_from}"
         if target.token is None:
-            found = f"no token was found: there is no {target.token_from}, and TRAINSHED_TOKEN is not set"
+            origin = f"no token was found: there is no {target.token_from}, and TRAINSHED_TOKEN is not set"
         return CommandFailed(
-            error.message, [found, "the server keeps its token in the file `token` in its home"]
+            error.message, [origin, "the server keeps its token in the file `token` in its home"]
         )
     if len(error.violations) == 1 and error.message.endswith(error.violations[0].description):
-        return CommandFailed(told(error.violations[0]))  # the message says the same
+        return CommandFailed(violation_text(error.violations[0]))  # the message says the same
     return CommandFailed(error.message, violations(error.violations))
 
 
@@ -108,11 +108,11 @@ def _at_home(target: Target) -> str:
     return "" if is_default else f" --home {shlex.quote(target.folder)}"
 
 
-def violations(found: tuple[ApiViolation, ...]) -> list[str]:
-    return [told(item) for item in found]
+def violations(items: tuple[ApiViolation, ...]) -> list[str]:
+    return [violation_text(item) for item in items]
 
 
-def told(violation: ApiViolation) -> str:
+def violation_text(violation: ApiViolation) -> str:
     """The field and what is wrong with it: a sentence of its own, or one that the field begins."""
     sentence = violation.description
     return (

@@ -26,32 +26,32 @@ class SubmittedProgram:
 
     __slots__ = ("command", "name", "root", "script", "start")
 
-    def __init__(self, wish: "SubmitWords") -> None:
+    def __init__(self, options: "SubmitWords") -> None:
         here = _here()
-        full = os.path.abspath(wish.target) if wish.target else ""
+        full = os.path.abspath(options.target) if options.target else ""
         is_folder = bool(full) and os.path.isdir(full)
-        if wish.folder and full and not is_folder and not os.path.exists(full):
-            full = os.path.normpath(os.path.join(here, wish.folder, wish.target))
+        if options.folder and full and not is_folder and not os.path.exists(full):
+            full = os.path.normpath(os.path.join(here, options.folder, options.target))
         if full and not os.path.exists(full):
-            raise EarlyError(f"there is no {wish.target}", _near(wish.target))
-        if is_folder and wish.module:
-            self.root = _root(wish, full, here, full)
+            raise EarlyError(f"there is no {options.target}", _near(options.target))
+        if is_folder and options.module:
+            self.root = _root(options, full, here, full)
         else:
-            self.root = _root(wish, full or here, here, "")
+            self.root = _root(options, full or here, here, "")
         start = os.path.relpath(here, self.root)
         self.start = "." if start.startswith("..") else start
         self.script = ""  # the path that must be packed, whatever is ignored
-        self.name = wish.module.rpartition(".")[2]
-        if wish.module:
+        self.name = options.module.rpartition(".")[2]
+        if options.module:
             if full and not is_folder:
                 raise EarlyError(
                     "give a script or --module, not both; what is the program's goes behind --", code=2
                 )
-            self.command = ["python", "-m", wish.module]
+            self.command = ["python", "-m", options.module]
             return
         if not full:
             raise EarlyError("say what to run: a script, a folder, a YAML file, or --module", code=2)
-        self._run(full, wish.target, is_folder)
+        self._run(full, options.target, is_folder)
 
     def _run(self, full: str, called: str, is_folder: bool) -> None:
         path = os.path.relpath(full, os.path.join(self.root, self.start))
@@ -68,9 +68,9 @@ class SubmittedProgram:
         self.script = os.path.relpath(full, self.root)
         self.command = _started(full, path if not path.startswith("-") else f"./{path}", called)
 
-    def unused_requirements(self, wish: "SubmitWords") -> str:
+    def unused_requirements(self, options: "SubmitWords") -> str:
         """The requirements.txt that lies there and is not asked for; "" where there is none."""
-        if wish.requirements or self.command[0] != "python":
+        if options.requirements or self.command[0] != "python":
             return ""
         near = os.path.dirname(os.path.join(self.root, self.script)) if self.script else ""
         for folder in filter(None, (near, _here(), self.root)):
@@ -78,71 +78,76 @@ class SubmittedProgram:
                 return os.path.relpath(f"{folder}/requirements.txt")
         return ""
 
-    def check(self, wish: "SubmitWords") -> None:
+    def check(self, options: "SubmitWords") -> None:
         """Raises Trouble with all that can be seen to be wrong before anything is packed or anybody asked."""
-        found: list[EarlyError] = []
-        checks: list[tuple[Callable[[str], object], str]] = [(_gpu, wish.gpu)] if wish.gpu else []
-        checks += [(_variable, item) for item in wish.env] + [(_label, label) for label in wish.labels]
-        checks += [(requirements, wish.requirements)] if wish.requirements else []
-        if wish.has_places:
+        errors: list[EarlyError] = []
+        checks: list[tuple[Callable[[str], object], str]] = [(_gpu, options.gpu)] if options.gpu else []
+        checks += [(_variable, item) for item in options.env] + [(_label, label) for label in options.labels]
+        checks += [(requirements, options.requirements)] if options.requirements else []
+        if options.has_places:
             from trainshed.cli.places import checks as of_places
 
-            checks += of_places(wish)
+            checks += of_places(options)
         for check, text in checks:
             try:
                 check(text)
             except EarlyError as error:
-                found.append(error)
-        if len(found) > 1:
-            raise EarlyError("some options are wrong", [error.message for error in found], code=found[0].code)
-        if found:
-            raise found[0]
+                errors.append(error)
+        if len(errors) > 1:
+            messages = [error.message for error in errors]
+            raise EarlyError("some options are wrong", messages, code=errors[0].code)
+        if errors:
+            raise errors[0]
 
-    def body(self, wish: "SubmitWords", code: str) -> "Json":
+    def body(self, options: "SubmitWords", code: str) -> "Json":
         """The CustomJob. Raises Trouble for what can be seen to be wrong before anybody is asked."""
-        spec: Json = {"workerPoolSpecs": self._pools(wish)}
+        spec: Json = {"workerPoolSpecs": self._pools(options)}
         if code:
             spec["code"] = code
             if self.start != ".":
                 spec["workingDirectory"] = self.start
-        if wish.requirements:
-            spec["requirements"] = requirements(wish.requirements)
-        if wish.network:
-            spec["network"] = wish.network
+        if options.requirements:
+            spec["requirements"] = requirements(options.requirements)
+        if options.network:
+            spec["network"] = options.network
         scheduling: Json = {}
-        if wish.timeout:
-            scheduling["timeout"] = wish.timeout
-        if wish.priority:
-            scheduling["priority"] = wish.priority
-        if wish.hold:
-            scheduling["holdOnFailure"] = wish.hold
-        watch = {"after": wish.hang_after, "exitAfter": wish.exit_hang_after, "policy": wish.on_hang.upper()}
+        if options.timeout:
+            scheduling["timeout"] = options.timeout
+        if options.priority:
+            scheduling["priority"] = options.priority
+        if options.hold:
+            scheduling["holdOnFailure"] = options.hold
+        watch = {
+            "after": options.hang_after,
+            "exitAfter": options.exit_hang_after,
+            "policy": options.on_hang.upper(),
+        }
         if any(watch.values()):
             scheduling["hangWatch"] = {field: value for field, value in watch.items() if value}
         if scheduling:
             spec["scheduling"] = scheduling
-        body: Json = {"displayName": wish.name or self.name, "jobSpec": spec}
-        if wish.labels:
-            body["labels"] = dict(map(_label, wish.labels))
-        if wish.has_places:
+        body: Json = {"displayName": options.name or self.name, "jobSpec": spec}
+        if options.labels:
+            body["labels"] = dict(map(_label, options.labels))
+        if options.has_places:
             from trainshed.cli.places import placed
 
-            return placed(body, wish)
+            return placed(body, options)
         return body
 
-    def _pools(self, wish: "SubmitWords") -> "list[Json]":
-        machine: Json = {"machineType": wish.machine or MACHINE}
-        if wish.gpu:
-            kind, machine["acceleratorCount"] = _gpu(wish.gpu)
+    def _pools(self, options: "SubmitWords") -> "list[Json]":
+        machine: Json = {"machineType": options.machine or MACHINE}
+        if options.gpu:
+            kind, machine["acceleratorCount"] = _gpu(options.gpu)
             if kind:
                 machine["acceleratorType"] = kind
-        container: Json = {"imageUri": wish.image or IMAGE, "command": self.command}
-        if wish.arguments:
-            container["args"] = list(wish.arguments)
-        if wish.env:
-            pairs = dict(map(_variable, wish.env))
+        container: Json = {"imageUri": options.image or IMAGE, "command": self.command}
+        if options.arguments:
+            container["args"] = list(options.arguments)
+        if options.env:
+            pairs = dict(map(_variable, options.env))
             container["env"] = [{"name": name, "value": value} for name, value in pairs.items()]
-        counts = [1, wish.replicas - 1] if wish.replicas > 1 else [1]
+        counts = [1, options.replicas - 1] if options.replicas > 1 else [1]
         return [
             {"machineSpec": machine, "replicaCount": count, "containerSpec": container} for count in counts
         ]
@@ -155,14 +160,14 @@ def _here() -> str:
         raise EarlyError("the folder you stand in is gone; go to one that is there") from None
 
 
-def _root(wish: "SubmitWords", full: str, here: str, default: str) -> str:
+def _root(options: "SubmitWords", full: str, here: str, default: str) -> str:
     """The folder to pack: the one that is named, the git work tree, this folder, or the script's own."""
-    named = os.path.abspath(wish.folder) if wish.folder else ""
+    named = os.path.abspath(options.folder) if options.folder else ""
     if named:
         if not os.path.isdir(named):
-            raise EarlyError(f"{wish.folder} is not a folder", code=2)
-        if full != named and not full.startswith(named.rstrip("/") + "/") and wish.target:
-            raise EarlyError(f"{wish.target} is not in the folder {wish.folder}", code=2)
+            raise EarlyError(f"{options.folder} is not a folder", code=2)
+        if full != named and not full.startswith(named.rstrip("/") + "/") and options.target:
+            raise EarlyError(f"{options.target} is not in the folder {options.folder}", code=2)
         return named
     own = full if os.path.isdir(full) else os.path.dirname(full)
     root = git_above(own) or default

@@ -38,15 +38,15 @@ class FolderListing:
     def paths(self, include: "Sequence[str]" = (), exclude: "Sequence[str]" = (), *named: str) -> list[str]:
         """The paths, relative, in order. Those `named` are among them whatever is ignored."""
         listed = self._git.listed() if self._git else None
-        found = set(_walked(self._root, IGNORING) if listed is None else self._kept(listed))
+        chosen = set(_walked(self._root, IGNORING) if listed is None else self._kept(listed))
         if include:
             wanted = _patterns(include)
-            found.update(path for path in _walked(self._root, ()) if wanted.holds(path))
+            chosen.update(path for path in _walked(self._root, ()) if wanted.holds(path))
         if exclude:
             unwanted = _patterns(exclude)
-            found = {path for path in found if not unwanted.holds(path)}
-        found.update(_direct(self._root, path) if "/" in path else path for path in named)
-        return sorted(found)  # which is the order of their bytes, in UTF-8
+            chosen = {path for path in chosen if not unwanted.holds(path)}
+        chosen.update(_direct(self._root, path) if "/" in path else path for path in named)
+        return sorted(chosen)  # which is the order of their bytes, in UTF-8
 
     def _kept(self, listed: list[str]) -> "Iterable[str]":
         """Of what git lists, what is part of the program; a repository inside is listed by its own git."""
@@ -125,8 +125,8 @@ def _walked(root: str, ignoring: "Sequence[str]") -> "Iterable[str]":
 
 def _entries(folder: str) -> "list[os.DirEntry[str]]":
     try:
-        with os.scandir(folder) as found:
-            return list(found)
+        with os.scandir(folder) as entries:
+            return list(entries)
     except OSError as error:
         raise EarlyError(f"cannot read the folder {folder}: {error.strerror}", [_fix("it")]) from error
 
@@ -167,9 +167,9 @@ def look(root: str, paths: "Iterable[str]") -> list[tuple[str, os.stat_result]]:
             continue  # tracked and deleted, or deleted just now
         if not (stat.S_ISREG(seen.st_mode) or stat.S_ISLNK(seen.st_mode)):
             continue
-        if stat.S_ISLNK(seen.st_mode) and (told := _astray(root, path)):
+        if stat.S_ISLNK(seen.st_mode) and (problem := _astray(root, path)):
             if not os.path.lexists(f"{root}/{path}/{ENVIRONMENT}"):
-                wrong.append(told)
+                wrong.append(problem)
             continue
         if not path.isascii() and any("\ud800" <= character <= "\udfff" for character in path):
             wrong.append(f"{path!a} has a name that is not UTF-8: rename it, or leave it out with --exclude")

@@ -17,12 +17,12 @@ DATA = "TRAINSHED_DATA"
 LONGEST_NAME = 1024  # bytes
 
 
-def checks(wish: "SubmitWords") -> "list[tuple[Callable[[str], object], str]]":
+def checks(options: "SubmitWords") -> "list[tuple[Callable[[str], object], str]]":
     """What to ask of each option's text; each raises Trouble where it is wrong."""
     result: list[tuple[Callable[[str], object], str]] = []
-    result += [(_output, wish.output)] if wish.output else []
-    result += [(_job_dir, wish.job_dir)] if wish.job_dir else []
-    result += [(_data, "\n".join(wish.data))] if wish.data else []
+    result += [(_output, options.output)] if options.output else []
+    result += [(_job_dir, options.job_dir)] if options.job_dir else []
+    result += [(_data, "\n".join(options.data))] if options.data else []
     return result
 
 
@@ -81,15 +81,15 @@ def _named(text: str) -> tuple[str, str]:
 # ---- into the job
 
 
-def placed(body: "Json", wish: "SubmitWords") -> "Json":
+def placed(body: "Json", options: "SubmitWords") -> "Json":
     """The CustomJob with its places. A file may call its fields in either style."""
     key = words.key_of(body, "jobSpec")
     spec: Json = dict(words.part(body, key))
-    if output := wish.output or wish.job_dir:
+    if output := options.output or options.job_dir:
         spec[words.key_of(spec, "baseOutputDirectory")] = {"outputUriPrefix": output}
     pools = words.key_of(spec, "workerPoolSpecs")
-    args = ["--job-dir", wish.job_dir] if wish.job_dir else []
-    spec[pools] = [_equipped(pool, args, variables(wish.data)) for pool in words.parts(spec, pools)]
+    args = ["--job-dir", options.job_dir] if options.job_dir else []
+    spec[pools] = [_equipped(pool, args, variables(options.data)) for pool in words.parts(spec, pools)]
     return {**body, key: spec}
 
 

@@ -24,10 +24,10 @@ def results(client: "Client", job: "Json") -> str:
     prefix, page, count, size = f"{name.rstrip('/')}/" if name else "", "", 0, 0
     try:
         for _ in range(MOST_PAGES):
-            found = listed(client, bucket, prefix=prefix, pageToken=page)
-            items: list[Json] = words.parts(found, "items")
+            answer = listed(client, bucket, prefix=prefix, pageToken=page)
+            items: list[Json] = words.parts(answer, "items")
             count, size = count + len(items), size + sum(int(item.get("size") or 0) for item in items)
-            page = str(found.get("nextPageToken") or "")
+            page = str(answer.get("nextPageToken") or "")
             if not page:
                 break
     except ApiError as error:
@@ -38,5 +38,5 @@ def results(client: "Client", job: "Json") -> str:
         return place  # where they went is known all the same
     if not count:
         return f"{place} (nothing is there)"
-    told = f"{count:,} object{'' if count == 1 else 's'}, {words.size(size)}"
-    return f"{place} ({'more than ' if page else ''}{told})"
+    summary = f"{count:,} object{'' if count == 1 else 's'}, {words.size(size)}"
+    return f"{place} ({'more than ' if page else ''}{summary})"

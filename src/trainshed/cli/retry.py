@@ -46,11 +46,11 @@ def command(
     from trainshed.cli.find import find
     from trainshed.cli.follow import say_warnings
 
-    found = find(client, job)
-    body: Json = {field: found[field] for field in SAID if field in found}
+    previous = find(client, job)
+    body: Json = {field: previous[field] for field in SAID if field in previous}
     if name:
         body["displayName"] = name
-    parent = str(found["name"]).rpartition("/customJobs/")[0]
+    parent = str(previous["name"]).rpartition("/customJobs/")[0]
     if folder is None:
         made = client.create(body, parent=parent)
     else:

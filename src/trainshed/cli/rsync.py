@@ -1,7 +1,7 @@
 """What an `rsync` has to do: what is missing or differs at the target is copied, what is only there may go.
 
 Two things are the same when their sizes and MD5 or CRC32C are. A local file is read for that: times say less.
-It changes nothing itself, and never takes a source without a thing in it for a wish to remove everything.
+It changes nothing itself, and never takes an empty source for a request to remove everything.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +17,11 @@ from trainshed.client.storage import KINDS, PIECE, Kind, StorageClient, Sum
 
 @dataclass(frozen=True, slots=True)
 class SyncItem:
-    """A file or an object; `told` is what the API says of the latter."""
+    """A file or an object; `metadata` is what the API says of an object."""
 
     place: str | Object
     size: int
-    told: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +110,17 @@ def _check_bucket(storage: StorageClient, place: str) -> None:
         raise CommandFailed(f"{place}: {error}") from error
 
 
-def _is_same(storage: StorageClient, one: SyncItem, other: SyncItem) -> bool:
-    if one.size != other.size:
+def _is_same(storage: StorageClient, first: SyncItem, second: SyncItem) -> bool:
+    if first.size != second.size:
         return False
-    known = [_known(storage, thing) for thing in (one, other)]
+    known = [_known(storage, thing) for thing in (first, second)]
     for kind in KINDS:
         if all(sums is None or sums[kind] for sums in known):
-            first, second = (
+            first_sum, second_sum = (
                 sums[kind] if sums is not None else _sum(str(thing.place), kind)
-                for thing, sums in zip((one, other), known, strict=True)
+                for thing, sums in zip((first, second), known, strict=True)
             )
-            return first == second
+            return first_sum == second_sum
     return False
 
 
@@ -128,10 +128,10 @@ def _known(storage: StorageClient, thing: SyncItem) -> dict[Kind, str] | None:
     """The sums that are known of an object; None of a file."""
     if isinstance(thing.place, str):
         return None
-    told = thing.told or {}
-    if not told.get("crc32c") and not told.get("md5Hash"):
-        told = storage.get(*thing.place)  # a list may tell less of an object than asking for it does
-    return {"crc32c": str(told.get("crc32c", "")), "md5": str(told.get("md5Hash", ""))}
+    metadata = thing.metadata or {}
+    if not metadata.get("crc32c") and not metadata.get("md5Hash"):
+        metadata = storage.get(*thing.place)  # a list may tell less of an object than asking for it does
+    return {"crc32c": str(metadata.get("crc32c", "")), "md5": str(metadata.get("md5Hash", ""))}
 
 
 def _sum(path: str, kind: Kind) -> str:
@@ -139,4 +139,4 @@ def _sum(path: str, kind: Kind) -> str:
     with Path(path).open("rb") as file:
         while piece := file.read(PIECE):
             made.update(piece)
-    return made.told
+    return made.text

@@ -34,8 +34,8 @@ def ls(client: Client, as_json: bool) -> None:
     Example:
       trainshed runtimes ls --json
     """
-    found = client.runtimes()
-    click.echo(json.dumps(found, indent=2) if as_json else drawn(found))
+    runtimes = client.runtimes().all()
+    click.echo(json.dumps(runtimes, indent=2) if as_json else drawn(runtimes))
 
 
 @command.command("build", short_help="Build a runtime before a job needs it, and say how it goes.")
@@ -53,12 +53,12 @@ def build(client: Client, name: str, requirements: str | None, as_json: bool) ->
       trainshed runtimes build trainshed/pytorch --requirements requirements.txt
     """
     last: Json = {}
-    said = ""
+    message = ""
     try:
-        for last in client.built_runtime(name, order.requirements(requirements) if requirements else []):
-            if last.get("message") and last.get("state") == "BUILDING" and last["message"] != said:
-                said = str(last["message"])
-                click.echo(said, err=True)
+        for last in client.runtimes().built(name, order.requirements(requirements) if requirements else []):
+            if last.get("message") and last.get("state") == "BUILDING" and last["message"] != message:
+                message = str(last["message"])
+                click.echo(message, err=True)
     except KeyboardInterrupt:
         click.echo("it goes on being built; see: trainshed runtimes ls", err=True)
         return 130
@@ -88,7 +88,7 @@ def rm(client: Client, names: tuple[str, ...], unused: bool, as_json: bool) -> N
     """
     if bool(names) == unused:
         raise Misuse("name the runtimes to remove, or say --unused")
-    removed = client.prune_runtimes() if unused else _removed(client, names)
+    removed = client.runtimes().prune() if unused else _removed(client, names)
     if as_json:
         click.echo(json.dumps(removed, indent=2))
         return
@@ -98,7 +98,7 @@ def rm(client: Client, names: tuple[str, ...], unused: bool, as_json: bool) -> N
         click.echo("nothing to remove", err=True)
 
 
-def drawn(found: list[Json]) -> str:
+def drawn(runtimes: list[Json]) -> str:
     from trainshed.cli.paint import Paint
     from trainshed.cli.table import table
 
@@ -107,66 +107,65 @@ def drawn(found: list[Json]) -> str:
     colours = {"READY": "green", "BUILDING": "yellow", "FAILED": "red", "ABSENT": "dim"}
     rows = [
         [
-            str(item.get("id", ""))[:8],
-            str(item.get("name", "")),
-            paint(str(item.get("state", "")), colours.get(str(item.get("state")))),
-            str(item.get("python", "")),
-            words.size(item["sizeBytes"]) if item.get("sizeBytes") else "",
-            words.age(item.get("lastUseTime"), now),
-            _warmth(item),
-            ", ".join(_on_top(item)),
-            str(item.get("message") or _kiln(item).get("message") or ""),
+            str(runtime.get("id", ""))[:8],
+            str(runtime.get("name", "")),
+            paint(str(runtime.get("state", "")), colours.get(str(runtime.get("state")))),
+            str(runtime.get("python", "")),
+            words.size(runtime["sizeBytes"]) if runtime.get("sizeBytes") else "",
+            words.age(runtime.get("lastUseTime"), now),
+            _warm_memory(runtime),
+            ", ".join(_on_top(runtime)),
+            str(runtime.get("message") or _warm(runtime).get("message") or ""),
         ]
-        for item in found
+        for runtime in runtimes
     ]
     return table(["ID", "NAME", "STATE", "PYTHON", "SIZE", "UNUSED FOR", "WARM", "ON TOP", "SAYS"], rows)
 
 
-def _kiln(one: Json) -> Json:
-    return cast("Json", one.get("warm") or {})
+def _warm(runtime: Json) -> Json:
+    return cast("Json", runtime.get("warm") or {})
 
 
-def _warmth(one: Json) -> str:
-    """What an interpreter kept warm costs; how it stands where it is not warm."""
-    kiln = _kiln(one)
-    state = str(kiln.get("state", "")).lower()
-    return words.size(kiln.get("memoryBytes")) if state == "warm" else state
+def _warm_memory(runtime: Json) -> str:
+    """The memory of the warm interpreter; its state where it is not warm."""
+    warm = _warm(runtime)
+    state = str(warm.get("state", "")).lower()
+    return words.size(warm.get("memoryBytes")) if state == "warm" else state
 
 
-def _on_top(one: Json) -> list[str]:
-    """What was laid on the named runtime: packages by their file's name and the beginning of their hash."""
-    if not (one.get("below") or _is_plain(one)):
+def _on_top(runtime: Json) -> list[str]:
+    """What is installed on top of the named runtime: packages by file name and hash, and requirements."""
+    if not (runtime.get("below") or _is_plain(runtime)):
         return []
-    found: list[Json] = words.parts(one, "packages")
-    packages = [f"{str(p['uri']).rpartition('/')[2]} ({str(p['sha256'])[:8]})" for p in found]
-    return [*packages, *map(str, words.parts(one, "requirements"))]
+    packages: list[Json] = words.parts(runtime, "packages")
+    files = [f"{str(p['uri']).rpartition('/')[2]} ({str(p['sha256'])[:8]})" for p in packages]
+    return [*files, *map(str, words.parts(runtime, "requirements"))]
 
 
-def _is_plain(one: Json) -> bool:
-    return one.get("name") == "trainshed/python"
+def _is_plain(runtime: Json) -> bool:
+    return runtime.get("name") == "trainshed/python"
 
 
-def _title(one: Json) -> str:
-    count = len(_on_top(one))
-    return str(one.get("name")) + (f" with {count} on top" if count else "")
+def _title(runtime: Json) -> str:
+    count = len(_on_top(runtime))
+    return str(runtime.get("name")) + (f" with {count} on top" if count else "")
 
 
 def _removed(client: Client, names: tuple[str, ...]) -> list[Json]:
-    there = [
-        runtime for runtime in client.runtimes() if runtime.get("id") and runtime.get("state") != "ABSENT"
-    ]
+    runtimes = client.runtimes().all()
+    built = [runtime for runtime in runtimes if runtime.get("id") and runtime.get("state") != "ABSENT"]
     chosen: dict[str, Json] = {}
     for name in names:
-        found = [item for item in there if _is_called(item, name)]
-        if not found:
+        matches = [runtime for runtime in built if _is_called(runtime, name)]
+        if not matches:
             raise CommandFailed(f"no runtime {name!r} is built", ["trainshed runtimes ls lists them"])
-        chosen.update((str(item["id"]), item) for item in found)
-    # What is laid on another goes first, so that each is removed once and told.
-    for one in sorted(chosen.values(), key=lambda one: not one.get("below")):
-        client.remove_runtime(str(one["id"]))
+        chosen.update((str(runtime["id"]), runtime) for runtime in matches)
+    # Removing a runtime removes those built on top of it: remove and report these first.
+    for runtime in sorted(chosen.values(), key=lambda runtime: not runtime.get("below")):
+        client.runtimes().remove(str(runtime["id"]))
     return list(chosen.values())
 
 
-def _is_called(one: Json, name: str) -> bool:
-    full = str(one.get("name"))
-    return name in (full, full.partition(":")[0]) or (len(name) >= 4 and str(one["id"]).startswith(name))
+def _is_called(runtime: Json, name: str) -> bool:
+    full = str(runtime.get("name"))
+    return name in (full, full.partition(":")[0]) or (len(name) >= 4 and str(runtime["id"]).startswith(name))

@@ -19,11 +19,11 @@ _PATTERN = "*?["
 _PAGES = 10  # of names that are held against a pattern
 
 
-def seek(client: "Client", wish: "SubmitWords") -> None:
+def seek(client: "Client", options: "SubmitWords") -> None:
     """Raises Trouble that names every place which is not there, and what may have been meant."""
     missing: list[str] = []
-    data = tuple(variables(wish.data).values())
-    for place in dict.fromkeys((*filter(None, (wish.output, wish.job_dir)), *data)):
+    data = tuple(variables(options.data).values())
+    for place in dict.fromkeys((*filter(None, (options.output, options.job_dir)), *data)):
         bucket, name = split(place)
         if not bucket:
             continue
@@ -104,8 +104,8 @@ def _fits(client: "Client", bucket: str, pattern: str) -> bool:
 
 
 def _first(client: "Client", bucket: str, prefix: str) -> str:
-    found = words.parts(listed(client, bucket, prefix=prefix, maxResults="1"), "items")
-    return str(found[0]["name"]) if found else ""
+    objects = words.parts(listed(client, bucket, prefix=prefix, maxResults="1"), "items")
+    return str(objects[0]["name"]) if objects else ""
 
 
 def _meant(client: "Client", place: str, bucket: str, name: str) -> str:

@@ -36,26 +36,26 @@ def command(client: Client, job: str, env: bool, replica: str | None, as_json: b
 
     if replica and not env:
         raise Misuse("--replica goes with --env; a replica's lines: trainshed logs JOB --replica NAME")
-    found = find(client, job)
+    custom_job = find(client, job)
     if env:
-        from trainshed.cli.environment import told
+        from trainshed.cli.environment import environment_text
 
-        click.echo(told(client.environment(found["name"], replica), as_json=as_json))
+        click.echo(environment_text(client.environment(custom_job["name"], replica), as_json=as_json))
         return
-    status = client.status(found["name"])
-    events = client.events(found["name"])
-    runs = earlier_runs(client, found["name"], status)
+    status = client.status(custom_job["name"])
+    events = client.events(custom_job["name"])
+    runs = earlier_runs(client, custom_job["name"], status)
     if as_json:
-        whole = {"job": found, "status": status, "events": events}
+        whole = {"job": custom_job, "status": status, "events": events}
         click.echo(json.dumps(whole | ({"earlierRuns": runs} if runs else {}), indent=2))
         return
     results = ""
-    if words.part(words.part(found, "jobSpec"), "baseOutputDirectory"):
+    if words.part(words.part(custom_job, "jobSpec"), "baseOutputDirectory"):
         from trainshed.cli.results import results as of_job
 
-        results = of_job(client, found)
-    summary = _summary(found, status, results)
-    click.echo("\n\n".join(filter(None, (summary, *_parts(found, status, events, runs)))))
+        results = of_job(client, custom_job)
+    summary = _summary(custom_job, status, results)
+    click.echo("\n\n".join(filter(None, (summary, *_parts(custom_job, status, events, runs)))))
 
 
 def _summary(job: Json, status: Json, results: str = "") -> str:

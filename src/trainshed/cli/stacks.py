@@ -31,24 +31,24 @@ def command(client: Client, job: str, replica: str | None, as_json: bool) -> Non
     """
     from trainshed.cli.find import find
 
-    told = client.stacks(find(client, job, alive=True)["name"], replica)
-    click.echo(json.dumps(told, indent=2) if as_json else drawn(told, threads=replica is not None))
+    stacks = client.stacks(find(client, job, alive=True)["name"], replica)
+    click.echo(json.dumps(stacks, indent=2) if as_json else drawn(stacks, threads=replica is not None))
 
 
-def drawn(told: Json, *, threads: bool = False) -> str:
+def drawn(stacks: Json, *, threads: bool = False) -> str:
     paint = Paint.for_stdout()
-    by_task = {str(part.get("task")): part for part in words.parts(told, "replicas")}
+    by_task = {str(part.get("task")): part for part in words.parts(stacks, "replicas")}
     parts: list[str] = []
-    groups: list[Json] = words.parts(told, "groups")
+    groups: list[Json] = words.parts(stacks, "groups")
     for group in groups:
         tasks = [str(task) for task in words.parts(group, "tasks")]
-        one, many = ("waits", "wait") if group.get("waiting") else ("is", "are")
-        verb = one if len(tasks) == 1 else many
+        singular, plural = ("waits", "wait") if group.get("waiting") else ("is", "are")
+        verb = singular if len(tasks) == 1 else plural
         title = f"{paint(', '.join(tasks), 'bold')} {verb} in {group['place']}"
         parts.append("\n".join((title, *_replica(by_task[tasks[0]], paint, threads=threads))))
     shown = len(by_task)
-    if shown < int(told.get("alive") or 0):
-        parts.append(f"A sample of {shown} of {told['alive']} replicas; see another with --replica.")
+    if shown < int(stacks.get("alive") or 0):
+        parts.append(f"A sample of {shown} of {stacks['alive']} replicas; see another with --replica.")
     return "\n\n".join(parts)
 
 
@@ -56,8 +56,8 @@ def _replica(replica: Json, paint: Paint, *, threads: bool) -> Iterator[str]:
     processes: list[Json] = words.parts(replica, "processes")
     for process in processes:
         yield paint(f"  process {process['pid']}  {process['command']}  ({process['state']})", "dim")
-        found: list[Json] = words.parts(process, "threads")
-        for thread in found:
+        all_threads: list[Json] = words.parts(process, "threads")
+        for thread in all_threads:
             if not (threads or thread.get("main")):
                 continue
             if threads:
@@ -66,8 +66,8 @@ def _replica(replica: Json, paint: Paint, *, threads: bool) -> Iterator[str]:
             frames: list[Json] = words.parts(thread, "frames")
             for frame in frames:
                 yield f"    {'  ' if threads else ''}{frame['function']} ({frame['file']}:{frame['line']})"
-        if not threads and len(found) > 1:
-            more = "1 more thread" if len(found) == 2 else f"{len(found) - 1} more threads"
+        if not threads and len(all_threads) > 1:
+            more = "1 more thread" if len(all_threads) == 2 else f"{len(all_threads) - 1} more threads"
             yield paint(f"    and {more}: --replica {replica['task']} shows all", "dim")
     if replica.get("fault"):
         yield f"  {replica['fault']}"

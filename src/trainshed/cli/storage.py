@@ -116,25 +116,25 @@ def rsync(
     from trainshed.cli.rsync import plan
 
     storage = StorageClient(where.url, where.token)
-    found = plan(storage, source, target, recursive=recursive, removes=removes)
+    todo = plan(storage, source, target, recursive=recursive, removes=removes)
     if as_json:
-        told = {
+        summary = {
             "copies": [
                 {"source": _shown(job.source, source), "target": _shown(job.target, target), "size": job.size}
-                for job in found.copies
+                for job in todo.copies
             ],
-            "removals": [_shown(removal, target) for removal in found.removals],
+            "removals": [_shown(removal, target) for removal in todo.removals],
             "dryRun": dry_run,
         }
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
     elif dry_run:
-        for job in found.copies:
+        for job in todo.copies:
             click.echo(f"Would copy {_shown(job.source, source)} to {_shown(job.target, target)}")
-        for one in found.removals:
-            click.echo(f"Would remove {_shown(one, target)}")
+        for place in todo.removals:
+            click.echo(f"Would remove {_shown(place, target)}")
     if not dry_run:
-        carry(storage, found.copies)
-        each(found.removals, lambda one: _remove(storage, one))
+        carry(storage, todo.copies)
+        each(todo.removals, lambda place: _remove(storage, place))
 
 
 @command.command("ls", short_help="List buckets, or what is in one.")
@@ -151,39 +151,39 @@ def ls(
     storage = StorageClient(where.url, where.token)
     if place is None or place in SCHEMES:
         return _list_buckets(where, place, as_json)
-    found = sorted(meant(storage, [place], folders=True), key=lambda one: one.is_folder)
-    groups = [(item, _listed(storage, item, recursive, all_versions)) for item in found]
+    places = sorted(meant(storage, [place], folders=True), key=lambda listed: listed.is_folder)
+    groups = [(item, _listed(storage, item, recursive, all_versions)) for item in places]
     if as_json:
         click.echo(json.dumps([item for _, group in groups for item in group], indent=2, ensure_ascii=False))
         return
-    for one, group in groups:
-        if one.is_folder and len(groups) > 1 and not recursive:
-            click.echo(f"\n{one.place}:" if one is not found[0] else f"{one.place}:")
-        for told in group:
-            click.echo(_line(told, place, long, all_versions))
+    for listed, group in groups:
+        if listed.is_folder and len(groups) > 1 and not recursive:
+            click.echo(f"\n{listed.place}:" if listed is not places[0] else f"{listed.place}:")
+        for entry in group:
+            click.echo(_line(entry, place, long, all_versions))
 
 
-def _listed(storage: StorageClient, one: Named, recursive: bool, versions: bool) -> list[dict[str, Any]]:
+def _listed(storage: StorageClient, named: Named, recursive: bool, versions: bool) -> list[dict[str, Any]]:
     """What `ls` tells of a place: what begins with its name or, where one folder does, what is in it."""
-    bucket, prefix = parse(one.place)
-    if one.told and one.is_object:
-        return versions_of(storage, bucket, prefix) if versions else [one.told]
+    bucket, prefix = parse(named.place)
+    if named.metadata and named.is_object:
+        return versions_of(storage, bucket, prefix) if versions else [named.metadata]
     delimiter = "" if recursive else "/"
     result = list(storage.objects(bucket, prefix, delimiter, versions=versions))
     if not recursive and not prefix.endswith("/") and result == [{"prefix": f"{prefix}/"}]:
         result = list(storage.objects(bucket, f"{prefix}/", delimiter, versions=versions))
     if not result and prefix:
-        raise CommandFailed(f"there is nothing at {one.place}")
+        raise CommandFailed(f"there is nothing at {named.place}")
     return result
 
 
-def _line(told: dict[str, Any], place: str, long: bool, versions: bool) -> str:
-    name = _shown((parse(place)[0], told.get("prefix") or told["name"]), place)
-    if versions and "generation" in told:
-        name += f"#{told['generation']}"
+def _line(entry: dict[str, Any], place: str, long: bool, versions: bool) -> str:
+    name = _shown((parse(place)[0], entry.get("prefix") or entry["name"]), place)
+    if versions and "generation" in entry:
+        name += f"#{entry['generation']}"
     if not long:
         return name
-    return (f"{told['size']:>14}  {told['updated']}  " if "size" in told else " " * 42) + name
+    return (f"{entry['size']:>14}  {entry['updated']}  " if "size" in entry else " " * 42) + name
 
 
 @command.command("cat", short_help="Print objects.")
@@ -192,8 +192,8 @@ def _line(told: dict[str, Any], place: str, long: bool, versions: bool) -> str:
 def cat(where: Target, places: tuple[str, ...]) -> None:
     """Print objects."""
     storage = StorageClient(where.url, where.token)
-    for one in meant(storage, places, folders=False):
-        version = versioned(storage, one.place)
+    for named in meant(storage, places, folders=False):
+        version = versioned(storage, named.place)
         place = parse(version.place, named=True)
         storage.fetch(*place, sys.stdout.buffer, lambda _: None, version.generation)
     sys.stdout.buffer.flush()
@@ -213,21 +213,21 @@ def rm(where: Target, places: tuple[str, ...], recursive: bool, all_versions: bo
     bucket alone, all versions go, and the bucket.
     """
     storage = StorageClient(where.url, where.token)
-    found: list[tuple[str, str, str]] = []  # bucket, name, version; all are looked for before any goes
+    versions: list[tuple[str, str, str]] = []  # bucket, name, version; all are looked for before any goes
     emptied: list[str] = []
-    for one in meant(storage, places, folders=recursive):
-        version = versioned(storage, one.place)
+    for named in meant(storage, places, folders=recursive):
+        version = versioned(storage, named.place)
         bucket, name = parse(version.place, named=not recursive)
         if not name and storage.bucket(bucket).get("scheme", "gs") == "gs":
             emptied.append(bucket)  # one that is kept elsewhere stays, empty
         if version.generation:
-            found.append((bucket, name, version.generation))
+            versions.append((bucket, name, version.generation))
         elif all_versions or bucket in emptied:
-            found += _versions_at(storage, bucket, name, recursive)
+            versions += _versions_at(storage, bucket, name, recursive)
         else:
-            live = _below(storage, one.place) if recursive else [(bucket, name)]
-            found += [(*place, "") for place in live]
-    each(list(dict.fromkeys(found)), lambda one: storage.delete(*one[:2], version=one[2]))
+            live = _below(storage, named.place) if recursive else [(bucket, name)]
+            versions += [(*place, "") for place in live]
+    each(list(dict.fromkeys(versions)), lambda named: storage.delete(*named[:2], version=named[2]))
     for bucket in emptied:
         storage.delete_bucket(bucket)
 
@@ -294,8 +294,8 @@ def describe(where: Target, place: str) -> None:
         raise Misuse(
             f"{place!r} is not a bucket: write gs://{bucket}, or `trainshed storage ls --json {place}`"
         )
-    told = StorageClient(where.url, where.token).bucket(bucket)
-    click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    description = StorageClient(where.url, where.token).bucket(bucket)
+    click.echo(json.dumps(description, indent=2, ensure_ascii=False))
 
 
 @buckets.command("delete", short_help="Delete an empty bucket.")
@@ -307,28 +307,28 @@ def delete(where: Target, place: str) -> None:
 
 
 def _list_buckets(where: Target, scheme: str | None, as_json: bool) -> None:
-    found = [
+    matching = [
         bucket
         for bucket in StorageClient(where.url, where.token).buckets(where.project)
         if scheme in (None, f"{bucket.get('scheme', 'gs')}://")
     ]
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(matching, indent=2, ensure_ascii=False))
         return
-    for item in found:
+    for item in matching:
         click.echo(f"{item.get('scheme', 'gs')}://{item['name']}/")
 
 
 def _jobs(storage: StorageClient, sources: tuple[str, ...], target: str, recursive: bool) -> list[Transfer]:
-    found = meant(storage, sources, folders=recursive)
-    found = [item for item in found if not (item.is_object and item.place.endswith("/"))]  # holds nothing
+    items = meant(storage, sources, folders=recursive)
+    items = [item for item in items if not (item.is_object and item.place.endswith("/"))]  # holds nothing
     jobs: list[Transfer] = []
-    for item in found:
+    for item in items:
         version, size = versioned(storage, item.place), item.size
         if version.generation:
-            told = storage.get(*parse(version.place), version.generation)
-            size = int(told["size"])
-        for job in jobs_of(storage, version.place, target, recursive, len(found) > 1, size):
+            description = storage.get(*parse(version.place), version.generation)
+            size = int(description["size"])
+        for job in jobs_of(storage, version.place, target, recursive, len(items) > 1, size):
             jobs.append(replace(job, generation=version.generation))
     return jobs
 

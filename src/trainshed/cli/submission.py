@@ -48,41 +48,48 @@ class Unsure(KeyboardInterrupt):
 
 def swift(args: list[str]) -> int | None:
     """The exit code; None where the words are not plain, and click has to read them."""
-    wish = read(args)
-    if wish is None or wish.is_file or not (wish.target or wish.module) or (wish.follow and wish.detach):
+    options = read(args)
+    if (
+        options is None
+        or options.is_file
+        or not (options.target or options.module)
+        or (options.follow and options.detach)
+    ):
         return None
-    return submit(wish)
+    return submit(options)
 
 
-def submit(wish: SubmitWords) -> int:
+def submit(options: SubmitWords) -> int:
     """All of it, with what goes wrong told on stderr."""
     target: Target | None = None
     job: Json | None = None
     try:
-        program = SubmittedProgram(wish)
-        program.check(wish)
+        program = SubmittedProgram(options)
+        program.check(options)
         listing = FolderListing(program.root)  # git lists while the rest is imported
         from trainshed.client.api import Client
         from trainshed.client.discovery import discover
 
-        target = discover(url=wish.url or None, project=wish.project or None, location=wish.location or None)
+        target = discover(
+            url=options.url or None, project=options.project or None, location=options.location or None
+        )
         with Client.of(target) as client:
             client.open()  # the server gets ready for us while files are read
-            if wish.has_places:
+            if options.has_places:
                 from trainshed.cli.seek import seek
 
-                seek(client, wish)
-            if is_count(wish.gpu):
-                wish.gpu = _any_gpu(client, wish)
-            parcel = packed(program.root, listing, wish, program.script)
-            if unused := program.unused_requirements(wish):
+                seek(client, options)
+            if is_count(options.gpu):
+                options.gpu = _any_gpu(client, options)
+            parcel = packed(program.root, listing, options, program.script)
+            if unused := program.unused_requirements(options):
                 say(f"note: {unused} is not installed; have it so with: --requirements {unused}")
-            if wish.dry_run:
-                return _explained(client, program.body(wish, ""), wish)
-            job = _accepted(client, program.body(wish, parcel.code), parcel, wish)
+            if options.dry_run:
+                return _explained(client, program.body(options, ""), options)
+            job = _accepted(client, program.body(options, parcel.code), parcel, options)
             from trainshed.cli.follow import finish
 
-            return finish(client, job, follow=not wish.detach, as_json=wish.as_json)
+            return finish(client, job, follow=not options.detach, as_json=options.as_json)
     except Unsure:
         say("\ninterrupted while the job was submitted; whether it was, says: trainshed ls")
         return 130
@@ -96,16 +103,16 @@ def submit(wish: SubmitWords) -> int:
     return failure.exit_code
 
 
-def _any_gpu(client: "Client", wish: SubmitWords) -> str:
+def _any_gpu(client: "Client", options: SubmitWords) -> str:
     """As many as were asked for, of the kind that is there."""
     from urllib.parse import quote
 
-    machine = quote(wish.machine or MACHINE, safe="")
+    machine = quote(options.machine or MACHINE, safe="")
     answer = client.ask("GET", f"{client.place()}/customJobs:accelerator?machineType={machine}")
     kind = answer["acceleratorType"]
     if not kind:
-        say(f"note: the server has no GPU; --gpu {wish.gpu} is written down as {ANY_GPU}")
-    return f"{kind or ANY_GPU}:{wish.gpu}"
+        say(f"note: the server has no GPU; --gpu {options.gpu} is written down as {ANY_GPU}")
+    return f"{kind or ANY_GPU}:{options.gpu}"
 
 
 def _interrupted(job: "Json | None") -> int:
@@ -117,17 +124,17 @@ def _interrupted(job: "Json | None") -> int:
     return detached(job)
 
 
-def packed(root: str, listing: FolderListing, wish: SubmitWords, *named: str) -> "Parcel":
+def packed(root: str, listing: FolderListing, options: SubmitWords, *named: str) -> "Parcel":
     """The files with their hashes, counted on stderr; a person is asked before much is sent."""
     from trainshed.client.code import Parcel, Unpackable
 
-    files = look(root, listing.paths(wish.include, wish.exclude, *filter(None, named)))
+    files = look(root, listing.paths(options.include, options.exclude, *filter(None, named)))
     if not files:
         raise EarlyError(
             f"there are no files to pack in {root}", ["is everything ignored? --include brings files back"]
         )
-    if not wish.dry_run:
-        _ask(files, wish)
+    if not options.dry_run:
+        _ask(files, options)
     parcel = Parcel(root)
     unreadable: list[str] = []
     for path, seen in files:
@@ -143,13 +150,13 @@ def packed(root: str, listing: FolderListing, wish: SubmitWords, *named: str) ->
     return parcel
 
 
-def _ask(files: "list[tuple[str, os.stat_result]]", wish: SubmitWords) -> None:
+def _ask(files: "list[tuple[str, os.stat_result]]", options: SubmitWords) -> None:
     total = sum(seen.st_size for _, seen in files)
     large = [f"{path} has {sized(seen.st_size)}" for path, seen in files if seen.st_size > LARGE]
     doubts = large[:NAMED] + ([f"and {len(large) - NAMED} more"] if len(large) > NAMED else [])
     if total > MUCH or len(files) > MANY:
         doubts.append(f"all together are {counted(len(files))}, {sized(total)}")
-    if not doubts or wish.yes:
+    if not doubts or options.yes:
         return
     fix = "leave files out with --exclude or .trainshedignore, or send them with --yes"
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
@@ -159,25 +166,25 @@ def _ask(files: "list[tuple[str, os.stat_result]]", wish: SubmitWords) -> None:
         raise EarlyError("nothing was submitted", [fix])
 
 
-def _accepted(client: "Client", body: "Json", parcel: "Parcel", wish: SubmitWords) -> "Json":
+def _accepted(client: "Client", body: "Json", parcel: "Parcel", options: SubmitWords) -> "Json":
     """The new job; what the server does not accept is told by the option that said it."""
     try:
         return created(client, body, parcel)
     except ApiError as error:
-        raise _by_option(error, wish) from error
+        raise _by_option(error, options) from error
 
 
-def _by_option(error: ApiError, wish: SubmitWords) -> "ApiError | EarlyError":
+def _by_option(error: ApiError, options: SubmitWords) -> "ApiError | EarlyError":
     if not error.violations:
         return error
-    from trainshed.cli.options import told
+    from trainshed.cli.options import violation_text
 
     details: list[str] = []
     for violation in error.violations:
         option = NAMES.get(violation.field.rpartition(".")[2].partition("[")[0])
-        if option == "--output" and not wish.output and wish.job_dir:
+        if option == "--output" and not options.output and options.job_dir:
             option = "--job-dir"
-        line = f"{option}: {violation.description}" if option else told(violation)
+        line = f"{option}: {violation.description}" if option else violation_text(violation)
         if line not in details:
             details.append(line)
     return EarlyError("the server does not accept this job", details)
@@ -219,10 +226,10 @@ def deliver(client: "Client", parcel: "Parcel") -> None:
     except Unpackable as error:
         raise EarlyError(f"a file changed while it was sent: {error}", ["submit once more"]) from error
     except ApiError as error:
-        told = " ".join(
+        violations = " ".join(
             violation.description for violation in error.violations if violation.field.startswith("frames")
         )
-        changed = next((entry["path"] for entry in parcel.entries if entry["sha256"] in told), None)
+        changed = next((entry["path"] for entry in parcel.entries if entry["sha256"] in violations), None)
         if changed is None:
             raise
         raise EarlyError(f"a file changed while it was sent: {changed}", ["submit once more"]) from error
@@ -261,14 +268,14 @@ class _Progress:
             say("\r\x1b[K", end="")
 
 
-def _explained(client: "Client", body: "Json", wish: SubmitWords) -> int:
+def _explained(client: "Client", body: "Json", options: SubmitWords) -> int:
     from trainshed.cli.submit import explained
 
     try:
-        told = client.explain(body)
+        answer = client.explain(body)
     except ApiError as error:
-        raise _by_option(error, wish) from error
-    return explained(told, as_json=wish.as_json)
+        raise _by_option(error, options) from error
+    return explained(answer, as_json=options.as_json)
 
 
 def counted(count: int) -> str:

@@ -47,7 +47,7 @@ class OptionType(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-def options(function: Callable[..., int]) -> Callable[..., int]:
+def submit_flags(function: Callable[..., int]) -> Callable[..., int]:
     """The table's options, in its order."""
     for field, names, kind, metavar, help in reversed(submit_options.OPTIONS):
         if kind == submit_options.FLAG:
@@ -65,9 +65,9 @@ def options(function: Callable[..., int]) -> Callable[..., int]:
 @click.argument(
     "target", metavar="SCRIPT|FOLDER|FILE.yaml", required=False, type=click.Path(), shell_complete=None
 )
-@options
+@submit_flags
 @click.pass_context
-def command(ctx: click.Context, **said: Any) -> int:
+def command(ctx: click.Context, **given: Any) -> int:
     """Submit a program with its folder, or a job in a YAML file.
 
     The folder is packed and sent, what the server has already is not sent again, and the logs are followed:
@@ -89,44 +89,44 @@ def command(ctx: click.Context, **said: Any) -> int:
       trainshed submit -m trainer.task --gpu NVIDIA_TESLA_T4 --detach
       trainshed submit digits.yaml --label team=vision --follow
     """
-    wish = SubmitWords({**said, "arguments": ctx.meta["arguments"]})
-    if wish.follow and wish.detach:
+    options = SubmitWords({**given, "arguments": ctx.meta["arguments"]})
+    if options.follow and options.detach:
         raise click.UsageError("--follow and --detach exclude each other.", ctx)
-    if wish.is_file:
-        return _submit_file(wish)
+    if options.is_file:
+        return _submit_file(options)
     from trainshed.cli.submission import submit
 
-    return submit(wish)
+    return submit(options)
 
 
-def _submit_file(wish: SubmitWords) -> int:
-    others = sorted(set(wish.said) - {"target", *submit_options.FOR_FILES})
+def _submit_file(options: SubmitWords) -> int:
+    others = sorted(set(options.given) - {"target", *submit_options.FOR_FILES})
     if others:
         names = {field: names[-1] for field, names, *_ in submit_options.OPTIONS}
-        told = ", ".join(names.get(field, "-- ARGUMENTS") for field in others)
-        raise Misuse(f"{told}: only for a program; with a job file, say it in {wish.target}")
+        flags = ", ".join(names.get(field, "-- ARGUMENTS") for field in others)
+        raise Misuse(f"{flags}: only for a program; with a job file, say it in {options.target}")
     from trainshed.cli.options import connect
 
-    with connect(wish.url, wish.project, wish.location) as client:
-        return _send_file(client, wish)
+    with connect(options.url, options.project, options.location) as client:
+        return _send_file(client, options)
 
 
-def _send_file(client: Client, wish: SubmitWords) -> int:
-    source = "stdin" if wish.target == "-" else wish.target
-    found = read(source, _text(wish.target))
-    body = _body(found.body, wish)
-    if wish.has_places:
-        body = _placed(client, body, wish)
-    if wish.dry_run:
-        return explained(_send(client.explain, found, body), as_json=wish.as_json)
-    job = _send(client.create, found, body)
-    return finish(client, job, follow=wish.follow, as_json=wish.as_json)
+def _send_file(client: Client, options: SubmitWords) -> int:
+    source = "stdin" if options.target == "-" else options.target
+    file = read(source, _text(options.target))
+    body = _body(file.body, options)
+    if options.has_places:
+        body = _placed(client, body, options)
+    if options.dry_run:
+        return explained(_send(client.explain, file, body), as_json=options.as_json)
+    job = _send(client.create, file, body)
+    return finish(client, job, follow=options.follow, as_json=options.as_json)
 
 
-def explained(told: Json, *, as_json: bool) -> int:
+def explained(answer: Json, *, as_json: bool) -> int:
     from trainshed.cli.why import drawn
 
-    click.echo(json.dumps(told, indent=2) if as_json else drawn(told))
+    click.echo(json.dumps(answer, indent=2) if as_json else drawn(answer))
     return 0
 
 
@@ -139,22 +139,22 @@ def _text(file: str) -> bytes:
         raise CommandFailed(f"cannot read {file}: {error.strerror}") from error
 
 
-def _body(body: Json, wish: SubmitWords) -> Json:
+def _body(body: Json, options: SubmitWords) -> Json:
     """What the command line says wins over the file."""
     given: dict[str, str] = {}
-    for label in wish.labels:
+    for label in options.labels:
         key, equals, value = label.partition("=")
         if not (key and equals):
             raise click.BadParameter(f"{label!r} is not KEY=VALUE", param_hint="--label")
         given[key] = value
     body = dict(body)
-    if wish.name or not body.get("displayName"):
-        body["displayName"] = wish.name or ("job" if wish.target == "-" else Path(wish.target).stem)
+    if options.name or not body.get("displayName"):
+        body["displayName"] = options.name or ("job" if options.target == "-" else Path(options.target).stem)
     if given:
         kept = body.get("labels")
         body["labels"] = {**(kept if isinstance(kept, dict) else {}), **given}
-    if wish.hold:
-        _hold(body, wish.hold)
+    if options.hold:
+        _hold(body, options.hold)
     return body
 
 
@@ -167,24 +167,24 @@ def _hold(body: Json, length: str) -> None:
     body[outer] = {**spec, inner: limits}
 
 
-def _placed(client: Client, body: Json, wish: SubmitWords) -> Json:
+def _placed(client: Client, body: Json, options: SubmitWords) -> Json:
     from trainshed.cli import places
     from trainshed.cli.seek import seek
 
     try:
-        for check, text in places.checks(wish):
+        for check, text in places.checks(options):
             check(text)
-        seek(client, wish)
+        seek(client, options)
     except EarlyError as error:
         raise (Misuse if error.code == 2 else CommandFailed)(error.message, error.details) from error
-    return places.placed(body, wish)
+    return places.placed(body, options)
 
 
-def _send(ask: Callable[[Json], Json], found: JobFile, body: Json) -> Json:
+def _send(ask: Callable[[Json], Json], file: JobFile, body: Json) -> Json:
     try:
         return ask(body)
     except ApiError as error:
         if not error.violations:
             raise
-        details = [found.located(violation) for violation in error.violations]
+        details = [file.located(violation) for violation in error.violations]
         raise CommandFailed("the server does not accept this job", details) from error

@@ -157,9 +157,9 @@ class SubmitWords:
     project: str = ""
     location: str = ""
 
-    def __init__(self, said: "Mapping[str, object]") -> None:
-        self.said = {field: value for field, value in said.items() if value not in (None, "", (), False)}
-        for field, value in self.said.items():
+    def __init__(self, given: "Mapping[str, object]") -> None:
+        self.given = {field: value for field, value in given.items() if value not in (None, "", (), False)}
+        for field, value in self.given.items():
             setattr(self, field, value)
 
     @property
@@ -183,38 +183,38 @@ def read(args: "Sequence[str]") -> SubmitWords | None:
     """What the words say; None where click has to be asked."""
     ours, arguments = split(args)
     known = {name: (row[0], row[2]) for row in OPTIONS for name in row[1]}
-    said: dict[str, object] = {"arguments": arguments}
+    given: dict[str, object] = {"arguments": arguments}
     words = iter(ours)
     for word in words:
         name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         if not word.startswith("-") or word == "-":
-            if "target" in said or not word:
+            if "target" in given or not word:
                 return None
-            said["target"] = word
+            given["target"] = word
             continue
         option = known.get(name)
         if option is None or (equals and option[1] == FLAG):
             return None
-        if not _take(said, option, value if equals else None, words):
+        if not _take(given, option, value if equals else None, words):
             return None
-    return SubmitWords(said)
+    return SubmitWords(given)
 
 
 def _take(
-    said: dict[str, object], option: tuple[str, str], value: str | None, words: "Iterator[str]"
+    given: dict[str, object], option: tuple[str, str], value: str | None, words: "Iterator[str]"
 ) -> bool:
     field, kind = option
     if kind == FLAG:
-        said[field] = True
+        given[field] = True
         return True
     value = next(words, None) if value is None else value
     if value is None:
         return False
     try:
-        found = parsed(kind, value)
+        result = parsed(kind, value)
     except ValueError:
         return False
-    said[field] = (*said.get(field, ()), found) if kind == MANY else found  # pyright: ignore
+    given[field] = (*given.get(field, ()), result) if kind == MANY else result  # pyright: ignore
     return True
 
 

@@ -49,7 +49,7 @@ def _exchange(socket: WebSocket, resized: int | None) -> int:
             for message in socket.hear():
                 if isinstance(message, bytes):
                     _print(message)
-                elif (code := _told(message)) is not None:
+                elif (code := _exit_code(message)) is not None:
                     return code
             if socket.is_over:
                 raise CommandFailed("the server hung up: it ended, or the shell was closed there")
@@ -73,7 +73,7 @@ def _read(stdin: int, socket: WebSocket) -> int | None:
     return stdin if data else None
 
 
-def _told(message: str) -> int | None:
+def _exit_code(message: str) -> int | None:
     """The exit code, where it is that."""
     words = json.loads(message)
     if "error" in words:

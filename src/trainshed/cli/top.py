@@ -46,18 +46,18 @@ def command(client: Client, *, job: str | None, once: bool, every: float, as_jso
 
     from trainshed.cli.find import find
 
-    found = find(client, job) if job is not None else None
+    custom_job = find(client, job) if job is not None else None
     if as_json:
-        click.echo(json.dumps(seen(client, found), indent=2))
+        click.echo(json.dumps(seen(client, custom_job), indent=2))
         return
     if once or not sys.stdout.isatty():
-        click.echo(drawn(seen(client, found), sparks=sys.stdout.isatty()))
+        click.echo(drawn(seen(client, custom_job), sparks=sys.stdout.isatty()))
         return
     from trainshed.cli.looks import looks
 
     sys.stdout.write("\x1b[2J")
     for _ in looks(client, every):
-        picture = drawn(seen(client, found), sparks=True)
+        picture = drawn(seen(client, custom_job), sparks=True)
         # Home, the picture with the rest of each line erased, and the rest of the screen erased.
         lines = "".join(f"{line}\x1b[K\n" for line in _fitting(picture))
         sys.stdout.write(f"\x1b[H{lines}\x1b[J")
@@ -78,14 +78,14 @@ def seen(client: Client, job: Json | None) -> Json:
     """What the server says: of all that runs, or of the one job in the same words."""
     if job is None:
         return client.usage()
-    told = client.metrics(job["name"], window=60)
-    return {"jobs": [{key: job.get(key) for key in ("name", "displayName", "state")} | told]}
+    metrics = client.metrics(job["name"], window=60)
+    return {"jobs": [{key: job.get(key) for key in ("name", "displayName", "state")} | metrics]}
 
 
-def drawn(told: Json, *, sparks: bool) -> str:
+def drawn(usage: Json, *, sparks: bool) -> str:
     from trainshed.cli.table import table
 
-    rows = [row for job in words.parts(told, "jobs") for row in _rows(job, sparks)]
+    rows = [row for job in words.parts(usage, "jobs") for row in _rows(job, sparks)]
     return table(HEADERS, rows, whole=not sparks) if rows else "nothing runs"
 
 
@@ -94,11 +94,11 @@ def _rows(job: Json, sparks: bool) -> Iterator[list[str]]:
     for part in words.parts(job, "series"):
         tasks.setdefault(str(part["task"]), {})[str(part["name"])] = part["points"]
     head = [words.identity(job), str(job.get("displayName") or "")]
-    told = words.part(job, "progress")
-    for task, series in (tasks or {str(told.get("task") or "-"): {}}).items():
+    progress = words.part(job, "progress")
+    for task, series in (tasks or {str(progress.get("task") or "-"): {}}).items():
         last = {name: points[-1][1] for name, points in series.items() if points}
         gpus = [name for name in last if name.startswith("gpu") and not name.startswith("gpu_memory")]
-        mine = told.get("task") == task
+        mine = progress.get("task") == task
         yield [
             *head,
             task,
@@ -110,14 +110,14 @@ def _rows(job: Json, sparks: bool) -> Iterator[list[str]]:
             ),
             " ".join(f"{last[name] * 100:.0f}%" for name in gpus),
             " ".join(words.size(last.get(f"gpu_memory{name[3:]}")) for name in gpus),
-            words.progress(told) if mine else "",
-            values(told) if mine else "",
+            words.progress(progress) if mine else "",
+            values(progress) if mine else "",
             spark([point[1] for point in series.get("cpu", [])]) if sparks else "",
         ]
 
 
-def values(told: Json) -> str:
-    some = list(words.part(told, "values").items())[:4]
+def values(progress: Json) -> str:
+    some = list(words.part(progress, "values").items())[:4]
     return " ".join(f"{name}={value if isinstance(value, str) else f'{value:.4g}'}" for name, value in some)
 
 

@@ -45,8 +45,8 @@ def jobs_of(
     """The copies; `size` is that of a source which is known to be an object."""
     into = many or target.endswith("/") or (not is_in_bucket(target) and Path(target).is_dir())
     into = into or (is_in_bucket(target) and not parse(target)[1])
-    found = [(parse(source), "", size)] if size is not None else _sources(storage, source, recursive)
-    for thing, below, length in found:
+    things = [(parse(source), "", size)] if size is not None else _sources(storage, source, recursive)
+    for thing, below, length in things:
         # A folder's own name comes along where it is copied into another, as with cp.
         name = below if not into else f"{_last(source)}/{below}" if below else _last(source)
         yield Transfer(thing, placed(target, name), length)
@@ -61,8 +61,8 @@ def _sources(storage: StorageClient, source: str, recursive: bool) -> Iterator[t
     if path.is_file():
         yield source, "", path.stat().st_size
     elif path.is_dir() and recursive:
-        for below, one in files_below(path, True, told_skipped(path)):
-            yield str(one), below, one.stat().st_size
+        for below, file in files_below(path, True, told_skipped(path)):
+            yield str(file), below, file.stat().st_size
     elif path.is_dir():
         raise Misuse(f"{source} is a folder: copy it with -r")
     elif path.exists():
@@ -84,12 +84,12 @@ def _objects(
             raise Misuse(f"{bucket}/{name} is not one object: copy all below it with -r")
         yield (bucket, name), "", int(storage.get(bucket, name)["size"])
         return
-    below, found = name.rstrip("/") + "/" if name else "", False
+    below, any_object = name.rstrip("/") + "/" if name else "", False
     for item in storage.objects(bucket, below):
-        found = True
+        any_object = True
         if not item["name"].endswith("/"):  # a mark for a folder holds nothing
             yield (bucket, str(item["name"])), str(item["name"])[len(below) :], int(item["size"])
-    if not found:
+    if not any_object:
         try:
             yield (bucket, name), "", int(storage.get(bucket, name)["size"])
         except ApiError as error:
@@ -106,12 +106,12 @@ def files_below(
         if not recursive:
             folders.clear()
         for name in sorted([*files, *(links if recursive else ())]):
-            one = Path(above) / name
-            below = one.relative_to(folder).as_posix()
-            if fault := _fault(one, root):
+            file = Path(above) / name
+            below = file.relative_to(folder).as_posix()
+            if fault := _fault(file, root):
                 skipped(below, fault)
             else:
-                yield below, one
+                yield below, file
 
 
 def _fault(path: Path, root: str) -> str:

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 def say(text: str, end: str = "\n") -> None:
     """For people, on stderr; behind what was printed so far. Nobody may be there to read it."""
-    for stream, said in ((sys.stdout, ""), (sys.stderr, text + end)):
+    for stream, output in ((sys.stdout, ""), (sys.stderr, text + end)):
         if stream is not None:  # pyright: ignore[reportUnnecessaryComparison] - closed when Python started
-            stream.write(said)
+            stream.write(output)
             stream.flush()
 
 

@@ -52,7 +52,7 @@ def command(print_settings: bool, as_json: bool, **given: Any) -> None:
     except SettingsError as error:
         raise Misuse(str(error)) from error
     if print_settings:
-        click.echo(_told(settings, sources, as_json=as_json))
+        click.echo(_settings_text(settings, sources, as_json=as_json))
         return
     if settings.database:
         os.environ[DATABASE_VARIABLE] = settings.database
@@ -74,15 +74,15 @@ def _flags(given: Mapping[str, Any]) -> list[str]:
     return args
 
 
-def _told(settings: Settings, sources: Mapping[str, str], *, as_json: bool) -> str:
+def _settings_text(settings: Settings, sources: Mapping[str, str], *, as_json: bool) -> str:
     values = {name: _shown(name, getattr(settings, name)) for name in SETTINGS}
     if as_json:
         rows = [{"name": name, "value": value, "from": sources[name]} for name, value in values.items()]
         return json.dumps(rows, indent=2)
     from trainshed.cli.table import table
 
-    told = [[name, value or SETTINGS[name].default_words, sources[name]] for name, value in values.items()]
-    return table(["SETTING", "VALUE", "FROM"], told, whole=True)
+    cells = [[name, value or SETTINGS[name].default_words, sources[name]] for name, value in values.items()]
+    return table(["SETTING", "VALUE", "FROM"], cells, whole=True)
 
 
 def _shown(name: str, value: object) -> str:

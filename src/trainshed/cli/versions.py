@@ -30,15 +30,15 @@ class Versioned:
 
 
 def versioned(storage: StorageClient, place: str) -> Versioned:
-    found = _VERSION.fullmatch(place) if is_in_bucket(place) else None
-    if found is None or not parse(found[1])[1]:
+    match = _VERSION.fullmatch(place) if is_in_bucket(place) else None
+    if match is None or not parse(match[1])[1]:
         return Versioned(place)
     try:
         storage.get(*parse(place))
     except ApiError as error:
         if error.code != 404:
             raise
-        return Versioned(found[1], found[2])
+        return Versioned(match[1], match[2])
     return Versioned(place)
 
 
@@ -88,11 +88,11 @@ def update(
 
 def _rules(path: Path) -> dict[str, Any]:
     try:
-        told: object = json.loads(path.read_text())
+        content: object = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise CommandFailed(f"{path} holds no JSON: {error}") from error
     # As gcloud takes it too: the rules alone, or the part of a bucket that holds them.
-    rules = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    rules = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
     rules = rules.get("lifecycle", rules)
     if not isinstance(rules, dict) or "rule" not in rules:
         raise CommandFailed(f'{path} holds no rules: write {{"rule": [...]}}')

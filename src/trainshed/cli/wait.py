@@ -28,13 +28,13 @@ def command(client: Client, job: str, timeout: str | None, as_json: bool) -> int
     from trainshed.client.api import is_final
 
     limit = None if timeout is None else seconds(timeout)
-    found = find(client, job)
-    found = client.wait(found["name"], limit)
-    status = client.status(found["name"])
+    custom_job = find(client, job)
+    custom_job = client.wait(custom_job["name"], limit)
+    status = client.status(custom_job["name"])
     click.echo(json.dumps(status, indent=2) if as_json else verdict(status))
-    if is_final(found):
-        say_results(client, found)
-    return exit_code(status) if is_final(found) else TIMED_OUT
+    if is_final(custom_job):
+        say_results(client, custom_job)
+    return exit_code(status) if is_final(custom_job) else TIMED_OUT
 
 
 def seconds(text: str) -> float:
@@ -49,7 +49,7 @@ def length(text: str) -> float | None:
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
     try:
-        found = float(number) * unit
+        seconds = float(number) * unit
     except ValueError:
         return None
-    return found if 0 <= found < float("inf") else None
+    return seconds if 0 <= seconds < float("inf") else None

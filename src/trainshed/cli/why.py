@@ -31,35 +31,35 @@ def command(client: Client, job: str, as_json: bool) -> None:
     """
     from trainshed.cli.find import find
 
-    told = client.why(find(client, job)["name"])
-    click.echo(json.dumps(told, indent=2) if as_json else drawn(told))
+    answer = client.why(find(client, job)["name"])
+    click.echo(json.dumps(answer, indent=2) if as_json else drawn(answer))
 
 
-def drawn(told: Json) -> str:
+def drawn(answer: Json) -> str:
     """The explanation on one screen; of a job that is not submitted, the same."""
     paint = Paint.for_stdout()
-    parts = [_first(told, paint), "\n".join(_tree(words.part(told, "because"), paint))]
-    eta = words.part(told, "eta")
-    if eta and told.get("would") != "start now":
+    parts = [_first(answer, paint), "\n".join(_tree(words.part(answer, "because"), paint))]
+    eta = words.part(answer, "eta")
+    if eta and answer.get("would") != "start now":
         parts.append("\n".join((paint("When:", "bold"), *_when(eta))))
-    changes: list[Json] = words.parts(told, "changes")
+    changes: list[Json] = words.parts(answer, "changes")
     if changes:
-        how = "; a field of its own by submitting it again:" if told.get("name") else ":"
+        how = "; a field of its own by submitting it again:" if answer.get("name") else ":"
         parts.append("\n".join((paint("What would start it now", "bold") + how, *_changes(changes, paint))))
-    elif told.get("would") == "wait":
+    elif answer.get("would") == "wait":
         parts.append("No single change would start it now.")
     return "\n\n".join(parts)
 
 
-def _first(told: Json, paint: Paint) -> str:
-    name = paint(str(told.get("displayName", "")), "bold")
-    place = f"place {told.get('position')} of {told.get('queueLength')} in the queue"
-    if not told.get("name"):
-        waits = f"would wait, {place}" if told.get("position") else "would wait"
-        would = "would start now" if told.get("would") == "start now" else waits
+def _first(answer: Json, paint: Paint) -> str:
+    name = paint(str(answer.get("displayName", "")), "bold")
+    place = f"place {answer.get('position')} of {answer.get('queueLength')} in the queue"
+    if not answer.get("name"):
+        waits = f"would wait, {place}" if answer.get("position") else "would wait"
+        would = "would start now" if answer.get("would") == "start now" else waits
         return f"{name} is accepted and {would}. Nothing was submitted."
-    state = paint.state(words.state(told.get("state")))
-    return f"{name} ({words.identity(told)}) is {state}{f', {place}' if told.get('position') else ''}."
+    state = paint.state(words.state(answer.get("state")))
+    return f"{name} ({words.identity(answer)}) is {state}{f', {place}' if answer.get('position') else ''}."
 
 
 def _tree(ground: Json, paint: Paint) -> Iterator[str]:

@@ -21,22 +21,22 @@ _WORD = re.compile(r"(?<![^/])\*\*/|\*\*|\*|\?|\[[!^]?[^/]+?\]|.", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One place that was meant; of a folder it ends with a slash. `told` is what a list says of an object."""
+    """A place that was meant; that of a folder ends with a slash. `metadata` is the listing's entry of it."""
 
     place: str
-    told: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
 
     @property
     def is_folder(self) -> bool:
-        return self.told is not None and "prefix" in self.told
+        return self.metadata is not None and "prefix" in self.metadata
 
     @property
     def is_object(self) -> bool:
-        return self.told is not None and "prefix" not in self.told
+        return self.metadata is not None and "prefix" not in self.metadata
 
     @property
     def size(self) -> int | None:
-        return int(self.told["size"]) if self.told and self.is_object else None
+        return int(self.metadata["size"]) if self.metadata and self.is_object else None
 
 
 def is_wild(place: str) -> bool:
@@ -57,16 +57,16 @@ def _meant(storage: StorageClient, place: str, folders: bool) -> list[Named]:
     if _is_there(storage, bucket, name, folders):
         return [Named(place)]
     root = f"{place[: len(SCHEMES[0])]}{bucket}/"
-    found = [
+    matches = [
         Named(root + str(match.get("prefix") or match["name"]), match)
         for match in _matches(storage, bucket, "", name.split("/"))
     ]
-    if not found:
+    if not matches:
         raise CommandFailed(f"nothing matches {place}")
-    chosen = [item for item in found if folders or not item.is_folder]
+    chosen = [item for item in matches if folders or not item.is_folder]
     if not chosen:
         raise CommandFailed(f"only folders match {place}", [f"what is in them matches {place.rstrip('/')}/*"])
-    for item in found:
+    for item in matches:
         if item.is_folder and not folders:
             click.echo(f"skipped {item.place}: a folder", err=True)
     return chosen

@@ -12,14 +12,14 @@ else:
 
 def part(whole: Json, name: str) -> Json:
     """The object under a name; an empty one where there is none."""
-    found: object = whole.get(name)
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    value: object = whole.get(name)
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def parts(whole: Json, name: str) -> "list[Any]":
     """The list under a name; an empty one where there is none."""
-    found: object = whole.get(name)
-    return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+    value: object = whole.get(name)
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def pools(job: Json) -> list[Json]:
@@ -47,10 +47,10 @@ def moment(text: object) -> "datetime | None":
     from datetime import UTC, datetime
 
     try:
-        found = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def age(text: object, now: "datetime") -> str:
@@ -92,15 +92,15 @@ def number(value: object) -> str:
 
 
 def exit_of(replica: Json) -> str:
-    found = part(replica, "exit")
-    if not found:
+    ending = part(replica, "exit")
+    if not ending:
         return ""
-    text = found.get("text")
+    text = ending.get("text")
     if text:
         return str(text)
-    if found.get("signal") is not None:
-        return f"signal {found['signal']}"
-    return f"code {found['code']}" if found.get("code") is not None else "lost"
+    if ending.get("signal") is not None:
+        return f"signal {ending['signal']}"
+    return f"code {ending['code']}" if ending.get("code") is not None else "lost"
 
 
 def replica_count(job: Json) -> int:
@@ -112,16 +112,16 @@ def pool_count(pool: Json) -> int:
     return int(pool.get("replicaCount") or (1 if pool else 0))
 
 
-def progress(told: Json) -> str:
+def progress(report: Json) -> str:
     """`3/100 (3%), 2m left`, or as much of it as is known."""
-    if told.get("step") is None:
+    if report.get("step") is None:
         return ""
-    text = f"{told['step']:.9g}"
-    if told.get("total") is not None:
-        text += f"/{told['total']:.9g}"
-    if told.get("fraction") is not None:
-        text += f" ({told['fraction'] * 100:.0f}%)"
-    left = str(told.get("timeLeft") or "").removesuffix("s")
+    text = f"{report['step']:.9g}"
+    if report.get("total") is not None:
+        text += f"/{report['total']:.9g}"
+    if report.get("fraction") is not None:
+        text += f" ({report['fraction'] * 100:.0f}%)"
+    left = str(report.get("timeLeft") or "").removesuffix("s")
     if not left:
         return text
     from datetime import timedelta

@@ -1,6 +1,7 @@
-"""The server's verbs as methods. Jobs are given by id or full resource name; answers are the server's JSON.
+"""The server's methods as methods of `Client`. The command line and Python programs call it.
 
-One Client is one kept-alive connection: give each thread its own. It never polls: the server pushes.
+A job is given by its id or its full resource name. Answers are the server's JSON. A Client has one kept-alive
+connection: give each thread its own Client. It never polls: the server holds a request until there is news.
 """
 
 import os
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from trainshed.client.discovery import Target
     from trainshed.client.images import ImagesClient
     from trainshed.client.manifests import ImageCachesClient, ManifestsClient
+    from trainshed.client.runtimes import RuntimesClient
     from trainshed.client.storage import StorageClient
 
 FINAL = frozenset(
@@ -63,7 +65,7 @@ class Client:
         return other
 
     def open(self) -> None:
-        """Connects now, so that the server gets ready while the first question is made."""
+        """Connects now, so that the connection is ready when the first request is."""
         self._connection.open()
 
     def close(self) -> None:
@@ -78,7 +80,7 @@ class Client:
         self.close()
 
     def ask(self, method: str, path: str, body: "Json | None" = None, *, key: str = "") -> "Json":
-        """One question by its path, for what has no method here. With a `key`, asking twice does no harm."""
+        """Sends a request that has no method here. With a `key`, a repeated request is safe."""
         headers = {"Idempotency-Key": key} if key else None
         return self._connection.request(method, path, body, headers=headers, repeatable=True if key else None)
 
@@ -104,6 +106,12 @@ class Client:
 
         return ImageCachesClient(self._connection, self.place())
 
+    def runtimes(self) -> "RuntimesClient":
+        """The environments of jobs on the same server."""
+        from trainshed.client.runtimes import RuntimesClient
+
+        return RuntimesClient(self._connection, self.place())
+
     def health(self) -> "Json":
         return self._connection.request("GET", "/healthz")
 
@@ -124,8 +132,8 @@ class Client:
     def create(self, body: "Json", *, key: str | None = None, parent: str = "") -> "Json":
         """As `submit`, with the whole CustomJob as the caller wrote it.
 
-        `parent` (projects/P/locations/L) is where to, if not into this client's own. The answer is the job,
-        with `warnings` where the server has to tell of something it will lack.
+        `parent` (projects/P/locations/L) is where the job is made; by default this client's own. The answer
+        is the job, with `warnings` about what the server cannot give it.
         """
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         path = f"/v1/{_quoted(parent, '/')}/customJobs" if parent else self._parent()
@@ -154,10 +162,10 @@ class Client:
             page = self._connection.request(
                 "GET", self._parent(location) + _query({"pageSize": size, **asked})
             )
-            found: list[Json] = page.get("customJobs", [])
-            yield from found[:limit]
+            jobs: list[Json] = page.get("customJobs", [])
+            yield from jobs[:limit]
             asked["pageToken"] = page.get("nextPageToken", "")
-            limit = None if limit is None else limit - len(found)
+            limit = None if limit is None else limit - len(jobs)
             if not asked["pageToken"]:
                 return
 
@@ -194,22 +202,22 @@ class Client:
         return self._connection.request("POST", f"{self._parent()}:explain", body, repeatable=True)
 
     def missing(self, entries: "list[Json]") -> "Json":
-        """Which contents of a folder the server lacks; with none missing it keeps the folder from then on."""
+        """Which contents of a folder the server lacks. If none is missing, the server keeps the folder."""
         return self._connection.request(
             "POST", f"{self.place()}/code:missing", {"files": entries}, repeatable=True
         )
 
     def upload(self, length: int, frames: "Iterable[bytes]") -> "Json":
-        """Contents for a folder, as `code.Parcel.frames` makes them. Whole ones stay if it breaks off."""
+        """Sends contents that `code.Parcel.frames` made. The server keeps each complete one."""
         return self._connection.send(f"{self.place()}/code:upload", frames, length)
 
     def manifest(self, code: str, place: str = "") -> "list[Json]":
         """The files of a folder the server keeps; `place` is the path of its project and location."""
-        found = self._connection.request("GET", f"{place or self.place()}/code/{_quoted(code)}")
-        return found.get("files", [])
+        answer = self._connection.request("GET", f"{place or self.place()}/code/{_quoted(code)}")
+        return answer.get("files", [])
 
     def content(self, code: str, digest: str, place: str = "") -> "Iterator[bytes]":
-        """One of its files, in pieces as they come."""
+        """A file of that folder, in pieces as they come."""
         path = f"{place or self.place()}/code/{_quoted(code)}/blobs/{_quoted(digest)}"
         return self._connection.pieces(path)
 
@@ -221,44 +229,6 @@ class Client:
     def usage(self, location: str | None = None) -> "Json":
         """Every job that runs now, with the last minute of what it used and its progress."""
         return self._connection.request("GET", f"{self._parent(location)}:usage")
-
-    def runtimes(self) -> "list[Json]":
-        """The environments jobs can run in: built, being built, and those that could be."""
-        return self._connection.request("GET", f"{self.place()}/runtimes").get("runtimes", [])
-
-    def build_runtime(self, name: str, requirements: "list[str]") -> "Json":
-        """Have one built, with those lines on top, unless it is there."""
-        body = {"name": name, "requirements": requirements}
-        return self._connection.request("POST", f"{self.place()}/runtimes:build", body, repeatable=True)
-
-    def follow_runtime(self, identity: str) -> "Iterator[Json]":
-        """What is said of a build, as it goes on; the last is how it ended."""
-        for line in self._connection.lines(f"{self.place()}/runtimes/{identity}:follow"):
-            yield loads(line)
-
-    def built_runtime(self, name: str, requirements: "list[str]") -> "Iterator[Json]":
-        """Have one built and follow it to its end. A server's restart ends a build: then it is asked anew."""
-        patience = RetryBudget()
-        begun: Json = {}
-        while True:
-            try:
-                begun = self.build_runtime(name, requirements)
-                yield begun
-                for item in self.follow_runtime(str(begun["id"])) if begun.get("id") else ():
-                    patience.restore()
-                    yield item
-                return
-            except (Interrupted, Unreachable) as error:
-                if not begun:
-                    raise
-                patience.spend(error)
-
-    def remove_runtime(self, identity: str) -> "Json":
-        return self._connection.request("DELETE", f"{self.place()}/runtimes/{identity}")
-
-    def prune_runtimes(self) -> "list[Json]":
-        """Remove those no job wants; which they were."""
-        return self._connection.request("POST", f"{self.place()}/runtimes:prune", {}).get("removed", [])
 
     def events(self, job: str) -> "list[Json]":
         answer = self._connection.request("GET", self._path(job) + ":events")
@@ -286,7 +256,7 @@ class Client:
             if is_final(answer) or (until is not None and time.monotonic() >= until):
                 return answer
             if time.monotonic() - asked_at < left / 2:
-                time.sleep(0.1)  # something between cuts waits short; do not hammer it
+                time.sleep(0.1)  # a proxy may end long requests early; do not ask it without pause
 
     def tail(
         self,

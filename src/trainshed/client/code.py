@@ -96,7 +96,7 @@ class Parcel:
         return identity(self.entries)
 
     def frames(
-        self, missing: "Iterable[str]", said: "Callable[[int], None]"
+        self, missing: "Iterable[str]", progress: "Callable[[int], None]"
     ) -> "tuple[int, Iterator[bytes]]":
         """The length of an upload of these contents, small ones first, and its bytes as they are read."""
         wanted = set(missing)
@@ -104,9 +104,11 @@ class Parcel:
         ordered = sorted(chosen.values(), key=lambda entry: entry["size"])
         heads = [f"{entry['sha256']} {entry['size']}\n".encode() for entry in ordered]
         length = sum(map(len, heads)) + sum(entry["size"] for entry in ordered)
-        return length, self._bytes(list(zip(heads, ordered, strict=True)), said)
+        return length, self._bytes(list(zip(heads, ordered, strict=True)), progress)
 
-    def _bytes(self, frames: "list[tuple[bytes, Json]]", said: "Callable[[int], None]") -> "Iterator[bytes]":
+    def _bytes(
+        self, frames: "list[tuple[bytes, Json]]", progress: "Callable[[int], None]"
+    ) -> "Iterator[bytes]":
         waiting = bytearray()  # small ones go out together
         for head, entry in frames:
             waiting += head
@@ -114,10 +116,10 @@ class Parcel:
                 waiting += piece
                 if len(waiting) >= PIECE:
                     yield bytes(waiting)
-                    said(len(waiting))
+                    progress(len(waiting))
                     waiting.clear()
         yield bytes(waiting)
-        said(len(waiting))
+        progress(len(waiting))
 
     def _content(self, entry: "Json") -> "Iterator[bytes]":
         kept = self._kept.get(entry["sha256"])
@@ -147,16 +149,16 @@ def identity(entries: "Iterable[Json]") -> str:
 def _hashed(full: str) -> tuple[int, str]:
     import hashlib
 
-    found = hashlib.sha256()
+    hashing = hashlib.sha256()
     size = 0
     with open(full, "rb", buffering=0) as file:
         while piece := file.read(PIECE):
-            found.update(piece)
+            hashing.update(piece)
             size += len(piece)
-    return size, found.hexdigest()
+    return size, hashing.hexdigest()
 
 
-def send(client: "Client", parcel: Parcel, said: "Progress | None" = None) -> tuple[int, int]:
+def send(client: "Client", parcel: Parcel, progress: "Progress | None" = None) -> tuple[int, int]:
     """Brings to the server what it lacks, and has it keep the folder; how many files and bytes were sent.
 
     Goes on after broken connections and restarts of the server, as long as something arrives between them.
@@ -180,7 +182,7 @@ def send(client: "Client", parcel: Parcel, said: "Progress | None" = None) -> tu
             least = min(least, len(missing))
             left = sum(sizes.get(item, 0) for item in missing)
             is_whole = False
-            client.upload(*parcel.frames(missing, _counter(total - left, total, said)))
+            client.upload(*parcel.frames(missing, _counter(total - left, total, progress)))
             is_whole = True
         except (Interrupted, Unreachable):
             tries += 1
@@ -189,11 +191,11 @@ def send(client: "Client", parcel: Parcel, said: "Progress | None" = None) -> tu
             time.sleep(PAUSE * 2**tries)
 
 
-def _counter(done: int, total: int, said: "Progress | None") -> "Callable[[int], None]":
+def _counter(done: int, total: int, progress: "Progress | None") -> "Callable[[int], None]":
     def count(more: int) -> None:
         nonlocal done
         done += more
-        if said:
-            said(min(done, total), total)
+        if progress:
+            progress(min(done, total), total)
 
     return count

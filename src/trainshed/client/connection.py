@@ -106,7 +106,7 @@ class Connection:
         """The lines of a streamed answer, each as soon as it is there; empty ones are left out."""
         return lines(self.pieces(path, timeout))
 
-    def told(
+    def steps(
         self, path: str, body: "Json | Iterator[bytes]", timeout: float = IDLE_TIMEOUT
     ) -> "Iterator[Json]":
         """The lines of the answer to a POST, as they come, on a connection of its own; an `error` is raised.
@@ -125,10 +125,10 @@ class Connection:
                 if answer.status != OK:
                     raise ApiError.read(answer.status, answer.reason, answer.read())
                 for line in lines(answer.pieces()):
-                    said: Json = loads(line)
-                    if "error" in said:
-                        raise ApiError.read(int(said["error"].get("code", 500)), "", line)
-                    yield said
+                    step: Json = loads(line)
+                    if "error" in step:
+                        raise ApiError.read(int(step["error"].get("code", 500)), "", line)
+                    yield step
         finally:
             channel.close()
 

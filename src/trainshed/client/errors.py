@@ -78,18 +78,18 @@ class ApiError(ClientError):
         error = _mapping(_mapping(answer).get("error"))
         if not error:
             text = " ".join(body[:300].decode("utf-8", "replace").split())
-            told = f"the answer is not in Trainshed's form: HTTP {code} {reason}".rstrip()
+            problem = f"the answer is not in Trainshed's form: HTTP {code} {reason}".rstrip()
             status = reason.upper().replace(" ", "_") or str(code)
-            return cls(code, status, f"{told}: {text}" if text else told)
+            return cls(code, status, f"{problem}: {text}" if text else problem)
         return cls(code, str(error.get("status", code)), str(error.get("message", "")), _violations(error))
 
 
 def _violations(error: "Mapping[str, Any]") -> "tuple[ApiViolation, ...]":
-    found: list[ApiViolation] = []
+    violations: list[ApiViolation] = []
     for detail in _list(error.get("details")):
         for item in map(_mapping, _list(_mapping(detail).get("fieldViolations"))):
-            found.append(ApiViolation(str(item.get("field", "")), str(item.get("description", ""))))
-    return tuple(found)
+            violations.append(ApiViolation(str(item.get("field", "")), str(item.get("description", ""))))
+    return tuple(violations)
 
 
 def _mapping(value: object) -> "Mapping[str, Any]":

@@ -133,8 +133,8 @@ class HttpChannel:
                 headers[name.strip().lower()] = value.strip()
             if int(number) >= final:
                 break
-        said = headers.get("connection", "").lower()
-        if said == "close" or (version == "HTTP/1.0" and said != "keep-alive"):
+        connection = headers.get("connection", "").lower()
+        if connection == "close" or (version == "HTTP/1.0" and connection != "keep-alive"):
             self.is_open = False
         is_empty = method == "HEAD" or int(number) in WITHOUT_BODY
         return HttpAnswer(self, int(number), reason, headers, is_empty=is_empty)

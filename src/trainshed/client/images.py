@@ -20,10 +20,10 @@ class ImagesClient:
 
     def pull(self, name: str) -> Iterator[Json]:
         """Have it on the server, as it is in its registry now. It goes on where one stops listening."""
-        return self._connection.told(f"{self._path}:pull", {"name": name})
+        return self._connection.steps(f"{self._path}:pull", {"name": name})
 
     def push(self, name: str) -> Iterator[Json]:
-        return self._connection.told(f"{self._path}:push", {"name": name})
+        return self._connection.steps(f"{self._path}:push", {"name": name})
 
     def build(
         self,
@@ -38,10 +38,10 @@ class ImagesClient:
         asked = {"tag": ",".join(tags), "dockerfile": dockerfile, **(more or {})}
         if args:
             asked["buildArgs"] = json.dumps(dict(args))
-        return self._connection.told(f"{self._path}:build?{urlencode(asked)}", iter(context))
+        return self._connection.steps(f"{self._path}:build?{urlencode(asked)}", iter(context))
 
     def load(self, archive: Iterable[bytes]) -> Iterator[Json]:
-        return self._connection.told(f"{self._path}:load", iter(archive))
+        return self._connection.steps(f"{self._path}:load", iter(archive))
 
     def save(self, names: Sequence[str]) -> Iterator[bytes]:
         """An archive that `load` takes, here or elsewhere, in pieces. Interrupted where it breaks off."""

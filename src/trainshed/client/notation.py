@@ -47,7 +47,7 @@ def dumps(value: object) -> str:
     if isinstance(value, dict):
         pairs: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]
         if all(isinstance(name, str) for name in pairs):
-            return "{" + ", ".join(f"{dumps(name)}: {dumps(one)}" for name, one in pairs.items()) + "}"
+            return "{" + ", ".join(f"{dumps(name)}: {dumps(item)}" for name, item in pairs.items()) + "}"
     elif isinstance(value, list | tuple):
         items: list[object] | tuple[object, ...] = value  # pyright: ignore[reportUnknownVariableType]
         return "[" + ", ".join(map(dumps, items)) + "]"

@@ -46,15 +46,15 @@ class Sum:
 
     @property
     def header(self) -> str:
-        return f"{self.kind}={self.told}"
+        return f"{self.kind}={self.text}"
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return base64.b64encode(self._sum.digest()).decode()
 
-    def compare(self, told: str | None, what: str) -> None:
-        if told and told != self.told:
-            raise ClientError(f"{what} is not what was sent: its {self.kind.upper()} is {told}")
+    def compare(self, expected: str | None, what: str) -> None:
+        if expected and expected != self.text:
+            raise ClientError(f"{what} is not what was sent: its {self.kind.upper()} is {expected}")
 
 
 class StorageClient:
@@ -130,10 +130,10 @@ class StorageClient:
         crc.update(data)
         headers = {"Content-Type": _kind_of(name), "X-Goog-Hash": crc.header}
         path = f"{path}&uploadType=media"
-        told = self._tried(lambda: json.loads(self._asked("POST", path, data, headers).read()))
+        answer = self._tried(lambda: json.loads(self._asked("POST", path, data, headers).read()))
         progress(len(data))
-        crc.compare(told.get("crc32c"), f"{bucket}/{name}")
-        return str(told.get("generation", ""))
+        crc.compare(answer.get("crc32c"), f"{bucket}/{name}")
+        return str(answer.get("generation", ""))
 
     def _send_in_pieces(self, file: IO[bytes], bucket: str, name: str, path: str, progress: Progress) -> str:
         """An upload that the server keeps in mind: after a break it tells how much it has."""
@@ -163,14 +163,14 @@ class StorageClient:
             return json.loads(self._asked("PUT", upload, rest(at), headers).read())
 
         try:
-            told = self._tried(go_on)
+            answer = self._tried(go_on)
         except BaseException:
             self.close()  # it may be in the middle of a request
             with contextlib.suppress(ClientError):
                 self._asked("DELETE", upload)  # leave nothing half there
             raise
-        crc.compare(told.get("crc32c"), f"{bucket}/{name}")
-        return str(told.get("generation", ""))
+        crc.compare(answer.get("crc32c"), f"{bucket}/{name}")
+        return str(answer.get("generation", ""))
 
     def fetch(
         self, bucket: str, name: str, file: IO[bytes], progress: Progress, generation: str = ""

@@ -35,10 +35,10 @@ class TrainingJobsClient:
         while limit is None or limit > 0:
             size = PAGE if limit is None else min(PAGE, limit)
             page = self._client.ask("GET", f"{self._parent}?{_page(size, token)}")
-            found: list[Json] = page.get("jobs", [])
-            yield from found[:limit]
+            jobs: list[Json] = page.get("jobs", [])
+            yield from jobs[:limit]
             token = page.get("nextPageToken", "")
-            limit = None if limit is None else limit - len(found)
+            limit = None if limit is None else limit - len(jobs)
             if not token:
                 return
 

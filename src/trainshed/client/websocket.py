@@ -86,8 +86,8 @@ class WebSocket:
         else:
             self.is_over = not came
             self._rest += came
-        while (found := parse(self._rest)) is not None:
-            kind, last, body, length = found
+        while (parsed := parse(self._rest)) is not None:
+            kind, last, body, length = parsed
             del self._rest[:length]
             if kind == PING:
                 self._unsent += frame(PONG, body)

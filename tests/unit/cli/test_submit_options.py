@@ -63,7 +63,7 @@ def test_plain_words_mean_the_same_to_both_readers(line: str) -> None:
     args = shlex.split(line)
     found = read(args)
     assert found is not None
-    assert found.said == by_click(args).said
+    assert found.given == by_click(args).given
 
 
 @pytest.mark.parametrize("line", LEFT_TO_CLICK)
@@ -79,10 +79,10 @@ def test_what_click_accepts_beyond_it_is_few_forms(line: str) -> None:
         wish = by_click(shlex.split(line))
     except click.UsageError:
         return
-    assert line in ("train.py -fy", "-mpkg.mod", "''"), wish.said
+    assert line in ("train.py -fy", "-mpkg.mod", "''"), wish.given
 
 
-def test_every_option_is_a_field_of_the_wish_and_a_parameter_of_the_command() -> None:
+def test_every_option_is_a_field_of_the_options_and_a_parameter_of_the_command() -> None:
     fields = {row[0] for row in submit_options.OPTIONS}
     parameters = {parameter.name for parameter in command.params}
     assert fields | {"target"} == parameters

@@ -217,9 +217,9 @@ def test_a_build_that_a_restart_of_the_server_ended_is_asked_for_anew(script: Sc
         return 200, {"id": "7", "state": "READY"}
 
     script.answer = answer
-    assert [told["state"] for told in client.built_runtime("r", [])] == ["BUILDING", "BUILDING", "READY"]
+    assert [build["state"] for build in client.runtimes().built("r", [])] == ["BUILDING", "BUILDING", "READY"]
 
 
 def test_a_build_on_a_server_that_was_never_there_is_told_at_once() -> None:
     with pytest.raises(Unreachable):
-        list(Client("http://127.0.0.1:1", pauses=()).built_runtime("r", []))
+        list(Client("http://127.0.0.1:1", pauses=()).runtimes().built("r", []))

@@ -29,4 +29,4 @@ def command(client: Client, job: str, form: str | None) -> None:
         f"You may view the status of your job with the command\n\n  $ {path} describe {job}",
         err=True,
     )
-    output.one({})
+    output.show({})

@@ -25,10 +25,10 @@ class Choice:
         """How many the server need tell: no more than are shown, unless there is something to choose from."""
         return None if self.condition or self.keys else self.limit
 
-    def of(self, found: Iterable[Json]) -> list[Json]:
+    def of(self, candidates: Iterable[Json]) -> list[Json]:
         from trainshed.cli.ai.path import Path
 
-        jobs = [job for job in found if self.condition is None or self.condition(job)]
+        jobs = [job for job in candidates if self.condition is None or self.condition(job)]
         for key in reversed(self.keys):  # a stable sort by the last key first sorts by all
             path = Path.parse(key.lstrip("~"))
             jobs = sorted(jobs, key=path.order, reverse=key.startswith("~"))

@@ -145,22 +145,22 @@ def _test(op: str, wanted: str) -> Callable[[Any], bool]:
     """One operator and value as a question about what is there; of a list, one element is enough."""
     if op.startswith("!"):
         inner = _test(op[1:], wanted)
-        return lambda found: not inner(found)
+        return lambda value: not inner(value)
     if op == "~":
         try:
             pattern = re.compile(wanted)
         except re.error as error:
             raise Misuse(f"--filter: [{wanted}] is not a regular expression: {error}") from error
-        return _of_any(lambda found: pattern.search(_plain(found)) is not None)
+        return _of_any(lambda value: pattern.search(_plain(value)) is not None)
     if op == ":":
         if wanted == "*":
-            return lambda found: found not in (None, "", [], {})
+            return lambda value: value not in (None, "", [], {})
         start = wanted.removesuffix("*").casefold()
         end = "" if wanted.endswith("*") else r"(?=[\W_]|$)"
         words = re.compile(rf"(?:^|(?<=[\W_])){re.escape(start)}{end}")
-        return _of_any(lambda found: words.search(_plain(found).casefold()) is not None)
+        return _of_any(lambda value: words.search(_plain(value).casefold()) is not None)
     compare = _ORDERS[op]
-    return _of_any(lambda found: _compared(compare, found, wanted))
+    return _of_any(lambda value: _compared(compare, value, wanted))
 
 
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
@@ -173,26 +173,26 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _of_any(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    def asked(found: Any) -> bool:
-        if isinstance(found, list):
-            return any(map(asked, cast(list[Any], found)))
-        if isinstance(found, dict):
-            return any(map(asked, (*cast(Json, found), *cast(Json, found).values())))
-        return found is not None and test(found)
+    def asked(value: Any) -> bool:
+        if isinstance(value, list):
+            return any(map(asked, cast(list[Any], value)))
+        if isinstance(value, dict):
+            return any(map(asked, (*cast(Json, value), *cast(Json, value).values())))
+        return value is not None and test(value)
 
     return asked
 
 
-def _compared(compare: Callable[[Any, Any], bool], found: Any, wanted: str) -> bool:
+def _compared(compare: Callable[[Any, Any], bool], value: Any, wanted: str) -> bool:
     """As numbers, as times, or as text without regard to case, whatever both can be."""
     try:
-        return compare(float(_plain(found)), float(wanted))
+        return compare(float(_plain(value)), float(wanted))
     except ValueError:
         pass
-    at, then = moment(found), _time(wanted)
+    at, then = moment(value), _time(wanted)
     if at and then:
         return compare(at, then)
-    return compare(_plain(found).casefold(), wanted.casefold())
+    return compare(_plain(value).casefold(), wanted.casefold())
 
 
 def _time(text: str) -> datetime | None:

@@ -28,8 +28,8 @@ def placed(file: JobFile | None, *, but: str = "") -> Generator[None]:
     except ApiError as error:
         if file is None or not error.violations:
             raise
-        found = tuple(_placed(file, violation, but) for violation in error.violations)
-        raise ApiError(error.code, error.status, error.message, found) from error
+        violations = tuple(_placed(file, violation, but) for violation in error.violations)
+        raise ApiError(error.code, error.status, error.message, violations) from error
 
 
 def _placed(file: JobFile, violation: ApiViolation, but: str) -> ApiViolation:

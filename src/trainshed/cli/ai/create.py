@@ -78,7 +78,7 @@ def command(client: Client, config: str | None, form: str | None, **given: Any) 
     click.echo(f"Using endpoint [{client.url}/]", err=True)
     click.echo(DONE.format(name=job["name"], path=path), err=True)
     say_warnings(job)
-    output.one({key: value for key, value in job.items() if key != "warnings"})
+    output.show({key: value for key, value in job.items() if key != "warnings"})
 
 
 def _created(client: Client, config: str | None, given: Json) -> Json:
@@ -89,14 +89,14 @@ def _created(client: Client, config: str | None, given: Json) -> Json:
 
     kms = {name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")}
     local = local_package(given["pool_specs"])
-    wish = CustomJobWords(kms=Key(**kms), local=local, **given)
-    file = None if config is None else job_file.read(*content(config), partial=bool(wish.pool_specs))
-    for flag in wish.unused:
+    job_words = CustomJobWords(kms=Key(**kms), local=local, **given)
+    file = None if config is None else job_file.read(*content(config), partial=bool(job_words.pool_specs))
+    for flag in job_words.unused:
         click.echo(
             f"note: {flag} is for pools of --worker-pool-spec; those of {config} stay as they are.", err=True
         )
-    body = wish.body(file, (client.project, client.location), datetime.now(UTC))
-    with placed(file, but="worker_pool_specs" if wish.pool_specs else ""):
+    body = job_words.body(file, (client.project, client.location), datetime.now(UTC))
+    with placed(file, but="worker_pool_specs" if job_words.pool_specs else ""):
         return client.create(body) if local is None else _sent(client, body, local)
 
 

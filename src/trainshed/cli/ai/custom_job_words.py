@@ -70,10 +70,10 @@ class CustomJobWords:
     def _name(self, body: Json, now: datetime) -> str:
         return self.display_name or body.get("displayName") or f"custom-job-{now:%Y%m%d-%H%M%S}"
 
-    def _spec(self, said: object, name: str) -> Json:
-        if said is not None and not isinstance(said, dict):
+    def _spec(self, value: object, name: str) -> Json:
+        if value is not None and not isinstance(value, dict):
             raise CommandFailed(f"{name}: jobSpec must hold the fields of a job, such as workerPoolSpecs")
-        spec = cast(Json, said or {})
+        spec = cast(Json, value or {})
         given: Json = {
             "network": self.network,
             "serviceAccount": self.service_account,

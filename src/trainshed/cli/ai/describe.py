@@ -21,6 +21,6 @@ def command(client: Client, job: str, form: str | None) -> None:
     from trainshed.cli.ai.output import Output
 
     output = Output.parse(form or "yaml")
-    found = client.get(job)
+    description = client.get(job)
     click.echo(f"Using endpoint [{client.url}/]", err=True)
-    output.one(found)
+    output.show(description)

@@ -84,8 +84,8 @@ def _target(project: str | None, region: str | None, url: str | None) -> Target:
 def refusal(path: str, error: ClientError, target: Target) -> GcloudRefusal:
     """The error as gcloud prints it: the status and message, and below them the violations as YAML."""
     if not isinstance(error, ApiError):
-        told = explain(error, target)
-        return GcloudRefusal(path, told.message, told.details)
+        failure = explain(error, target)
+        return GcloudRefusal(path, failure.message, failure.details)
     message = f"{error.status}: {error.message}"
     if error.code == CONFLICT:
         where = f"Resource in projects [{target.project}]"
@@ -96,7 +96,7 @@ def refusal(path: str, error: ClientError, target: Target) -> GcloudRefusal:
         return GcloudRefusal(path, message)
     from trainshed.cli.ai.output import yaml_text
 
-    found = [
+    violations = [
         {"description": violation.description, "field": violation.field} for violation in error.violations
     ]
-    return GcloudRefusal(path, message, yaml_text([{"fieldViolations": found}]).splitlines())
+    return GcloudRefusal(path, message, yaml_text([{"fieldViolations": violations}]).splitlines())

@@ -66,9 +66,9 @@ class Grammar(click.Group):
         except (GcloudRefusal, click.exceptions.NoArgsIsHelpError):
             raise
         except click.UsageError as error:
-            found = error.ctx or ctx
-            more = f"For all flags, run: {found.command_path} --help"
-            raise Misused(found.command_path, error.format_message(), [found.get_usage(), more]) from error
+            at = error.ctx or ctx
+            more = f"For all flags, run: {at.command_path} --help"
+            raise Misused(at.command_path, error.format_message(), [at.get_usage(), more]) from error
         except CommandFailed as failure:
             verb = f" {ctx.invoked_subcommand}" if ctx.invoked_subcommand else ""
             kind = Misused if failure.exit_code == Misused.exit_code else GcloudRefusal

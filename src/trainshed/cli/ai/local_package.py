@@ -58,20 +58,20 @@ def local_package(pool_specs: Sequence[str]) -> LocalPackage | None:
 
 def check(keys: Sequence[Mapping[str, str]]) -> None:
     """Raises Misspelt for keys that do not go together."""
-    for number, one in enumerate(keys):
-        if PATH not in one:
-            if odd := [key for key in BUILDS if key in one]:
+    for number, spec in enumerate(keys):
+        if PATH not in spec:
+            if odd := [key for key in BUILDS if key in spec]:
                 raise Misspelt(FLAG, f"Key [{odd[0]}] goes with {PATH}")
             continue
         if number:
             raise Misspelt(FLAG, f"Key [{PATH}] is for the first one alone: all others run the same")
-        if not one.get("executor-image-uri"):
+        if not spec.get("executor-image-uri"):
             raise Misspelt(FLAG, f"Key [executor-image-uri] is required where {PATH} is given")
-        if bool(one.get("script")) == bool(one.get("python-module")):
+        if bool(spec.get("script")) == bool(spec.get("python-module")):
             raise Misspelt(
                 FLAG, f"exactly one of the keys [script, python-module] is required where {PATH} is given"
             )
-        if one.get("extra-packages"):
+        if spec.get("extra-packages"):
             raise Misspelt(
                 FLAG,
                 "extra-packages of this machine are not sent; copy them into a bucket (trainshed storage cp) "

@@ -60,7 +60,7 @@ class Output:
         columns = tuple(Column.parse(part) for part in _parts(keys))
         return cls(kind, columns, tuple(filter(None, (match["with"] or "").split(","))))
 
-    def one(self, item: Json) -> None:
+    def show(self, item: Json) -> None:
         match self.kind:
             case "json":
                 click.echo(json_text(self._chosen(item)))

@@ -22,13 +22,13 @@ def _segment(value: Any, which: str) -> str:
         return ""
 
 
-def _date(value: Any, said: str) -> str:
+def _date(value: Any, settings: str) -> str:
     """`date()`, `date('%H:%M')`, `date(format='%H:%M')`, with `tz=LOCAL` for the time on this wall."""
     at = moment(value)
     if at is None:
         return ""
     form = "%Y-%m-%dT%H:%M:%S"
-    for part in filter(None, map(str.strip, said.split(","))):
+    for part in filter(None, map(str.strip, settings.split(","))):
         name, equals, text = part.partition("=")
         if equals and name == "tz":
             at = at.astimezone() if text.strip("'\"").upper() == "LOCAL" else at
@@ -106,8 +106,8 @@ def _walk(value: Any, steps: tuple[str | int | None, ...]) -> Any:
                 value = items[step] if -len(items) <= step < len(items) else None
                 continue
             rest = steps[at + 1 :] if step is None else steps[at:]
-            found = [_walk(item, rest) for item in items]
-            return [one for one in found if one is not None]
+            values = [_walk(item, rest) for item in items]
+            return [element for element in values if element is not None]
         if not isinstance(value, dict) or not isinstance(step, str):
             return None
         value = _field(cast(dict[str, Any], value), step)

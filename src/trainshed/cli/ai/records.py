@@ -24,26 +24,26 @@ class LogRecord:
     text: str
 
 
-def records(client: Client, found: Json, task: str | None) -> Iterator[LogRecord]:
+def records(client: Client, custom_job: Json, task: str | None) -> Iterator[LogRecord]:
     """The lines as they come, and what the service says: of an ended job in between, else before and after.
 
     A running job's lines cannot be waited for with what is known already: it may be silent for long.
     """
-    job = str(found["name"])
-    told: list[Json] = client.events(job) if task in (None, SERVICE) else []
-    said = deque(told)
-    if not is_final(found):
-        yield from map(_event, _until(said, None))
+    job = str(custom_job["name"])
+    events: list[Json] = client.events(job) if task in (None, SERVICE) else []
+    waiting = deque(events)
+    if not is_final(custom_job):
+        yield from map(_event, _until(waiting, None))
     if task != SERVICE:
         for line in client.tail(job, follow=True, task=task):
             at = line.get("timestamp")
-            yield from map(_event, _until(said, words.moment(at)))
+            yield from map(_event, _until(waiting, words.moment(at)))
             severity = SEVERITIES.get(str(line.get("stream")), "DEFAULT")
             yield LogRecord(severity, _time(at), str(line.get("task", "")), str(line.get("text", "")))
-    yield from map(_event, said)
+    yield from map(_event, waiting)
     if task in (None, SERVICE):
         client.wait(job)
-        yield from map(_event, client.events(job)[len(told) :])
+        yield from map(_event, client.events(job)[len(events) :])
 
 
 def _until(events: deque[Json], at: datetime | None) -> Iterator[Json]:

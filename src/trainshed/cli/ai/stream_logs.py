@@ -47,7 +47,7 @@ def command(client: Client, job: str, task_name: str | None) -> None:
     """
     from trainshed.cli.ai.records import print_row, records
 
-    found = client.get(job)
+    custom_job = client.get(job)
     click.echo(f"Using endpoint [{client.url}/]", err=True)
-    for record in records(client, found, task_name):
+    for record in records(client, custom_job, task_name):
         print_row((record.severity, record.time, record.task, record.text))

@@ -23,4 +23,4 @@ def command(client: Client, job: str, form: str | None) -> None:
 
     output = Output.parse(form or "none")
     TrainingJobsClient(client).cancel(job)
-    output.one({})
+    output.show({})

@@ -25,7 +25,7 @@ def command(client: Client, job: str, summarize: bool, form: str | None) -> None
     from trainshed.cli.ai.output import Output
 
     output = Output.parse(form or (SUMMARY if summarize else "yaml"))
-    found = TrainingJobsClient(client).get(job)
-    output.one(found)
+    description = TrainingJobsClient(client).get(job)
+    output.show(description)
     path = click.get_current_context().command_path.rpartition(" ")[0]
-    click.echo(f"\nView logs with:\n  $ {path} stream-logs {found.get('jobId', job)}", err=True)
+    click.echo(f"\nView logs with:\n  $ {path} stream-logs {description.get('jobId', job)}", err=True)

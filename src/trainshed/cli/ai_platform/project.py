@@ -104,7 +104,7 @@ def build(project: Project, package: Path, into: Path) -> Path:
 
 def _run(project: Project, copy: Path, out: Path) -> None:
     paths = [str(copy / path) for path in project.paths]
-    said: list[str] = []
+    output: list[str] = []
     for python in _pythons():
         done = subprocess.run(
             [python, "-B", "-c", BUILD, project.backend, str(out), *paths],
@@ -118,16 +118,16 @@ def _run(project: Project, copy: Path, out: Path) -> None:
         )
         if done.returncode == 0:
             return
-        said = done.stdout.splitlines()
+        output = done.stdout.splitlines()
         if done.returncode != MISSING:
             raise CommandFailed(
-                f"{_described(project)} cannot be built", [f"  {line}" for line in said[-TOLD:]]
+                f"{_described(project)} cannot be built", [f"  {line}" for line in output[-TOLD:]]
             )
     needed = project.backend.partition(":")[0].partition(".")[0]
     raise CommandFailed(
         f"{_described(project)} needs {needed} to be built, which no Python here has",
         [
-            *said[-1:],
+            *output[-1:],
             f"install it: pip install {needed}",
             "or build the package elsewhere and give it with --packages",
         ],
@@ -135,8 +135,8 @@ def _run(project: Project, copy: Path, out: Path) -> None:
 
 
 def _pythons() -> list[str]:
-    found = (sys.executable, shutil.which("python3"), shutil.which("python"))
-    return list(dict.fromkeys(filter(None, found)))
+    candidates = (sys.executable, shutil.which("python3"), shutil.which("python"))
+    return list(dict.fromkeys(filter(None, candidates)))
 
 
 def _copy(folder: Path, package: str, into: Path) -> None:
@@ -170,12 +170,12 @@ def _table(path: Path) -> Json:
 def _describes(path: Path) -> bool:
     if not path.is_file():
         return False
-    found = configparser.ConfigParser(interpolation=None, strict=False)
+    config = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        found.read(path, encoding="utf-8")
+        config.read(path, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError) as error:
         raise CommandFailed(f"cannot read {path}: {' '.join(str(error).split())}") from error
-    return found.has_section("metadata") or found.has_section("options")
+    return config.has_section("metadata") or config.has_section("options")
 
 
 def _described(project: Project) -> str:

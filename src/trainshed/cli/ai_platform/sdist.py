@@ -91,7 +91,7 @@ def _files(package: Path) -> Iterator[tuple[str, Path]]:
 def _layout(name: str, files: dict[str, Path]) -> tuple[list[str], dict[str, list[str]]]:
     """The packages by their dotted names; and of each, what is in it that is no module of its own."""
     packages = {""}  # by path below the top
-    for inner in sorted(files, key=lambda one: one.count("/")):
+    for inner in sorted(files, key=lambda path: path.count("/")):
         folder = str(PurePosixPath(inner).parent)
         above, _, last = folder.rpartition("/")
         if inner.endswith(f"/{INIT}") and above in packages and last.isidentifier():

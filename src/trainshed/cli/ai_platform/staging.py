@@ -112,7 +112,7 @@ def staged(
         raise CommandFailed(
             "If local packages are provided, the `--staging-bucket` or `--job-dir` flag must be given."
         )
-    with _told(), tempfile.TemporaryDirectory(prefix="trainshed-package-") as folder:
+    with _as_command_failed(), tempfile.TemporaryDirectory(prefix="trainshed-package-") as folder:
         if path:
             local.append(_built(path, Path(folder)))
         twice = [name for name, count in Counter(file.name for file in local).items() if count > 1]
@@ -150,7 +150,7 @@ def _sent(file: IO[bytes], bucket: str, name: str, storage: StorageClient, *, on
 
 
 @contextmanager
-def _told() -> Generator[None]:
+def _as_command_failed() -> Generator[None]:
     """What the disk refuses, in a sentence: a full one, a file that may not be read, one that shrinks."""
     try:
         yield

@@ -46,10 +46,10 @@ def rows(client: Client, job: Json, task: str | None = None) -> Iterator[tuple[s
 
 
 def _called(task: str) -> str:
-    return _TASK.sub(lambda found: f"{ROLES[int(found[1])]}-replica-{found[2]}", task)
+    return _TASK.sub(lambda match: f"{ROLES[int(match[1])]}-replica-{match[2]}", task)
 
 
 def _pooled(task: str | None) -> str | None:
     if task is None:
         return None
-    return _ROLE.sub(lambda found: f"workerpool{ROLES.index(found[1])}-{found[2]}", task)
+    return _ROLE.sub(lambda match: f"workerpool{ROLES.index(match[1])}-{match[2]}", task)

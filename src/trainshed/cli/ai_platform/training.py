@@ -88,7 +88,7 @@ def command(client: Client, job: str, form: str | None, stream_logs: bool, detac
         made = TrainingJobsClient(client).get(job)
     else:
         click.echo(_follow(job), err=True)
-    output.one(made if form else {name: made[name] for name in SHOWN if name in made})
+    output.show(made if form else {name: made[name] for name in SHOWN if name in made})
     return code or int(stream_logs and made.get("state") != "SUCCEEDED")
 
 
@@ -104,25 +104,25 @@ def _submitted(client: Client, job: str, given: Json) -> Json:
     kms = Key(**{name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")})
     config, path, bucket = (given.pop(name) for name in ("config", "package_path", "staging_bucket"))
     packages = [word for text in given.pop("packages") for word in words(text, "--packages")]
-    found = flags.fields(given)
+    roles = flags.fields(given)
     own = {name: value for name, value in given.items() if name in TrainingJobWords.__dataclass_fields__}
     placed_by_flag = click.get_current_context().params.get("region")  # it may be a placeholder: ours then
-    wish = TrainingJobWords(
+    job_words = TrainingJobWords(
         job=job,
         region=client.location if placed_by_flag else None,
         args=handed(),
         kms_key=kms.name(client.project, client.location),
-        roles=found,
+        roles=roles,
         **own,
     )
-    wish.check()
+    job_words.check()
     file = JobFile(*load(*content(config), EXAMPLE), bare=False) if config else None
     region = os.environ.get("CLOUDSDK_COMPUTE_REGION") or client.location
-    to = staging.place(bucket, wish.job_dir, job)
-    wish.body(file, [*packages, *filter(None, [path])], region)  # what is wrong is told before the upload
+    to = staging.place(bucket, job_words.job_dir, job)
+    job_words.body(file, [*packages, *filter(None, [path])], region)  # report errors before the upload
     jobs = TrainingJobsClient(client)
     with closing(client.storage()) as storage, staging.taken_back(storage, jobs.packages) as fresh:
-        body = wish.body(file, staging.staged(packages, path, to, storage, fresh), region)
+        body = job_words.body(file, staging.staged(packages, path, to, storage, fresh), region)
         with placed(file):
             return jobs.create(body)
 

@@ -39,10 +39,10 @@ class TrainingJobWords:
     def body(self, file: JobFile | None, packages: Sequence[str], region: str) -> Json:
         """The job to send. `region` is where to, if neither flag nor file say."""
         top = dict(file.body) if file else {}
-        said = _taken(top, INPUT)
-        if said is not None and not isinstance(said, dict):
+        fields = _taken(top, INPUT)
+        if fields is not None and not isinstance(fields, dict):
             raise CommandFailed(f"{file.name if file else ''}: {INPUT} must hold fields, such as scaleTier")
-        asked = _named(cast(Json, said or {}))
+        asked = _named(cast(Json, fields or {}))
         asked = _merged(asked, self._given(packages))
         asked.setdefault("region", region)
         _check(asked)
@@ -64,7 +64,7 @@ class TrainingJobWords:
             raise Misuse("--master-machine-type is required if scale-tier is set to `CUSTOM`.")
 
     def _given(self, packages: Sequence[str]) -> Json:
-        found: Json = {
+        fields: Json = {
             "region": self.region,
             "args": list(self.args) if self.args is not None else None,
             "jobDir": self.job_dir,
@@ -81,8 +81,8 @@ class TrainingJobWords:
             **self.roles,
         }
         if self.tpu_tf_version:
-            found["workerConfig"] = {**found.get("workerConfig", {}), "tpuTfVersion": self.tpu_tf_version}
-        return {name: value for name, value in found.items() if value is not None}
+            fields["workerConfig"] = {**fields.get("workerConfig", {}), "tpuTfVersion": self.tpu_tf_version}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def tier(text: str) -> str:
@@ -119,9 +119,9 @@ _FIELDS = (
 )
 
 
-def _merged(said: Json, given: Json) -> Json:
+def _merged(fields: Json, given: Json) -> Json:
     """A role's image may come from the file and its accelerators from a flag."""
-    result = dict(said)
+    result = dict(fields)
     for name, value in given.items():
         below = result.get(name)
         if isinstance(value, dict) and isinstance(below, dict):

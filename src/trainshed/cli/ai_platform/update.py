@@ -42,8 +42,8 @@ def command(
         raise click.UsageError("argument --clear-labels: not together with --remove-labels.")
     output = Output.parse(form or "none")
     jobs = TrainingJobsClient(client)
-    held = jobs.get(job).get("labels")
-    before = cast(Json, held) if isinstance(held, dict) else {}
+    current = jobs.get(job).get("labels")
+    before = cast(Json, current) if isinstance(current, dict) else {}
     gone = {key for text in remove_labels for key in words(text, "--remove-labels")}
     after = {} if clear_labels else {key: value for key, value in before.items() if key not in gone}
     for text in update_labels:
@@ -51,4 +51,4 @@ def command(
     if after == before:
         click.echo("No update to perform.", err=True)
         return
-    output.one(jobs.update_labels(job, after))
+    output.show(jobs.update_labels(job, after))
