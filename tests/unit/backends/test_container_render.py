@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from trainshed.backends.container.record import BLANK, parse
-from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, render, words
-from trainshed.backends.container.specgen import devices, spec
+from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, devices, render, spec, words
+from trainshed.backends.container.run import BLANK, parse
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch

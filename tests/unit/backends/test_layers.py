@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainshed.backends.container.layers import Layers
+from trainshed.backends.container.pull import Layers
 
 MIB = 1 << 20
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainshed.backends.container.unpulled import error_of, hung, plain, unpulled
+from trainshed.backends.container.pull import error_of, hung, plain, unpulled
 from trainshed.core.errors import Exhausted, Forbidden, NotFound, TrainshedError, Unavailable
 from trainshed.core.verdict import Cause
 

@@ -18,10 +18,8 @@ from weakref import WeakValueDictionary
 
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages, ImageBuildTools
-from trainshed.backends.container.disk import DiskWatch
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.init import make_init
-from trainshed.backends.container.job_group import JobGroups
+from trainshed.backends.container.limits import DiskWatch, JobGroups
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import Networks
@@ -30,9 +28,8 @@ from trainshed.backends.container.render import RunMounts, container_name, rende
 from trainshed.backends.container.run import ContainerRun, reload
 from trainshed.backends.container.run_supervisor import ContainerRunSupervisor
 from trainshed.backends.container.shell import ContainerShells, ContainerTerminal
-from trainshed.backends.container.stacks import ContainerStacks
-from trainshed.backends.container.start import Starter
-from trainshed.backends.container.stats import MEASURES, ContainerStats
+from trainshed.backends.container.start import Starter, make_init
+from trainshed.backends.container.stats import MEASURES, ContainerStacks, ContainerStats
 from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs, run_folder

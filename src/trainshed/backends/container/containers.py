@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.render import LABEL
-from trainshed.backends.container.specgen import devices, spec
+from trainshed.backends.container.render import LABEL, devices, spec
 
 _IS_GONE, _IS_THERE = 404, 409
 _TRIES, _PAUSE = 5, 0.1  # seconds

@@ -1,9 +1,9 @@
-"""Derived images: a job's image with its packages and requirements on top, made once and kept by the engine.
+"""Derived images: a job's image with its packages and requirements on top, built once and kept by the engine.
 
-The container backend asks it whether a job's image is ready. A container of the image installs the packages
-with the image's own interpreter and is committed. The engine knows by their names which derived images there
-are. All calls come from one event loop, and the job's own image is here. What a killed server left half made
-is no image: its container is removed, and the image is made anew.
+The container backend asks whether a job's image is ready. A container of the image installs the packages
+with the image's own interpreter and is committed (install.py). The engine's tags say which derived images
+exist. All calls come from one event loop, and the job's own image is already here. A build that a killed
+server left is no image: its container is removed, and the image is built anew.
 """
 
 import asyncio
@@ -15,31 +15,122 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from trainshed.backends.container.containers import EngineContainers
-from trainshed.backends.container.derived_image_names import DerivedImageNames
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.image_build import ImageBuild, failed, judged, to_be_made, unsupplied
 from trainshed.backends.container.install import Installation, InstallFailed
 from trainshed.backends.container.loopback import LoopbackPort
-from trainshed.backends.container.render_installer import LENT, container_name, digest_of, image_name, title
+from trainshed.backends.container.render_installer import (
+    LENT,
+    NOT_FOUND,
+    container_name,
+    digest_of,
+    image_name,
+    repository,
+    title,
+)
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.image_port import Images
-from trainshed.core.layer_port import NotInstallable, Supplies
+from trainshed.core.layer_port import NotInstallable, PipListener, Supplies
 from trainshed.core.package import Package
-from trainshed.core.readiness import READY, Readiness
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.verdict import Verdict
-from trainshed.preparation import Preparations, remember
+from trainshed.core.verdict import Cause, Verdict
+from trainshed.preparation import Preparation, Preparations, remember
 
+_BEGUN = 10  # more than a pull comes to: that it has begun is a line of the job's history
+_ONCE = "It is made once and kept; the job starts by itself then."
 log = logging.getLogger(__name__)
 
 PAUSE = 1.0  # seconds before an engine that is away is asked again
 _SMALL = 4  # with fewer cores one at a time is enough to keep them busy
 
 _Key = tuple[RuntimeNeed, str]  # and the job
+
+
+class DerivedImageNames:
+    def __init__(self, engine: Engine, home: str) -> None:
+        self._engine, self._repository = engine, repository(home)
+        self._ids: dict[str, str] = {}  # by digest
+        self._is_sure = False
+
+    def find(self, digest: str) -> str | None:
+        return self._ids.get(digest)
+
+    def add(self, digest: str, image: str) -> None:
+        self._ids[digest] = image
+
+    def doubt(self) -> None:
+        """Others may have taken some away."""
+        self._is_sure = False
+
+    async def be_sure(self) -> None:
+        """Ask the engine, where there is doubt."""
+        if self._is_sure:
+            return
+        told: list[dict[str, Any]] = await self._engine.ask("GET", "/images/json") or []
+        tags = [(str(tag), str(row["Id"])) for row in told for tag in row.get("RepoTags") or ()]
+        begins = f"{self._repository}:"
+        ours = [(tag.removeprefix(begins), one) for tag, one in tags if tag.startswith(begins)]
+        self._ids = {digest: one if one.startswith("sha256:") else f"sha256:{one}" for digest, one in ours}
+        self._is_sure = True
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ImageBuild(Preparation):
+    need: RuntimeNeed
+    base: ImageConfig
+    packages: tuple[Package, ...]
+    digest: str
+    hearing: PipListener
+
+    def move(self) -> None:
+        self.sentence = self.hearing.now
+
+    def readiness(self) -> Readiness:
+        message = f"Making {title(self.need)}: {self.progress}."
+        mark = 0 if self.begun is None else _BEGUN
+        return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE, mark=mark)
+
+
+def to_be_made(need: RuntimeNeed) -> Readiness:
+    message = f"Not here yet: {title(need)}; it is made first."
+    return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE)
+
+
+def failed(need: RuntimeNeed, verdict: Verdict) -> Readiness:
+    return Readiness(
+        standing=ReadinessState.FAILED,
+        message=f"Packages could not be installed: {title(need)}.",
+        remedy=verdict.advice,
+        verdict=verdict,
+    )
+
+
+def judged(need: RuntimeNeed, broken: InstallFailed, hearing: PipListener, supplies: Supplies) -> Verdict:
+    """Why it failed, by pip's own last lines where it got so far."""
+    if broken.code == NOT_FOUND:
+        return _verdict(
+            Cause.COMMAND_NOT_FOUND,
+            f"Image {need.image} has no Python: neither python3 nor python is on its PATH.",
+            "Packages and requirements are installed with the image's own interpreter: take an image that "
+            "has one, or build one with all it needs (`trainshed images build`).",
+        )
+    more = (f"ERROR: {broken.why}",) if broken.why else ()
+    return supplies.judge(broken.code, (*hearing.last_words(), *more))
+
+
+def unsupplied(need: RuntimeNeed) -> Readiness:
+    return failed(
+        need, _verdict(Cause.UNKNOWN, "This server installs no packages.", "Put them into the image itself.")
+    )
+
+
+def _verdict(cause: Cause, summary: str, advice: str) -> Verdict:
+    return Verdict(cause=cause, summary=summary, lines=(summary,), advice=advice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 It may assume that the engine is on this machine: what is mounted into containers are files of ours. A call
 that finds a kept connection closed is made once more, so every call must bear being made twice, as those by
-name do. It knows nothing of jobs and decides nothing; faults of the engine are told as EngineFault, one that
-does not answer as Unavailable.
+name do. It knows nothing of jobs and decides nothing; faults of the engine are told as EngineFault, one
+that does not answer as Unavailable.
 """
 
 import asyncio

@@ -14,8 +14,7 @@ from typing import Any
 
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.layers import Layers
-from trainshed.backends.container.unpulled import error_of, hung, unpulled
+from trainshed.backends.container.pull import Layers, error_of, hung, unpulled
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, familiar, parse
 

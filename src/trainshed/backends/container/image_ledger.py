@@ -1,7 +1,8 @@
 """Which images this server has pulled, and when each was last used: what may go when room is needed.
 
-A small file in the home, since it is about this machine's engine. What came is written at once; that one was
-used, now and then: a server that is killed forgets a minute of it, which costs nothing but a worse guess.
+A small file in the home, since it is about this machine's engine. What came is written at once; that one
+was used, now and then: a server that is killed forgets a minute of it, which costs nothing but a worse
+guess.
 """
 
 import asyncio

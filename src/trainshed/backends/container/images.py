@@ -1,9 +1,9 @@
 """Implements core.image_port.Images and ImageStore with Docker's or Podman's images.
 
-It answers from memory whether an image is here: from the list at start and from every look since. It asks the
-engine once for each job, when the job starts, what a name means: a tag that moved holds from the next job on.
-It looks for an image that is not here, and then pulls it. All calls come from one event loop. It never
-removes an image by itself.
+It answers from memory whether an image is here: from the list at start and from every look since. It asks
+the engine once for each job, when the job starts, what a name means: a tag that moved holds from the next
+job on. It looks for an image that is not here, and then pulls it. All calls come from one event loop. It
+never removes an image by itself.
 """
 
 import asyncio
@@ -17,11 +17,9 @@ from dataclasses import replace
 
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.fetch import Fetch, absent, failed
 from trainshed.backends.container.image_calls import ImageCalls, RegistryTimeouts, checked
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of, space_of
-from trainshed.backends.container.layers import Layers
-from trainshed.backends.container.unpulled import Unpulled, error_of, unpulled
+from trainshed.backends.container.pull import Fetch, Layers, Unpulled, absent, error_of, failed, unpulled
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal

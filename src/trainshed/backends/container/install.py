@@ -17,9 +17,9 @@ from pathlib import Path
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine, EngineFault
 from trainshed.backends.container.loopback import LoopbackPort, loopback_ports
-from trainshed.backends.container.record import BLANK, ContainerRecord, parse
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.container.render_installer import InstallerFiles, body, changes
+from trainshed.backends.container.run import BLANK, ContainerRecord, parse
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.layer_port import InstallKit, PipListener

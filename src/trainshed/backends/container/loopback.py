@@ -1,8 +1,8 @@
 """How programs in containers are led to the server: which ports of their loopback are hatches. Pure.
 
 A hatch is a port on a container's own loopback that leads to the same port of this machine: init.c listens
-there and hands the socket to `trainshed/loopback_server.py`. Addresses in a job's variables are rewritten: a
-server by any other name is found at 127.0.0.1 inside.
+there and hands the socket to `trainshed/loopback_server.py`. Addresses in a job's variables are rewritten:
+a server by any other name is found at 127.0.0.1 inside.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,30 +1,75 @@
-"""A network for each job: its replicas reach each other there by fixed addresses, and others do not.
+"""A network for each job: its replicas reach each other at fixed addresses, and no other job reaches them.
 
-The server asks the engine once which networks there are; each new one is a call. We choose addresses from a
-private range, so every replica knows all of them before any is started. A network has the name of the job it
-was made for, and may serve another job later (network_pool.py). Calls for one job come one after the other
-or together, never while the network is removed.
+The starter makes networks, the reaper removes them. The server asks the engine once which networks exist;
+each new one is a call. Addresses come from a private range, so every replica knows all of them before any
+is started. A network has the name of the job it was made for, and may serve another job later
+(network_pool.py). Callers never use a job's network while they remove it.
 """
 
 import asyncio
 import ipaddress
+import logging
+import os
+import shutil
+import subprocess
+import time
 from collections.abc import Callable, Collection
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.net import JobNetwork, first_free, prefix, subnets_of
-from trainshed.backends.container.network_anchor import NetworkAnchor
-from trainshed.backends.container.network_isolation import NetworkIsolation
-from trainshed.backends.container.network_pool import MOST, NetworkPool
+from trainshed.backends.container.job_network import JobNetwork, first_free, prefix, subnets_of
+from trainshed.backends.container.network_pool import MOST, NetworkAnchor, NetworkPool
 from trainshed.backends.container.render import LABEL
 from trainshed.core.errors import Invalid, Unavailable, Violation
 
+_log = logging.getLogger(__name__)
+_PLACES = "/usr/local/sbin:/usr/sbin:/sbin"
+_AGAIN = 30.0  # seconds after which it is looked at again: somebody may have set all rules anew
+_MOST = 10.0  # seconds
 _UNKNOWN = 250  # replicas, where nobody says how many there will be
 _MOST_TRIES = 64  # subnets somebody else turned out to have
 _IS_GONE, _IS_THERE = 404, 409
 _VANISHED = "no such network interface"  # said where another's goes while the engine looks at all of them
+
+
+class NetworkIsolation:
+    """One packet rule for the whole range: nothing is forwarded from one of our addresses to another.
+
+    Podman's own isolation does not last: netavark 1.4 removes the rule that leads to all others whenever any
+    network is removed. Our rule stays when the server stops, as containers do. Only root can add it;
+    elsewhere the engine isolates networks alone.
+    """
+
+    def __init__(self, subnets: str) -> None:
+        # What passes a bridge from port to port stays inside one network, and may be shown to the rule too.
+        where = ("-s", subnets, "-d", subnets, "-m", "physdev", "!", "--physdev-is-bridged")
+        self._rule = ("FORWARD", *where, "-m", "comment", "--comment", "trainshed", "-j", "DROP")
+        self._stands: bool | None = None
+        self._looked_at = 0.0
+
+    async def stands(self) -> bool:
+        """Whether it does, put up where it did not."""
+        if self._stands is None or (self._stands and time.monotonic() - self._looked_at > _AGAIN):
+            self._stands = await asyncio.to_thread(self._raise)
+            self._looked_at = time.monotonic()
+            if not self._stands:
+                _log.info("networks of jobs are kept apart by the container engine alone")
+        return self._stands
+
+    def _raise(self) -> bool:
+        program = shutil.which("iptables", path=f"{os.environ.get('PATH', '')}:{_PLACES}")
+        if program is None or os.geteuid() != 0:
+            return False
+        return self._did(program, "-C") or self._did(program, "-I")
+
+    def _did(self, program: str, what: str) -> bool:
+        try:
+            words = [program, "-w", what, *self._rule]
+            return subprocess.run(words, check=False, capture_output=True, timeout=_MOST).returncode == 0
+        except (OSError, subprocess.SubprocessError):
+            return False
 
 
 class Networks:

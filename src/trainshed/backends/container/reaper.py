@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 
 from trainshed.backends.container.containers import EngineContainers
-from trainshed.backends.container.job_group import JobGroups
+from trainshed.backends.container.limits import JobGroups
+from trainshed.backends.container.mount_preparer import EngineVolumes
 from trainshed.backends.container.network import Networks
-from trainshed.backends.container.volumes import EngineVolumes
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
 

@@ -1,14 +1,15 @@
-"""A Launch as the body by which an engine makes its container. Pure.
+"""Turns a Launch into the body with which an engine creates its container. Pure.
 
-It may assume that names are safe (the backend checks). It never looks at the machine or the engine: what it
-needs of them comes in a Frame. Nothing a job says can make a container privileged, share a namespace of the
-host's or see the engine's socket: no field of a Launch leads there.
+The starter and the installer call it with names that the backend has checked. Podman's compatible API knows
+no CDI devices, so for those `spec` translates the body into Podman's own form. All it needs to know of the
+machine and the engine comes in a ContainerFrame. No field of a Launch can make a container privileged,
+share a namespace of the host or mount the engine's socket.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from trainshed.backends.container.specgen import CDI
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
@@ -23,6 +24,7 @@ PIDS = 4096  # and more for many CPUs: a program has threads for each
 PIDS_PER_CPU = 1024
 _WEIGHT = 1024  # of one CPU, as engines count
 _LEAST_WEIGHT, _MOST_WEIGHT = 2, 262_144
+CDI = "cdi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,3 +187,66 @@ def mounted(mount: Mount) -> dict[str, object]:
         "ReadOnly": mount.read_only,
         **mount.options,
     }
+
+
+def devices(body: Mapping[str, Any]) -> list[str]:
+    """The CDI devices a body asks for, by their names."""
+    requests: Sequence[Mapping[str, Any]] = body["HostConfig"].get("DeviceRequests") or ()
+    return [str(name) for request in requests if request["Driver"] == CDI for name in request["DeviceIDs"]]
+
+
+def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:
+    host: Mapping[str, Any] = body["HostConfig"]
+    mounts: Sequence[Mapping[str, Any]] = host["Mounts"]
+    endpoints: Mapping[str, Mapping[str, Any]] = body["NetworkingConfig"]["EndpointsConfig"]
+    made: dict[str, object] = {
+        "name": name,
+        "image": body["Image"],
+        "entrypoint": body["Entrypoint"],
+        "command": body["Cmd"],
+        "env": dict(word.split("=", 1) for word in body["Env"]),
+        "user": body["User"],
+        "work_dir": body["WorkingDir"],
+        "labels": body["Labels"],
+        "mounts": [_bind(mount) for mount in mounts if mount["Type"] == "bind"],
+        "volumes": [_volume(mount) for mount in mounts if mount["Type"] == "volume"],
+        "netns": {"nsmode": "bridge"},
+        "Networks": {net: _endpoint(one) for net, one in endpoints.items()},
+        "hostadd": host["ExtraHosts"],
+        "resource_limits": {
+            "memory": {"limit": host["Memory"], "swap": host["MemorySwap"]},
+            "cpu": {
+                "quota": host["CpuQuota"],
+                "period": host["CpuPeriod"],
+                **({"shares": host["CpuShares"]} if "CpuShares" in host else {}),
+            },
+            "pids": {"limit": host["PidsLimit"]},
+        },
+        "shm_size": host["ShmSize"],
+        "cap_drop": host["CapDrop"],
+        "no_new_privileges": True,
+        "restart_policy": "no",
+        "log_configuration": {"driver": host["LogConfig"]["Type"]},
+        "devices": [{"path": device} for device in devices(body)],
+    }
+    if "Hostname" in body:
+        made["hostname"] = body["Hostname"]
+    if "CgroupParent" in host:
+        made["cgroup_parent"] = host["CgroupParent"]
+    if "StorageOpt" in host:
+        made["storage_opts"] = host["StorageOpt"]
+    return made
+
+
+def _bind(mount: Mapping[str, Any]) -> dict[str, object]:
+    options = ["rbind", "ro" if mount["ReadOnly"] else "rw"]
+    return {"type": "bind", "source": mount["Source"], "destination": mount["Target"], "options": options}
+
+
+def _volume(mount: Mapping[str, Any]) -> dict[str, object]:
+    return {"Name": mount["Source"], "Dest": mount["Target"], "Options": ["nocopy"]}
+
+
+def _endpoint(endpoint: Mapping[str, Any]) -> dict[str, object]:
+    address = endpoint.get("IPAMConfig", {}).get("IPv4Address")
+    return {"static_ips": [address]} if address else {}

@@ -1,32 +1,108 @@
-"""One run as its folder tells it: prepared, begun by an init, ended; and what is remembered of it.
+"""One run of a container: its folder, the record its init writes, and what the server remembers of it.
 
     launch.json   the container's name, and what it was made of
-    record        spaces, until the init writes into it (record.py)
+    record        spaces, until the init writes into it (init.c lists the lines)
     asked         exists once SIGTERM has been sent
-    killed        exists once SIGKILL was about to be
+    killed        exists once SIGKILL was about to be sent
     seen          exists once a server has seen the init
-    unstarted     why the engine can never start it, in words
-    disk, full    the bytes it may fill, where it is looked at; that it did, in words (disk.py)
+    unstarted     why the engine can never start it, as a sentence
+    disk          the bytes it may fill, where limits.py watches them
+    full          that it filled more, as a sentence
 
-The name of the container is the lock: the engine gives it once. It may assume that one server at a time
-works on a home. It never asks the engine and never waits.
+The backend and its parts call it; one server at a time works on a home. The engine gives a container's name
+once, so the name is the lock. The init holds a file lock on the record while it lives. A program in the
+container may write into the record too: lines that state no fact are skipped. This module never asks the
+engine and never waits.
 """
 
 import contextlib
+import fcntl
 import json
 import os
+import struct
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainshed.backends.container.record import BLANK, ContainerRecord, holder, parse
-from trainshed.backends.machine.run import KnownRun, as_limit, as_plain, over_memory
+from trainshed.backends.machine.run import KnownRecord, KnownRun, as_limit, as_plain, not_run, over_memory
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Handle
+from trainshed.core.replica import Exit, Handle
 
+BLANK = b" " * 512
+_LOCK = "hhqqi"  # struct flock of a 64-bit Linux
+_MOST_CODE = 255
+_MOST_SIGNAL = 64
 _ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nobody else pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRecord(KnownRecord):
+    oom: int = 0
+
+    @property
+    def begun(self) -> bool:
+        return self.started_at is not None
+
+
+def parse(text: bytes) -> ContainerRecord:
+    boot, oom, unstarted = "", 0, ""
+    held = ended = started_at = ended_at = None
+    for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            match line.split():
+                case ["init", boot_id, at] if started_at is None:
+                    started_at, boot = _moment(at), boot_id
+                case ["oom", count]:
+                    oom = int(count)
+                case ["unstarted", number]:
+                    unstarted = not_run(number)
+                case ["held", how, number, at] if held is None:
+                    ended_at, held = _moment(at), _exit(how, number)
+                case ["exit" | "signal" as how, number, at]:
+                    ended, ended_at = held or _exit(how, number), ended_at if held else _moment(at)
+                case _:
+                    pass
+    return ContainerRecord(
+        boot=boot,
+        started_at=started_at,
+        oom=oom,
+        held=held,
+        exit=ended,
+        ended_at=ended_at,
+        unstarted=unstarted,
+    )
+
+
+def _exit(how: str, number: str) -> Exit:
+    """ValueError where it is none: whoever runs in the container may have written it."""
+    value = int(number)
+    if how == "exit" and 0 <= value <= _MOST_CODE:
+        return Exit(code=value)
+    if how == "signal" and 0 < value <= _MOST_SIGNAL:
+        return Exit(signal=value)
+    raise ValueError(how)
+
+
+def holder(path: str) -> int | None:
+    """The pid of who holds the lock; None where nobody does; 0 where it is not of this machine's."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        asked = struct.pack(_LOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_LOCK, fcntl.fcntl(handle, fcntl.F_GETLK, asked))
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+
+def _moment(nanoseconds: str) -> datetime:
+    return datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
 
 
 @dataclass(slots=True, eq=False)

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trainshed.backends.container.containers import ContainerInfo, EngineContainers
-from trainshed.backends.container.record import ContainerRecord
-from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.container.run import ContainerRecord, ContainerRun
 from trainshed.backends.machine import processes
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch

@@ -2,8 +2,8 @@
 
 They end with the box. When somebody hangs up the engine lets them go on: so they bear a mark in their
 environment, by which they are found and killed; where this server may not, another one started beside them
-does it. The mark names the home, so that a server finds what one that was killed left. What a program prints
-waits at the engine until somebody reads it.
+does it. The mark names the home, so that a server finds what one that was killed left. What a program
+prints waits at the engine until somebody reads it.
 """
 
 import asyncio

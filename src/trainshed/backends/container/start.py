@@ -1,13 +1,14 @@
-"""Starts one run: what it finds in its container, its network, its files, its container.
+"""Starts one run: its mounts, its network, its files, its container.
 
-Every step bears being made again: a killed server leaves at most a container that was not started, and the
-next launch goes on from there. It may assume that no other launch of the same replica goes on and that its
-earlier runs are gone. A record that an init has begun is never started again, and the init sees to it too.
+The backend calls it, never for two runs of a replica at once, and only when earlier runs are gone. Every
+step can be repeated: a killed server leaves at most a container that was not started, and the next launch
+continues there. A record that an init has begun is never started again; the init checks that too.
 """
 
 import asyncio
 import contextlib
 import re
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,17 +16,19 @@ from pathlib import Path
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages
 from trainshed.backends.container.engine import EngineFault
-from trainshed.backends.container.job_group import JobGroups
+from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import ContainerFrame, render
 from trainshed.backends.container.run import ContainerRun, write
+from trainshed.backends.machine.compiled import compiled
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.runtime import RuntimeNeed
 
+_SOURCE = Path(__file__).with_name("init.c")
 # What the engine says of a container that can never be started, however often it is tried.
 _HOPELESS = re.compile(
     r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
@@ -39,6 +42,19 @@ _PASSING = re.compile(
 _TAKEN = "is already allocated to container"  # said of an address
 _STUBBORN = 12  # refusals: about a minute
 _NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # another one at each try
+
+
+def make_init(tools: Path, compiler: str = "cc") -> str:
+    """Its path. Unavailable, with what is missing, where it cannot be made."""
+    try:
+        tools.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if found := compiled(_SOURCE, tools, compiler):
+            return str(found)
+    except OSError as error:
+        raise Unavailable(f"The init of containers cannot be made: {error}.") from error
+    if shutil.which(compiler) is None:
+        raise Unavailable(f"Containers need a C compiler once, to make their init: there is no '{compiler}'.")
+    raise Unavailable(f"The init of containers cannot be compiled by '{compiler}', or does not run here.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,10 @@
-"""What every container uses, in one pass: CPU and memory by its cgroup, disk by its processes, its network.
+"""What every container uses, and the stacks of its programs, read from outside.
 
-The kernel is asked, never the engine: a look costs a few small files for each container. Groups may be v1,
-v2 or both side by side; where the engine may make none (rootless, on v1) the processes that descend from the
-container's first one are counted instead. Loopback is left out of the network: it never leaves the container.
-
-It may assume that one thread at a time calls it, and pids that were those of the containers' inits just now.
+The backend calls it. It asks the kernel and never the engine: a sample costs a few small files for each
+container. Cgroups may be v1, v2 or both; where the engine cannot make any (rootless on v1), the processes
+that descend from the container's init are counted. The network leaves out loopback. Nothing runs inside a
+container for this. Where this server may not read a process's memory, a stack holds only what the kernel
+tells.
 """
 
 import asyncio
@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.machine import spy
 from trainshed.backends.machine.cgroup import find
 from trainshed.backends.machine.gpu import Gpus
 from trainshed.backends.machine.proc import TICKS, RisingSum, cpu_of_group, io_of, memory_of, slurp, stat_of
 from trainshed.backends.machine.processes import ProcessFamilies
+from trainshed.backends.machine.stacks import ALL, Describer
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
+from trainshed.core.stacks import StackDump, ThreadStack
 
 MEASURES = frozenset(Measure)
 
@@ -238,3 +241,32 @@ def carried(text: bytes) -> tuple[int, int]:
         if name.strip() != b"lo" and len(fields) >= 9:
             received, sent = received + int(fields[0]), sent + int(fields[8])
     return received, sent
+
+
+class ContainerStacks:
+    """Stacks of the runs of a backend: looked at in a thread, one look at a time."""
+
+    def __init__(self) -> None:
+        self._describer = Describer()
+        self._looking = asyncio.Lock()
+
+    def close(self) -> None:
+        self._describer.close()
+
+    async def dump(self, runs: Iterable[ContainerRun]) -> Mapping[RunKey, StackDump]:
+        async with self._looking:
+            alive = [run for run in runs if run.sight is Sight.RUNNING]
+            return await asyncio.to_thread(self._dump, alive) if alive else {}
+
+    def _dump(self, runs: list[ContainerRun]) -> dict[RunKey, StackDump]:
+        deadline = time.monotonic() + ALL
+        result: dict[RunKey, StackDump] = {}
+        for run in runs:
+            if pid := run.holder():
+                result[run.key] = self._describer.describe_all(members(pid), self._look, deadline)
+        return result
+
+    def _look(self, pid: int, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
+        if self._describer.spy is None:
+            return (), "Its Python stacks are not told: py-spy is not here, or may not look into processes."
+        return spy.spy_on(self._describer.spy, pid, patience)

@@ -1,4 +1,4 @@
-"""One network: its name, its addresses, and how either kind of engine is told of it. Pure."""
+"""One network: its name, its addresses, and the bodies with which Docker and Podman create it. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
