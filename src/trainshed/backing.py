@@ -136,7 +136,7 @@ async def begin_containers(
         size=(settings.cpus, settings.memory),
         code=code,
         subnets=settings.subnets,
-        hatch=hatch,
+        loopback=hatch,
     )
     backend.views.take_from(shelf)
     backend.derived.take_from(supplies)

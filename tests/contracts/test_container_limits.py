@@ -56,7 +56,7 @@ async def bench(tmp_path: Path, podman: Podman, tools: Path):
 async def test_without_a_rule_of_ours_the_engine_keeps_networks_apart(
     bench: Bench, podman: Podman, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(NetworkIsolation, "_raise", lambda _: False)
+    monkeypatch.setattr(NetworkIsolation, "_add_rule", lambda _: False)
     await run(bench, of_gang(bench, ("true",), 0, 1))
     (name,) = (name for name in podman.networks() if bench.job in name)
     assert json.loads(podman.run("network", "inspect", name))[0]["options"] == {"isolate": "true"}

@@ -63,7 +63,7 @@ class ContainerBackend:
         size: tuple[float | None, int | None] = (None, None),  # CPUs and memory; what there is where none
         code: CodeStore | None = None,
         subnets: str = "10.210.0.0/16",
-        hatch: LoopbackPort | None = None,
+        loopback: LoopbackPort | None = None,
     ) -> None:
         home = home.absolute()
         self.capabilities = Capabilities(
@@ -81,16 +81,16 @@ class ContainerBackend:
         self._engine, self.images = engine, images
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
         self._here, self._subnets = LocalNode(*size), subnets
-        hatch = hatch or LoopbackPort()
-        self._mount_preparer = MountPreparer(self._jobs_folder, self._trash, code, hatch, self._hint_job)
-        self.derived = DerivedImages(home / "derived", images, hatch, self._hint_job)
+        loopback = loopback or LoopbackPort()
+        self._mount_preparer = MountPreparer(self._jobs_folder, self._trash, code, loopback, self._hint_job)
+        self.derived = DerivedImages(home / "derived", images, loopback, self._hint_job)
         self.views = self._mount_preparer.views
         self._id = self._init = ""
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, ContainerRun]] = {}
         # One launch of a name at a time: the second finds the first.
         self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
-        self._boxes: EngineContainers
+        self._containers: EngineContainers
         self._networks: Networks
         self._disk: DiskWatch
         self._groups: JobGroups
@@ -101,11 +101,11 @@ class ContainerBackend:
 
     async def start(self) -> None:
         """Unavailable, with the reason, where containers cannot be run here."""
-        told = await self._engine.ask("GET", "/version")
-        podman = "podman" in str(told.get("Components", "")).lower()
-        found = await asyncio.to_thread(self._open)
-        self._boxes = EngineContainers(self._engine, self._id, podman=podman)
-        self._supervisor = ContainerRunSupervisor(self._boxes, self._hint)
+        version = await self._engine.ask("GET", "/version")
+        podman = "podman" in str(version.get("Components", "")).lower()
+        earlier = await asyncio.to_thread(self._open)
+        self._containers = EngineContainers(self._engine, self._id, podman=podman)
+        self._supervisor = ContainerRunSupervisor(self._containers, self._hint)
         about = await self._engine.ask("GET", "/info")
         self._groups = groups = JobGroups(self._id, str(about.get("CgroupDriver", "")))
         self._memory = MemoryWatch[ContainerRun](self.sample, self._supervisor.kill)
@@ -116,7 +116,7 @@ class ContainerBackend:
             home=self._id,
             init=self._init,
             podman=podman,
-            boxes=self._boxes,
+            containers=self._containers,
             networks=networks,
             images=self.images,
             mount_preparer=self._mount_preparer,
@@ -124,11 +124,11 @@ class ContainerBackend:
             groups=groups,
         )
         memory = (await self.nodes())[0].memory
-        self.derived.open(ImageBuildTools(self._engine, self._boxes, self._id, self._init, memory))
-        self._reaper = ContainerReaper(self._boxes, networks, self._mount_preparer.volumes, groups)
-        if found:
+        self.derived.open(ImageBuildTools(self._engine, self._containers, self._id, self._init, memory))
+        self._reaper = ContainerReaper(self._containers, networks, self._mount_preparer.volumes, groups)
+        if earlier:
             await networks.keep_apart()
-        for job, runs in found:
+        for job, runs in earlier:
             self._runs[job] = {run.key: run for run in runs}
             self.views.open(job)
             for run in runs:
@@ -137,7 +137,7 @@ class ContainerBackend:
                 self._supervisor.find_again(run)
                 self._disk.watch(run)
         await self._shells.begin(self._id)
-        self._reaper.begin(lambda: self._runs, self._containers)
+        self._reaper.begin(lambda: self._runs, self._container_names)
 
     async def close(self) -> None:
         await self._shells.close()
@@ -185,8 +185,8 @@ class ContainerBackend:
             run.container = run.container or container_name(self._id, key)
             self._runs.setdefault(job, {})[key] = run
             try:
-                await self._clear_the_way(key)
-                with self._reaper.giving_way():
+                await self._remove_earlier_runs(key)
+                with self._reaper.launching():
                     await self._starter.begin(run, launch, shared=self._shared(run))
                 self._supervisor.begun(run)
                 self._disk.watch(run)
@@ -222,7 +222,7 @@ class ContainerBackend:
     async def job_of_init(self, pid: int) -> str:
         """The job whose run has this process as its init; empty where none has."""
         runs = [run for some in self._runs.values() for run in some.values() if run.alive]
-        return next((run.key.name.job for run in runs if run.holder() == pid > 0), "")
+        return next((run.key.name.job for run in runs if run.init_pid() == pid > 0), "")
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)
@@ -246,11 +246,11 @@ class ContainerBackend:
             raise Unavailable(f"Containers of {', '.join(left)} do not end although they were killed.")
         await self._mount_preparer.forget(job)
         try:
-            await asyncio.to_thread(self._put_away, job)
+            await asyncio.to_thread(self._remove_files, job)
         except OSError as error:
             raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
         del self._runs[job]
-        self._reaper.bury(job, [run.container for run in runs if run.container])
+        self._reaper.remove_job(job, [run.container for run in runs if run.container])
 
     async def jobs(self) -> frozenset[str]:
         return frozenset(self._runs)
@@ -274,7 +274,7 @@ class ContainerBackend:
         runs = self._runs.get(name.job, {}).values()
         return any(item.alive and item.key.name.attempt == name.attempt for item in runs)
 
-    async def _clear_the_way(self, key: RunKey) -> None:
+    async def _remove_earlier_runs(self, key: RunKey) -> None:
         """Nothing of the same replica is left: neither alive nor, as it has its address, in the engine."""
         name, runs = key.name, self._runs[key.name.job]
         others = [run for run in runs.values() if run.key != key and _place(run.key) == _place(key)]
@@ -287,7 +287,7 @@ class ContainerBackend:
                 raise Unavailable(f"Run {run.key} is still alive although it was killed: {key} has to wait.")
             if run.container:
                 try:
-                    await self._boxes.remove(run.container)
+                    await self._containers.remove(run.container)
                 except EngineFault as error:
                     raise Unavailable(f"{run.container} cannot be removed: {error.message}") from error
                 run.container = ""
@@ -307,18 +307,18 @@ class ContainerBackend:
             return result
         return together((result, self.derived.readiness(need, job)))
 
-    def _containers(self) -> frozenset[str]:
+    def _container_names(self) -> frozenset[str]:
         ours = frozenset(run.container for runs in self._runs.values() for run in runs.values())
         return ours | self.derived.containers | self._networks.containers
 
     # Ending
 
-    def _put_away(self, job: str) -> None:
+    def _remove_files(self, job: str) -> None:
         # Moved away first: at once and whole, so that a crash does not leave half a job.
-        grave = self._trash / f"{job}-{os.urandom(4).hex()}"
+        removed = self._trash / f"{job}-{os.urandom(4).hex()}"
         with contextlib.suppress(FileNotFoundError):
-            (self._jobs_folder / job).rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
+            (self._jobs_folder / job).rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
 
     # Beginning
 

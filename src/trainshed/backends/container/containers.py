@@ -57,15 +57,15 @@ class EngineContainers:
 
     async def look(self, name: str) -> ContainerInfo | None:
         try:
-            told: dict[str, Any] = (await self._engine.ask("GET", f"/containers/{name}/json"))["State"]
+            state: dict[str, Any] = (await self._engine.ask("GET", f"/containers/{name}/json"))["State"]
         except EngineFault as error:
             if error.status == _IS_GONE:
                 return None
             raise
         return ContainerInfo(
-            begun=told.get("Status") not in ("created", "configured"),
-            running=bool(told.get("Running")),
-            out_of_memory=bool(told.get("OOMKilled")),
+            begun=state.get("Status") not in ("created", "configured"),
+            running=bool(state.get("Running")),
+            out_of_memory=bool(state.get("OOMKilled")),
         )
 
     async def remove(self, name: str) -> None:
@@ -83,7 +83,7 @@ class EngineContainers:
     async def names(self) -> tuple[str, ...]:
         """All of this home."""
         query: Mapping[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
-        told: list[dict[str, Any]] = await self._engine.ask(
+        listed: list[dict[str, Any]] = await self._engine.ask(
             "GET", self._list, {"all": True, "filters": query}
         )
-        return tuple(str(item["Names"][0]).lstrip("/") for item in told if item.get("Names"))
+        return tuple(str(item["Names"][0]).lstrip("/") for item in listed if item.get("Names"))

@@ -55,7 +55,7 @@ class DerivedImageNames:
     def __init__(self, engine: Engine, home: str) -> None:
         self._engine, self._repository = engine, repository(home)
         self._ids: dict[str, str] = {}  # by digest
-        self._is_sure = False
+        self._is_current = False
 
     def find(self, digest: str) -> str | None:
         return self._ids.get(digest)
@@ -63,20 +63,20 @@ class DerivedImageNames:
     def add(self, digest: str, image: str) -> None:
         self._ids[digest] = image
 
-    def doubt(self) -> None:
+    def invalidate(self) -> None:
         """Others may have taken some away."""
-        self._is_sure = False
+        self._is_current = False
 
-    async def be_sure(self) -> None:
-        """Ask the engine, where there is doubt."""
-        if self._is_sure:
+    async def refresh(self) -> None:
+        """Ask the engine, where there is invalidate."""
+        if self._is_current:
             return
-        told: list[dict[str, Any]] = await self._engine.ask("GET", "/images/json") or []
-        tags = [(str(tag), str(row["Id"])) for row in told for tag in row.get("RepoTags") or ()]
+        listed: list[dict[str, Any]] = await self._engine.ask("GET", "/images/json") or []
+        tags = [(str(tag), str(row["Id"])) for row in listed for tag in row.get("RepoTags") or ()]
         begins = f"{self._repository}:"
-        ours = [(tag.removeprefix(begins), one) for tag, one in tags if tag.startswith(begins)]
-        self._ids = {digest: one if one.startswith("sha256:") else f"sha256:{one}" for digest, one in ours}
-        self._is_sure = True
+        ours = [(tag.removeprefix(begins), image) for tag, image in tags if tag.startswith(begins)]
+        self._ids = {digest: f"sha256:{image.removeprefix('sha256:')}" for digest, image in ours}
+        self._is_current = True
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -85,10 +85,10 @@ class ImageBuild(Preparation):
     base: ImageConfig
     packages: tuple[Package, ...]
     digest: str
-    hearing: PipListener
+    listener: PipListener
 
     def move(self) -> None:
-        self.sentence = self.hearing.now
+        self.sentence = self.listener.now
 
     def readiness(self) -> Readiness:
         message = f"Making {title(self.need)}: {self.progress}."
@@ -96,7 +96,7 @@ class ImageBuild(Preparation):
         return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE, mark=mark)
 
 
-def to_be_made(need: RuntimeNeed) -> Readiness:
+def not_built_yet(need: RuntimeNeed) -> Readiness:
     message = f"Not here yet: {title(need)}; it is made first."
     return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE)
 
@@ -110,20 +110,22 @@ def failed(need: RuntimeNeed, verdict: Verdict) -> Readiness:
     )
 
 
-def judged(need: RuntimeNeed, broken: InstallFailed, hearing: PipListener, supplies: Supplies) -> Verdict:
+def verdict_of(
+    need: RuntimeNeed, failure: InstallFailed, listener: PipListener, supplies: Supplies
+) -> Verdict:
     """Why it failed, by pip's own last lines where it got so far."""
-    if broken.code == NOT_FOUND:
+    if failure.code == NOT_FOUND:
         return _verdict(
             Cause.COMMAND_NOT_FOUND,
             f"Image {need.image} has no Python: neither python3 nor python is on its PATH.",
             "Packages and requirements are installed with the image's own interpreter: take an image that "
             "has one, or build one with all it needs (`trainshed images build`).",
         )
-    more = (f"ERROR: {broken.why}",) if broken.why else ()
-    return supplies.judge(broken.code, (*hearing.last_words(), *more))
+    more = (f"ERROR: {failure.why}",) if failure.why else ()
+    return supplies.judge(failure.code, (*listener.last_words(), *more))
 
 
-def unsupplied(need: RuntimeNeed) -> Readiness:
+def no_installer(need: RuntimeNeed) -> Readiness:
     return failed(
         need, _verdict(Cause.UNKNOWN, "This server installs no packages.", "Put them into the image itself.")
     )
@@ -138,7 +140,7 @@ class ImageBuildTools:
     """What images are made with."""
 
     engine: Engine
-    boxes: EngineContainers
+    containers: EngineContainers
     home: str  # its id
     init: str
     memory: int  # bytes an installation may take
@@ -149,25 +151,25 @@ class DerivedImages:
         self,
         folder: Path,
         images: Images,
-        hatch: LoopbackPort,
+        loopback: LoopbackPort,
         hint: Callable[[str], None],
     ) -> None:
         self._folder, self._images = folder, images
-        self._hatch, self._hint = hatch, hint
+        self._loopback, self._hint = loopback, hint
         self._supplies: Supplies | None = None
-        self._fits: dict[_Key, Readiness] = {}  # what came of it for each job
+        self._outcomes: dict[_Key, Readiness] = {}  # what came of it for each job
         self._looking: dict[_Key, ImageBuild | None] = {}  # None: it is not known yet what is to be made
         self._builds = Preparations[str, ImageBuild](hint)  # by digest
         self._slots = asyncio.Semaphore(1 if (os.cpu_count() or 1) < _SMALL else 2)
         self._background = BackgroundTasks()
-        self._means: ImageBuildTools
-        self._there: DerivedImageNames
+        self._tools: ImageBuildTools
+        self._names: DerivedImageNames
 
     def take_from(self, supplies: Supplies) -> None:
         self._supplies = supplies
 
-    def open(self, means: ImageBuildTools) -> None:
-        self._means, self._there = means, DerivedImageNames(means.engine, means.home)
+    def open(self, tools: ImageBuildTools) -> None:
+        self._tools, self._names = tools, DerivedImageNames(tools.engine, tools.home)
         self._clear()
 
     async def close(self) -> None:
@@ -178,30 +180,30 @@ class DerivedImages:
     @property
     def containers(self) -> frozenset[str]:
         """Those in which something is made now."""
-        return frozenset(container_name(self._means.home, digest) for digest in self._builds.going)
+        return frozenset(container_name(self._tools.home, digest) for digest in self._builds.going)
 
     def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
         """Of what is on top of an image that is here."""
         if not need.requirements and not need.packages:
             return READY
-        if (result := self._fits.get((need, job))) is not None:
+        if (result := self._outcomes.get((need, job))) is not None:
             return result
         if self._supplies is None:
-            return unsupplied(need)
+            return no_installer(need)
         if need.packages and self._supplies.of(need.packages, job) is None:
             return self._supplies.readiness(need.packages, job)
         if job and (need, job) not in self._looking:
             self._looking[need, job] = None
-            self._background.run(self._come_by(need, job, self._supplies))
-        making = self._looking.get((need, job))
-        if making is not None:
-            return making.readiness()
-        return READY if not job and self._is_here(need) else to_be_made(need)
+            self._background.run(self._prepare(need, job, self._supplies))
+        build = self._looking.get((need, job))
+        if build is not None:
+            return build.readiness()
+        return READY if not job and self._is_here(need) else not_built_yet(need)
 
     def _is_here(self, need: RuntimeNeed) -> bool:
         """For nobody in particular: by what is known without asking anybody."""
         base = None if need.packages else self._images.config(need.image)
-        return base is not None and self._there.find(digest_of(base.id, (), need.requirements)) is not None
+        return base is not None and self._names.find(digest_of(base.id, (), need.requirements)) is not None
 
     async def resolve(self, need: RuntimeNeed, base: ImageConfig, job: str) -> ImageConfig:
         """The image with what is on top, to be run as the one below is. NotYet where it is not there."""
@@ -209,42 +211,42 @@ class DerivedImages:
             return base
         packages = self._supplies.of(need.packages, job) if self._supplies is not None else None
         digest = digest_of(base.id, packages or (), need.requirements)
-        found = self._there.find(digest) if packages is not None else None
-        if found is None:
+        image = self._names.find(digest) if packages is not None else None
+        if image is None:
             self.forget(need, job)
             raise NotYet(f"It is made first: {title(need)}.")
-        self._images.made(found, image_name(self._means.home, digest))
-        return replace(base, id=found)
+        self._images.made(image, image_name(self._tools.home, digest))
+        return replace(base, id=image)
 
     def forget(self, need: RuntimeNeed, job: str) -> None:
         """The engine no longer has it, whatever was known: look again when next asked."""
-        if self._fits.pop((need, job), None) is not None:
-            self._there.doubt()
+        if self._outcomes.pop((need, job), None) is not None:
+            self._names.invalidate()
 
     # How it is done
 
-    async def _come_by(self, need: RuntimeNeed, job: str, supplies: Supplies) -> None:
+    async def _prepare(self, need: RuntimeNeed, job: str, supplies: Supplies) -> None:
         """See what is to be made for the job, and have it made where it is not there."""
         try:
             base = await self._images.resolve(need.image, job)
             packages = supplies.of(need.packages, job) or ()
             digest = digest_of(base.id, packages, need.requirements)
-            await self._there.be_sure()
-            if self._there.find(digest) is not None:
-                remember(self._fits, (need, job), Readiness(installed=_sentences(packages)))
+            await self._names.refresh()
+            if self._names.find(digest) is not None:
+                remember(self._outcomes, (need, job), Readiness(installed=_sentences(packages)))
                 return
             build = self._builds.going.get(digest)
             if build is None:
                 build = ImageBuild(
-                    need=need, base=base, packages=packages, digest=digest, hearing=supplies.listen()
+                    need=need, base=base, packages=packages, digest=digest, listener=supplies.listen()
                 )
-                self._builds.begin(digest, build, functools.partial(self._made, supplies))
+                self._builds.begin(digest, build, functools.partial(self._build, supplies))
             build.jobs.add(job)
             self._looking[need, job] = build
             assert build.task is not None
             await asyncio.wait((build.task,))
             if (outcome := self._builds.forget(digest, job)) is not None:
-                remember(self._fits, (need, job), outcome)
+                remember(self._outcomes, (need, job), outcome)
         except TrainshedError as error:  # the engine is away: the next look begins anew
             log.debug("%s: %s", title(need), error.message)
             await asyncio.sleep(PAUSE)
@@ -252,56 +254,56 @@ class DerivedImages:
             self._looking.pop((need, job), None)
             self._hint(job)
 
-    async def _made(self, supplies: Supplies, making: ImageBuild) -> Readiness | None:
+    async def _build(self, supplies: Supplies, build: ImageBuild) -> Readiness | None:
         try:
             if self._slots.locked():
-                making.sentence = "it waits for another one to be made"
+                build.sentence = "it waits for another one to be made"
             async with self._slots:
-                making.begin("it begins")
-                image = await self._install(making, supplies)
-            outcome = f"Made {title(making.need)} ({image[:19]}) in {making.took:.1f} s."
-            return Readiness(installed=(*_sentences(making.packages), outcome))
+                build.begin("it begins")
+                image = await self._install(build, supplies)
+            outcome = f"Made {title(build.need)} ({image[:19]}) in {build.took:.1f} s."
+            return Readiness(installed=(*_sentences(build.packages), outcome))
         except NotInstallable as error:
-            return _failed(making, error.verdict)
+            return _failed(build, error.verdict)
         except InstallFailed as error:
-            return _failed(making, judged(making.need, error, making.hearing, supplies))
+            return _failed(build, verdict_of(build.need, error, build.listener, supplies))
         except Unavailable as error:  # the engine is away, or its image: the next look begins anew
-            log.debug("%s: %s", title(making.need), error.message)
-            for job in making.jobs:
-                self._images.forget(making.need.image, job)
+            log.debug("%s: %s", title(build.need), error.message)
+            for job in build.jobs:
+                self._images.forget(build.need.image, job)
             await asyncio.sleep(PAUSE)
             return None
         except (OSError, TrainshedError) as error:
             failure = InstallFailed(1, error.message if isinstance(error, TrainshedError) else str(error))
-            return _failed(making, judged(making.need, failure, making.hearing, supplies))
+            return _failed(build, verdict_of(build.need, failure, build.listener, supplies))
 
-    async def _install(self, making: ImageBuild, supplies: Supplies) -> str:
-        making.sentence = "looking into its packages" if making.packages else "it begins"
-        means, folder = self._means, self._folder / making.digest
+    async def _install(self, build: ImageBuild, supplies: Supplies) -> str:
+        build.sentence = "looking into its packages" if build.packages else "it begins"
+        tools, folder = self._tools, self._folder / build.digest
         installation = Installation(
-            engine=means.engine,
-            boxes=means.boxes,
-            base=making.base,
-            name=container_name(means.home, making.digest),
+            engine=tools.engine,
+            containers=tools.containers,
+            base=build.base,
+            name=container_name(tools.home, build.digest),
             folder=folder,
-            init=means.init,
-            home=means.home,
-            hatch=self._hatch,
-            hearing=making.hearing,
-            memory=means.memory,
+            init=tools.init,
+            home=tools.home,
+            loopback=self._loopback,
+            listener=build.listener,
+            memory=tools.memory,
         )
         try:
-            kit = await supplies.lay_out(making.packages, making.need.requirements, making.jobs, LENT)
-            await installation.run(kit, making.move)
-            making.sentence = "keeping it"
-            name = image_name(means.home, making.digest)
-            image = await installation.commit(name, making.digest)
-            self._there.add(making.digest, image)
+            kit = await supplies.lay_out(build.packages, build.need.requirements, build.jobs, LENT)
+            await installation.run(kit, build.move)
+            build.sentence = "keeping it"
+            name = image_name(tools.home, build.digest)
+            image = await installation.commit(name, build.digest)
+            self._names.add(build.digest, image)
             self._images.made(image, name)
             return image
         finally:
             with contextlib.suppress(TrainshedError):
-                await asyncio.shield(means.boxes.remove(installation.name))
+                await asyncio.shield(tools.containers.remove(installation.name))
             await asyncio.to_thread(shutil.rmtree, folder, True)
 
     def _clear(self) -> None:
@@ -310,9 +312,9 @@ class DerivedImages:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _failed(making: ImageBuild, verdict: Verdict) -> Readiness:
-    log.warning("%s could not be made: %s", title(making.need), verdict.summary)
-    return failed(making.need, verdict)
+def _failed(build: ImageBuild, verdict: Verdict) -> Readiness:
+    log.warning("%s could not be made: %s", title(build.need), verdict.summary)
+    return failed(build.need, verdict)
 
 
 def _sentences(packages: tuple[Package, ...]) -> tuple[str, ...]:

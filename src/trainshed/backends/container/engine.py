@@ -44,26 +44,26 @@ class EngineConnection:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    talk: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT))
+    http: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT))
     used: bool = False
 
     async def event(self) -> Any:
         while True:
-            event = self.talk.next_event()
+            event = self.http.next_event()
             if event is not h11.NEED_DATA:
                 return event
-            self.talk.receive_data(await self.reader.read(_PIECE))
+            self.http.receive_data(await self.reader.read(_PIECE))
 
-    async def say(self, event: Any) -> None:
-        data = cast(bytes | None, self.talk.send(event))
+    async def send(self, event: Any) -> None:
+        data = cast(bytes | None, self.http.send(event))
         if data:
             self.writer.write(data)
             await self.writer.drain()
 
     @property
-    def is_fresh(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether another call can be made on it."""
-        return self.talk.our_state is h11.DONE and self.talk.their_state is h11.DONE
+        return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
 
     def close(self) -> None:
         self.writer.close()
@@ -78,7 +78,7 @@ class EngineAnswer:
     _link: EngineConnection
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while isinstance(event := await _told(self._link), h11.Data):
+        while isinstance(event := await _next_event(self._link), h11.Data):
             yield bytes(event.data)
 
     async def objects(self) -> AsyncIterator[dict[str, Any]]:
@@ -88,14 +88,14 @@ class EngineAnswer:
             rest += letters.decode(piece)
             while text := rest.lstrip():
                 try:
-                    found, end = decoder.raw_decode(text)
+                    value, end = decoder.raw_decode(text)
                 except json.JSONDecodeError:
                     if len(text) > _LONGEST_LINE:
                         raise Unavailable("The container engine tells what cannot be read.") from None
                     break
                 rest = text[end:]
-                if isinstance(found, dict):
-                    yield found
+                if isinstance(value, dict):
+                    yield value
 
     async def whole(self) -> bytes:
         return b"".join([piece async for piece in self.pieces()])
@@ -162,12 +162,12 @@ class Engine:
         head, data = _request(verb, f"/{self._of(path)}{path}", query, body, headers or {})
         link: EngineConnection | None = None
         try:
-            link, answer = await self._reach(head, data)
+            link, answer = await self._exchange(head, data)
             if answer.status >= 400:
                 raise EngineFault(answer.status, _message(answer.status, await answer.whole()))
             yield answer
         except OSError as error:
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
         except h11.ProtocolError as error:
             raise Unavailable(f"The container engine does not keep to HTTP: {error}.") from error
         finally:
@@ -184,7 +184,7 @@ class Engine:
         try:
             reader, writer = await asyncio.open_unix_connection(self.socket, limit=_MOST_HEAD)
         except OSError as error:
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
         try:
             writer.write(head.encode() + text)
             await writer.drain()
@@ -201,19 +201,19 @@ class Engine:
             raise
         return TerminalConnection(reader, writer)
 
-    async def _reach(
+    async def _exchange(
         self, head: h11.Request, data: bytes | AsyncIterator[bytes]
     ) -> tuple[EngineConnection, EngineAnswer]:
         while True:
             link = await self._link()
             try:
-                await link.say(head)
+                await link.send(head)
                 if isinstance(data, bytes):
-                    await link.say(h11.Data(data=data))
+                    await link.send(h11.Data(data=data))
                 else:
                     async for piece in data:
-                        await link.say(h11.Data(data=piece))
-                await link.say(h11.EndOfMessage())
+                        await link.send(h11.Data(data=piece))
+                await link.send(h11.EndOfMessage())
                 while isinstance(event := await link.event(), h11.InformationalResponse):
                     pass
             except (OSError, h11.RemoteProtocolError):
@@ -241,19 +241,19 @@ class Engine:
         return EngineConnection(*await asyncio.open_unix_connection(self.socket))
 
     def _keep(self, link: EngineConnection) -> None:
-        if link.is_fresh and len(self._idle) < _MOST_IDLE:
-            link.talk.start_next_cycle()
+        if link.is_reusable and len(self._idle) < _MOST_IDLE:
+            link.http.start_next_cycle()
             link.used = True
             self._idle.append(link)
         else:
             link.close()
 
-    def _silent(self, error: OSError) -> Unavailable:
+    def _unreachable(self, error: OSError) -> Unavailable:
         why = error.strerror or error
         return Unavailable(f"The container engine at {self.socket} does not answer: {why}.")
 
 
-async def _told(link: EngineConnection) -> Any:
+async def _next_event(link: EngineConnection) -> Any:
     event = await link.event()
     if isinstance(event, h11.ConnectionClosed):
         raise Unavailable("The container engine hung up in the middle of an answer.")
@@ -292,8 +292,8 @@ def _words(value: str | int | bool | Mapping[str, object] | tuple[str, ...]) -> 
 def _message(status: int, text: bytes) -> str:
     """What the engine says is wrong, as a sentence."""
     try:
-        told: Any = json.loads(text)
-        said = str(told["message"] or told.get("cause") or "")
+        answer: Any = json.loads(text)
+        message = str(answer["message"] or answer.get("cause") or "")
     except (ValueError, LookupError, TypeError):
-        said = text.decode(errors="replace").strip()[:500]
-    return said or f"The container engine answers {status}."
+        message = text.decode(errors="replace").strip()[:500]
+    return message or f"The container engine answers {status}."

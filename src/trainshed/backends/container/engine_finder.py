@@ -85,11 +85,11 @@ def places(engine: str, environ: Mapping[str, str]) -> tuple[EngineAddress, ...]
         return OFF
     if engine != AUTO:
         return (EngineAddress(path_of(engine), "--engine"),)
-    found: list[EngineAddress] = []
+    named: list[EngineAddress] = []
     for name in ("DOCKER_HOST", "CONTAINER_HOST"):
-        said = environ.get(name, "")
-        if path := path_of(said):
-            found.append(EngineAddress(path, name))
+        value = environ.get(name, "")
+        if path := path_of(value):
+            named.append(EngineAddress(path, name))
     user = os.getuid()
     own = environ.get("XDG_RUNTIME_DIR") or (f"/run/user/{user}" if user else "")
     usual = [f"{own}/podman/podman.sock"] if own else []
@@ -97,13 +97,13 @@ def places(engine: str, environ: Mapping[str, str]) -> tuple[EngineAddress, ...]
     usual += [f"{own}/docker.sock"] if own else []
     if home := environ.get("HOME", ""):
         usual.append(f"{home}/.docker/run/docker.sock")
-    known = {place.socket for place in found}
-    return (*found, *(EngineAddress(path) for path in usual if path not in known))
+    known = {place.socket for place in named}
+    return (*named, *(EngineAddress(path) for path in usual if path not in known))
 
 
-def path_of(said: str) -> str:
+def path_of(address: str) -> str:
     """The socket's path in `unix:///run/docker.sock` or `/run/docker.sock`; empty where it is no such."""
-    path = said.removeprefix("unix://")
+    path = address.removeprefix("unix://")
     return path if path.startswith("/") else ""
 
 
@@ -156,23 +156,23 @@ async def ask(path: str, limit: float = LIMIT) -> AnsweringEngine | str:
     try:
         async with asyncio.timeout(limit):
             text = await _get(path, "/version")
-        told: Any = json.loads(text.partition(b"\r\n\r\n")[2])
-        return read_version(path, told)
+        version: Any = json.loads(text.partition(b"\r\n\r\n")[2])
+        return read_version(path, version)
     except TimeoutError:
         return f"does not answer within {limit:g} s"
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return "is not a container engine's"
 
 
-def read_version(path: str, told: Mapping[str, Any]) -> AnsweringEngine | str:
+def read_version(path: str, version: Mapping[str, Any]) -> AnsweringEngine | str:
     """What an engine says of itself. Pure."""
-    parts = {str(part["Name"]) for part in told.get("Components") or ()}
+    parts = {str(part["Name"]) for part in version.get("Components") or ()}
     name = "Podman" if any("podman" in part.lower() for part in parts) else "Docker"
-    newest, oldest = str(told["ApiVersion"]), str(told.get("MinAPIVersion") or "1.41")
+    newest, oldest = str(version["ApiVersion"]), str(version.get("MinAPIVersion") or "1.41")
     if _number(newest) < _LEAST:
-        return f"is {name} {told['Version']}, whose API {newest} is too old: 1.41 is needed"
+        return f"is {name} {version['Version']}, whose API {newest} is too old: 1.41 is needed"
     api = oldest if _number(oldest) > _LEAST else "1.41"
-    return AnsweringEngine(socket=path, name=name, version=str(told["Version"]), api=api)
+    return AnsweringEngine(socket=path, name=name, version=str(version["Version"]), api=api)
 
 
 def _number(version: str) -> tuple[int, int]:
@@ -262,19 +262,19 @@ class EngineFinder:
         return result
 
     async def find(self) -> Backend:
-        found = await self.look()
-        if isinstance(found, NoEngine):
-            raise self._note(f"It runs in a container, and there is no engine: {found.why}.", found.remedy)
+        engine = await self.look()
+        if isinstance(engine, NoEngine):
+            raise self._note(f"It runs in a container, and there is no engine: {engine.why}.", engine.remedy)
         try:
             async with asyncio.timeout(READY):
-                made = await self._make(found)
+                made = await self._make(engine)
         except TimeoutError:
-            message = f"It runs in a container, and {found} does not get ready within {READY:g} s."
+            message = f"It runs in a container, and {engine} does not get ready within {READY:g} s."
             raise self._note(message) from None
         except (TrainshedError, OSError) as error:
-            message = f"It runs in a container, and {found} cannot be used: {error}"
+            message = f"It runs in a container, and {engine} cannot be used: {error}"
             raise self._note(message) from error
-        self._keep(found)
+        self._keep(engine)
         return made
 
     def _has_init(self) -> bool:
@@ -286,11 +286,11 @@ class EngineFinder:
         except OSError:
             return ""
 
-    def _keep(self, found: AnsweringEngine) -> None:
-        if self._kept() != found.socket:
+    def _keep(self, engine: AnsweringEngine) -> None:
+        if self._kept() != engine.socket:
             self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = self._home / f".{_ENGINE}"
-            draft.write_text(found.socket)
+            draft.write_text(engine.socket)
             draft.replace(self._home / _ENGINE)
 
     def _note(self, message: str, remedy: str = "") -> Unavailable:

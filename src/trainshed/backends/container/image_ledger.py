@@ -86,12 +86,12 @@ def kept_of(images: Iterable[Image], ledger: ImageLedger) -> tuple[PulledImage, 
     """Those that were pulled here and could be had again: somebody's own name for one keeps it."""
     there = tuple(images)
     ledger.keep(frozenset(item.id for item in there))
-    found: list[PulledImage] = []
+    pulled: list[PulledImage] = []
     for item in there:
         names, entry = tuple(map(canonical, item.names)), ledger.entries.get(item.id)
         if entry is not None and entry.names and set(names) <= set(entry.names):
-            found.append(PulledImage(id=item.id, names=names, size=item.size, used_at=entry.used_at))
-    return tuple(found)
+            pulled.append(PulledImage(id=item.id, names=names, size=item.size, used_at=entry.used_at))
+    return tuple(pulled)
 
 
 async def space_of(engine: Engine) -> tuple[int, int] | None:

@@ -19,7 +19,15 @@ from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_calls import ImageCalls, RegistryTimeouts, checked
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of, space_of
-from trainshed.backends.container.pull import Fetch, Layers, Unpulled, absent, error_of, failed, unpulled
+from trainshed.backends.container.pull import (
+    Fetch,
+    ImageFailure,
+    Layers,
+    absent,
+    error_of,
+    failed,
+    image_failure,
+)
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal
@@ -88,8 +96,8 @@ class EngineImages:
 
     def config(self, image: str, job: str = "") -> ImageConfig | None:
         reference = self._parse(image)
-        found = self._pinned.get((reference.canonical, job))
-        return found or self._seen.get(self._here(reference) or "")
+        pinned = self._pinned.get((reference.canonical, job))
+        return pinned or self._seen.get(self._here(reference) or "")
 
     async def resolve(self, image: str, job: str) -> ImageConfig:
         reference = self._parse(image)
@@ -147,14 +155,14 @@ class EngineImages:
         reference = checked("name", name)
         config = await self.inspect(reference.familiar)
         layers = Layers(f"Pushing image {reference.familiar}")
-        said = ImageStep(text=f"{layers.doing}: asking its registry")
-        yield said
+        step = ImageStep(text=f"{layers.doing}: asking its registry")
+        yield step
         try:
             async for _ in self._calls.push(reference, layers, config.size):
-                if layers.layers and layers.step != said:
-                    said = layers.step
-                    yield said
-        except Unpulled as error:
+                if layers.layers and layers.step != step:
+                    step = layers.step
+                    yield step
+        except ImageFailure as error:
             raise error_of(error.verdict) from error
         digest = f" ({layers.digest})" if layers.digest else ""
         yield ImageStep(text=f"Pushed image {reference.familiar}{digest}", percent=100)
@@ -169,8 +177,8 @@ class EngineImages:
             yield step
 
     async def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
-        found = [(await self._find(checked("name", name).familiar))[0] for name in names]
-        async for piece in self._calls.save(found):
+        places = [(await self._find(checked("name", name).familiar))[0] for name in names]
+        async for piece in self._calls.save(places):
             yield piece
 
     async def tag(self, name: str, new: str) -> None:
@@ -208,9 +216,9 @@ class EngineImages:
         places = () if refusal(name) else parse(name).places
         try:
             for place in (*places, *((name,) if _ID.fullmatch(name) else ())):
-                if (found := await self._calls.inspect(place)) is not None:
-                    return place, found
-        except Unpulled as error:
+                if (config := await self._calls.inspect(place)) is not None:
+                    return place, config
+        except ImageFailure as error:
             raise error_of(error.verdict) from error
         raise NotFound(f"There is no image {name} here.")
 
@@ -232,7 +240,7 @@ class EngineImages:
         try:
             async for step in steps:
                 yield step
-        except Unpulled as error:
+        except ImageFailure as error:
             raise error_of(error.verdict) from error
         await self._list()
 
@@ -256,7 +264,7 @@ class EngineImages:
         reference = fetch.reference
         try:
             fetch.config = await self._have(fetch)
-        except Unpulled as error:
+        except ImageFailure as error:
             fetch.verdict = error.verdict
             log.warning("%s", error.verdict.summary)
         fetch.move()
@@ -272,12 +280,12 @@ class EngineImages:
         until, pause = time.monotonic() + SILENT, 0.2
         while True:
             try:
-                found = await self._look(fetch.reference)
-                return await self._pull(fetch) if found is None or fetch.fresh else found
+                config = await self._look(fetch.reference)
+                return await self._pull(fetch) if config is None or fetch.fresh else config
             except Unavailable as error:
                 if not fetch.jobs and time.monotonic() > until:
                     doing = f"Image {fetch.reference.familiar} could not be pulled"
-                    raise unpulled(doing, error.message) from error
+                    raise image_failure(doing, error.message) from error
                 fetch.sentence = f"{error.message.rstrip('.')}; it is asked again"
                 self._tell(fetch)
             await asyncio.sleep(pause)
@@ -294,7 +302,7 @@ class EngineImages:
             async for _ in self._calls.pull(fetch.reference, fetch.layers):
                 pass
         if (result := await self._look(fetch.reference)) is None:
-            raise unpulled(
+            raise image_failure(
                 f"Image {fetch.reference.familiar} could not be pulled", "it is not here afterwards"
             )
         return result

@@ -87,8 +87,8 @@ def needing() -> "list[str]":
         return []
     importlib.invalidate_caches()
     places = list(dict.fromkeys([*sys.path[1:], *site.getsitepackages()]))  # a new one is on no path yet
-    found = [distribution for distribution in distributions(path=places) if distribution.requires]
-    return [f"{item.metadata['Name']}=={item.version}" for item in found]
+    installed = [distribution for distribution in distributions(path=places) if distribution.requires]
+    return [f"{item.metadata['Name']}=={item.version}" for item in installed]
 
 
 def pip(lent: str, env: "dict[str, str]", words: "list[str]") -> int:

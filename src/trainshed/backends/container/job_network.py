@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 _SMALLEST = 27  # bits: room for 28 replicas
-_OWN = 4  # addresses that are no replica's: the network's, the bridge's, the holder's, that for all
+_OWN = 4  # addresses that are no replica's: the network's, the bridge's, the anchor's, that for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ def first_free(within: IPv4Network, bits: int, taken: Collection[IPv4Network]) -
     return None
 
 
-def subnets_of(told: Mapping[str, Any]) -> list[IPv4Network]:
+def subnets_of(network: Mapping[str, Any]) -> list[IPv4Network]:
     """Of a network as Docker tells of it, or Podman."""
     result: list[IPv4Network] = []
-    plan: dict[str, Any] = told.get("IPAM") or {}
-    parts: list[dict[str, Any]] = plan.get("Config") or told.get("subnets") or []
+    plan: dict[str, Any] = network.get("IPAM") or {}
+    parts: list[dict[str, Any]] = plan.get("Config") or network.get("subnets") or []
     for part in parts:
         subnet = str(part.get("Subnet") or part.get("subnet") or "")
         if subnet and ":" not in subnet:

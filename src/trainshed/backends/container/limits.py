@@ -56,19 +56,19 @@ class JobGroups:
                 (base / job).mkdir(exist_ok=True)
         except OSError:
             return ""
-        held = True
+        limited = True
         if room.memory:
-            held = memory_group.limit_memory(f"{self._memory}{parent}", room.memory)
+            limited = memory_group.limit_memory(f"{self._memory}{parent}", room.memory)
         if room.cpus:
-            held = self._limit_cpus(f"{self._cpu}{parent}", room.cpus) and held
-        if held:
+            limited = self._limit_cpus(f"{self._cpu}{parent}", room.cpus) and limited
+        if limited:
             return parent
         self.remove(job)
         return ""
 
     def holds(self, run: ContainerRun) -> bool:
         """Whether the group really is above the run: an engine may see other cgroups than this server."""
-        pid = run.holder() if run.group else None
+        pid = run.init_pid() if run.group else None
         return bool(pid) and f"{run.group}/".encode() in slurp(f"/proc/{pid}/cgroup")
 
     def remove(self, job: str) -> bool:
@@ -147,21 +147,21 @@ class DiskWatch:
 
     async def _upper(self, run: ContainerRun) -> str:
         """The folder of what the container has written, where it can be seen from here."""
-        told: dict[str, Any] = await self._engine.ask("GET", f"/containers/{run.container}/json")
-        driver: dict[str, Any] = told.get("GraphDriver") or {}
+        inspected: dict[str, Any] = await self._engine.ask("GET", f"/containers/{run.container}/json")
+        driver: dict[str, Any] = inspected.get("GraphDriver") or {}
         data: dict[str, Any] = driver.get("Data") or {}
-        found = str(data.get("UpperDir") or "")
-        return found if found and os.access(found, os.R_OK | os.X_OK) else ""
+        upper = str(data.get("UpperDir") or "")
+        return upper if upper and os.access(upper, os.R_OK | os.X_OK) else ""
 
     async def _used(self, run: ContainerRun, upper: str) -> int:
         folder = Path(run.folder)
         own = await asyncio.to_thread(filled, [str(folder / "tmp"), str(folder.parent / "work"), upper])
         if upper:
             return own
-        told: dict[str, Any] = await self._engine.ask(
+        inspected: dict[str, Any] = await self._engine.ask(
             "GET", f"/containers/{run.container}/json", {"size": True}
         )
-        return own + int(told.get("SizeRw") or 0)
+        return own + int(inspected.get("SizeRw") or 0)
 
 
 def filled(folders: Iterable[str]) -> int:

@@ -24,10 +24,10 @@ from trainshed.backends.container.run import write
 from trainshed.backends.container.run_mounts import (
     PreparedFolders,
     can_overlay,
-    furnish,
     is_root,
     nfs_volume,
     overlay_volume,
+    run_mounts_of,
     scratch,
     volume,
 )
@@ -77,7 +77,7 @@ class EngineVolumes:
                     await self._remove(name)
 
     async def is_rootless(self) -> bool:
-        options: list[object] = (await self._told()).get("SecurityOptions") or []
+        options: list[object] = (await self._engine_info()).get("SecurityOptions") or []
         return any("rootless" in str(option) for option in options)
 
     async def holds_quota(self, image: str) -> bool:
@@ -87,10 +87,10 @@ class EngineVolumes:
         return self._quota
 
     async def _may_hold(self) -> bool:
-        told = await self._told()
-        if told.get("Driver") in _WITH_QUOTA:
+        info = await self._engine_info()
+        if info.get("Driver") in _WITH_QUOTA:
             return True
-        status: list[list[object]] = told.get("DriverStatus") or []
+        status: list[list[object]] = info.get("DriverStatus") or []
         return any(row[:1] == ["Backing Filesystem"] and "xfs" in str(row[1:]) for row in status)
 
     async def _try_quota(self, image: str) -> bool:
@@ -103,7 +103,7 @@ class EngineVolumes:
             return False
         return True
 
-    async def _told(self) -> dict[str, Any]:
+    async def _engine_info(self) -> dict[str, Any]:
         if self._info is None:
             self._info = dict(await self._engine.ask("GET", "/info"))
         return self._info
@@ -112,9 +112,9 @@ class EngineVolumes:
         """Names by job."""
         # By one label only: Podman tells of volumes that have any of several, Docker of those that have all.
         query: dict[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
-        told: dict[str, Any] = await self._engine.ask("GET", "/volumes", {"filters": query})
+        listed: dict[str, Any] = await self._engine.ask("GET", "/volumes", {"filters": query})
         result: dict[str, list[str]] = {}
-        for item in told.get("Volumes") or ():
+        for item in listed.get("Volumes") or ():
             labels: dict[str, str] = item.get("Labels") or {}
             if labels.get(f"{LABEL}.home") == self._home:
                 result.setdefault(labels.get(f"{LABEL}.job", ""), []).append(str(item["Name"]))
@@ -192,12 +192,12 @@ class MountPreparer:
         jobs: Path,
         trash: Path,
         code: CodeStore | None,
-        hatch: LoopbackPort,
+        loopback: LoopbackPort,
         hint: Callable[[str], None],
     ) -> None:
         self.views = ContainerViews(jobs, trash, hint)
         self._folders = CodeFolders(code, hint)
-        self._hatch = hatch
+        self._loopback = loopback
         self._volumes: EngineVolumes | None = None
         # One launch of a job at a time makes its view.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -211,12 +211,12 @@ class MountPreparer:
             raise Unavailable("The container backend has not been started.")
         return self._volumes
 
-    async def furnish(
+    async def prepare(
         self, launch: Launch, image: ImageConfig, folder: str, *, shared: bool
     ) -> tuple[Launch, RunMounts]:
         """`folder` is the run's; `shared` where others of its job's attempt are alive."""
         name, run = launch.key.name, Path(folder)
-        await self._hatch.google.settled.wait()
+        await self._loopback.google.settled.wait()
         notes: list[str] = []
         quota = 0
         if launch.disk:
@@ -259,7 +259,7 @@ class MountPreparer:
             quota=quota,
             notes=tuple(filter(None, notes)),
         )
-        return furnish(launch, image, places, self._hatch)
+        return run_mounts_of(launch, image, places, self._loopback)
 
     async def forget(self, job: str | None = None) -> None:
         """Give up what is being laid out, of one job or of all."""

@@ -46,25 +46,25 @@ class NetworkIsolation:
         # What passes a bridge from port to port stays inside one network, and may be shown to the rule too.
         where = ("-s", subnets, "-d", subnets, "-m", "physdev", "!", "--physdev-is-bridged")
         self._rule = ("FORWARD", *where, "-m", "comment", "--comment", "trainshed", "-j", "DROP")
-        self._stands: bool | None = None
+        self._is_in_force: bool | None = None
         self._looked_at = 0.0
 
-    async def stands(self) -> bool:
+    async def ensure(self) -> bool:
         """Whether it does, put up where it did not."""
-        if self._stands is None or (self._stands and time.monotonic() - self._looked_at > _AGAIN):
-            self._stands = await asyncio.to_thread(self._raise)
+        if self._is_in_force is None or (self._is_in_force and time.monotonic() - self._looked_at > _AGAIN):
+            self._is_in_force = await asyncio.to_thread(self._add_rule)
             self._looked_at = time.monotonic()
-            if not self._stands:
+            if not self._is_in_force:
                 _log.info("networks of jobs are kept apart by the container engine alone")
-        return self._stands
+        return self._is_in_force
 
-    def _raise(self) -> bool:
+    def _add_rule(self) -> bool:
         program = shutil.which("iptables", path=f"{os.environ.get('PATH', '')}:{_PLACES}")
         if program is None or os.geteuid() != 0:
             return False
-        return self._did(program, "-C") or self._did(program, "-I")
+        return self._run(program, "-C") or self._run(program, "-I")
 
-    def _did(self, program: str, what: str) -> bool:
+    def _run(self, program: str, what: str) -> bool:
         try:
             words = [program, "-w", what, *self._rule]
             return subprocess.run(words, check=False, capture_output=True, timeout=_MOST).returncode == 0
@@ -81,18 +81,18 @@ class Networks:
         self._given: dict[str, str] = {}  # the name of each job's
         self._known: dict[str, JobNetwork] = {}  # by their names: those that are surely there
         self._making = asyncio.Lock()
-        self._wall = NetworkIsolation(subnets)
+        self._isolation = NetworkIsolation(subnets)
         # Docker keeps a bridge as long as its network is there: nothing is to be held.
         most = MOST if podman else 0
-        self._spares = NetworkPool(NetworkAnchor(engine, home, folder), self._delete, most=most)
+        self._pool = NetworkPool(NetworkAnchor(engine, home, folder), self._delete, most=most)
 
     async def close(self) -> None:
-        await self._spares.close()
+        await self._pool.close()
 
     @property
     def containers(self) -> frozenset[str]:
         """Of its own."""
-        return self._spares.containers
+        return self._pool.containers
 
     def name(self, job: str) -> str:
         """Of what it has, or would have."""
@@ -117,28 +117,28 @@ class Networks:
 
     async def keep_apart(self) -> bool:
         """Whether no job reaches another, whatever the engine does. Docker sees to it by itself."""
-        return self._podman and await self._wall.stands()
+        return self._podman and await self._isolation.ensure()
 
     def forget(self, job: str) -> None:
         """It may not be there any more, and so may others."""
         self._known.pop(self.name(job), None)
-        self._spares.doubt()
+        self._pool.drop_free()
 
     def is_kept(self, job: str) -> bool:
         """Whether the next job will have it."""
         known = self._known_of(job)
-        return known is not None and self._spares.holds(known)
+        return known is not None and self._pool.holds(known)
 
     async def remove(self, job: str) -> None:
         """Nothing of the job is left in it."""
         if job not in self._given and self.name(job) in self._used():
             return  # it was, and another has it now
         known = self._known_of(job)
-        if known is None or not self._spares.keep(known):
+        if known is None or not self._pool.keep(known):
             await self._delete(known or self.name(job))
         self._given.pop(job, None)
 
-    async def spoil(self, job: str) -> None:
+    async def replace(self, job: str) -> None:
         """An address is held by the dead: away with the network and all in it; the next has other addresses.
 
         Podman keeps an address for a container whose start it did not survive, under the network's name.
@@ -164,7 +164,7 @@ class Networks:
         return self._known.get(self._given.get(job, ""))
 
     def _used(self) -> frozenset[str]:
-        return self._spares.names.union(self._given.values())
+        return self._pool.names.union(self._given.values())
 
     async def _find_or_make(self, job: str, replicas: int, internal: bool) -> JobNetwork:
         if (given := self._given.get(job)) is not None:
@@ -177,10 +177,10 @@ class Networks:
         bits = prefix(replicas)
         if bits < self._range.prefixlen:
             raise Invalid((Violation("subnets", f"{self._range} has no room for {replicas} replicas."),))
-        if (spare := self._spares.take(bits, internal=internal)) is not None:
-            return spare
+        if (kept := self._pool.take(bits, internal=internal)) is not None:
+            return kept
         made = await self._make(job, bits, internal)
-        self._spares.made(made)
+        self._pool.made(made)
         return made
 
     async def _make(self, job: str, bits: int, internal: bool) -> JobNetwork:
@@ -197,14 +197,14 @@ class Networks:
             try:
                 await self._create(net, job)
             except EngineFault as error:
-                said = error.message.lower()
-                if error.status == _IS_THERE or "already exists" in said or "already used: network" in said:
+                text = error.message.lower()
+                if error.status == _IS_THERE or "already exists" in text or "already used: network" in text:
                     taken.discard(subnet)
                     return await self._find(name)
-                if _VANISHED in said:
+                if _VANISHED in text:
                     taken.discard(subnet)
                     continue
-                if "overlap" in said or "already used" in said or "subnet" in said:
+                if "overlap" in text or "already used" in text or "subnet" in text:
                     continue  # it stays among the taken ones
                 taken.discard(subnet)
                 raise
@@ -223,11 +223,11 @@ class Networks:
 
     async def _find(self, name: str) -> JobNetwork:
         place = f"/libpod/networks/{name}/json" if self._podman else f"/networks/{name}"
-        told: dict[str, Any] = await self._engine.ask("GET", place)
-        found = subnets_of(told)
-        if not found:
+        inspected: dict[str, Any] = await self._engine.ask("GET", place)
+        subnets = subnets_of(inspected)
+        if not subnets:
             raise Unavailable(f"Network {name} has no addresses.")
-        return JobNetwork(name, found[0], bool(told.get("Internal") or told.get("internal")))
+        return JobNetwork(name, subnets[0], bool(inspected.get("Internal") or inspected.get("internal")))
 
     async def _create(self, net: JobNetwork, job: str) -> None:
         labels = {f"{LABEL}.home": self._home, f"{LABEL}.job": job}

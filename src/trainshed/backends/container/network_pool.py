@@ -49,32 +49,32 @@ class NetworkAnchor:
 
     def __init__(self, engine: Engine, home: str, folder: Path) -> None:
         self._engine, self._home = engine, home
-        self._boxes = EngineContainers(engine, home)
+        self._containers = EngineContainers(engine, home)
         self._tools, self._root = folder / "bin", folder / "holder"
         self.name = self._new_name()
-        self._held: dict[str, JobNetwork] = {}
+        self._networks: dict[str, JobNetwork] = {}
         self._turn = asyncio.Lock()
         self._alive: int | None = None  # the lock
 
     @property
-    def held(self) -> tuple[JobNetwork, ...]:
-        return tuple(self._held.values())
+    def networks(self) -> tuple[JobNetwork, ...]:
+        return tuple(self._networks.values())
 
     def holds(self, net: JobNetwork) -> bool:
-        return net.name in self._held
+        return net.name in self._networks
 
     async def hold(self, net: JobNetwork) -> None:
         async with self._turn:
             if not await self._connected(net):
                 await self._begin(net)
-            self._held[net.name] = net
+            self._networks[net.name] = net
 
     async def let_go(self, net: JobNetwork) -> None:
-        """Whether or not it is there; the holder goes with the last."""
+        """Whether or not it is there; the anchor goes with the last."""
         async with self._turn:
-            if self._held.pop(net.name, None) is None:
+            if self._networks.pop(net.name, None) is None:
                 return
-            if not self._held:
+            if not self._networks:
                 await self._end()
                 return
             with contextlib.suppress(EngineFault):
@@ -86,7 +86,7 @@ class NetworkAnchor:
                 await self._end()
 
     async def _connected(self, net: JobNetwork) -> bool:
-        """False where there is no holder, or somebody took it away."""
+        """False where there is no anchor, or somebody took it away."""
         if self._alive is None:
             return False
         try:
@@ -97,12 +97,12 @@ class NetworkAnchor:
             await self._end()
             return False
         except Unavailable:
-            self._held[net.name] = net  # perhaps: the engine went away over it
+            self._networks[net.name] = net  # perhaps: the engine went away over it
             raise
         return True
 
     async def _begin(self, net: JobNetwork) -> None:
-        await asyncio.to_thread(self._furnish)
+        await asyncio.to_thread(self._prepare_files)
         self.name = self._new_name()  # nothing that is left of an earlier one is in the way
         spec = {
             "name": self.name,
@@ -122,27 +122,27 @@ class NetworkAnchor:
         }
         try:
             await self._engine.ask("POST", "/libpod/containers/create", None, spec)
-            await self._boxes.start(self.name)
+            await self._containers.start(self.name)
         except BaseException:
             with contextlib.suppress(TrainshedError):
                 await self._end()
             raise
 
     async def _end(self) -> None:
-        self._held.clear()
+        self._networks.clear()
         if self._alive is not None:
             os.close(self._alive)
             self._alive = None
-        await self._boxes.remove(self.name)
+        await self._containers.remove(self.name)
 
     def _new_name(self) -> str:
         return f"{LABEL}-{self._home}-holder-{os.urandom(3).hex()}"
 
-    def _furnish(self) -> None:
+    def _prepare_files(self) -> None:
         """Its files, and the lock on the one that it waits for."""
         program = compiled(_SOURCE, self._tools)
         if program is None:
-            raise Unavailable("The holder of networks cannot be compiled.")
+            raise Unavailable("The network anchor cannot be compiled.")
         try:
             self._root.mkdir(mode=0o755, exist_ok=True)
             shutil.copy2(program, self._root / ".holder")
@@ -152,7 +152,7 @@ class NetworkAnchor:
             self._alive = os.open(alive, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise Unavailable(f"The holder of networks has no place: {error}.") from error
+            raise Unavailable(f"The files of the network anchor cannot be made: {error}.") from error
 
     async def _tell(self, verb: str, net: JobNetwork, more: dict[str, object]) -> None:
         body = {"container": self.name, **more}
@@ -163,12 +163,12 @@ class NetworkAnchor:
 class NetworkPool:
     def __init__(
         self,
-        holder: NetworkAnchor,
+        anchor: NetworkAnchor,
         remove: Callable[[JobNetwork], Coroutine[None, None, None]],
         *,
         most: int = MOST,
     ) -> None:
-        self._holder, self._remove, self._most = holder, remove, most
+        self._anchor, self._remove, self._most = anchor, remove, most
         self._free: list[JobNetwork] = []
         self._wanted: deque[float] = deque(maxlen=_MANY)
         self._background = BackgroundTasks()
@@ -181,7 +181,7 @@ class NetworkPool:
 
     @property
     def containers(self) -> frozenset[str]:
-        return frozenset((self._holder.name,))
+        return frozenset((self._anchor.name,))
 
     def take(self, bits: int, *, internal: bool) -> JobNetwork | None:
         self._wanted.append(time.monotonic())
@@ -194,11 +194,11 @@ class NetworkPool:
     def made(self, net: JobNetwork) -> None:
         """There was none to take."""
         rush = len(self._wanted) == _MANY and self._wanted[-1] - self._wanted[0] < _WITHIN
-        if rush and self._failures < _TRIES and len(self._holder.held) < self._most:
+        if rush and self._failures < _TRIES and len(self._anchor.networks) < self._most:
             self._background.run(self._hold(net))
 
     def holds(self, net: JobNetwork) -> bool:
-        return self._holder.holds(net)
+        return self._anchor.holds(net)
 
     def keep(self, net: JobNetwork) -> bool:
         """Whether it takes back what its job needs no more."""
@@ -207,7 +207,7 @@ class NetworkPool:
             self._free.append(net)
         return kept
 
-    def doubt(self) -> None:
+    def drop_free(self) -> None:
         """Networks have vanished: no more of those that are free is given away."""
         free, self._free = self._free, []
         for net in free:
@@ -217,7 +217,7 @@ class NetworkPool:
         await self._background.close()
         try:
             async with asyncio.timeout(_CLOSING):  # the next server goes on
-                await self._holder.close()
+                await self._anchor.close()
                 while self._free:
                     await self._remove(self._free.pop())
         except (TimeoutError, TrainshedError) as error:
@@ -225,25 +225,25 @@ class NetworkPool:
 
     async def _hold(self, net: JobNetwork) -> None:
         try:
-            await self._holder.hold(net)
+            await self._anchor.hold(net)
             self._failures = 0
         except TrainshedError as error:
             if "network not found" not in error.message:  # as it is where its job has ended meanwhile
                 self._failures += 1
                 _log.info("a network is not kept for the next job: %s", error.message)
-        if self._holder.held and not self._resting:
+        if self._anchor.networks and not self._resting:
             self._resting = True
             self._background.run(self._rest())
 
     async def _rest(self) -> None:
         """One at a time, so that a job that comes now does not wait for all of them."""
         try:
-            while held := self._holder.held:
+            while networks := self._anchor.networks:
                 wait = self._wanted[-1] + _IDLE - time.monotonic()
                 if wait > 0:
                     await asyncio.sleep(wait)
                     continue
-                await self._let_go(held[0], free=self._claim(held[0]))
+                await self._let_go(networks[0], free=self._claim(networks[0]))
         finally:
             self._resting = False
 
@@ -257,7 +257,7 @@ class NetworkPool:
     async def _let_go(self, net: JobNetwork, *, free: bool) -> None:
         """And away with it, unless a job has it."""
         try:
-            await self._holder.let_go(net)
+            await self._anchor.let_go(net)
             if free or self._claim(net):  # its job may have ended meanwhile
                 await self._remove(net)
         except TrainshedError as error:

@@ -41,14 +41,14 @@ class Layers:
     percent: int | None = None
     digest: str = ""
 
-    def hear(self, told: Mapping[str, Any]) -> None:
-        status, key = str(told.get("status", "")), str(told.get("id", ""))
+    def update(self, message: Mapping[str, Any]) -> None:
+        status, key = str(message.get("status", "")), str(message.get("id", ""))
         if not key:
             return
         if status.startswith("Pulling from"):  # Docker says the tag as if it were a layer
             return
         layer = self.layers.setdefault(key, Layer())
-        detail: Mapping[str, Any] = told.get("progressDetail") or {}
+        detail: Mapping[str, Any] = message.get("progressDetail") or {}
         if status in _UNPACKING or status.partition(" (")[0] in _OVER or status.startswith("Mounted from"):
             layer.is_over = True
         elif detail.get("total"):
@@ -77,17 +77,17 @@ class Layers:
         total = sum(layer.total for layer in coming)
         done = sum(layer.total if layer.is_over else layer.done for layer in coming)
         if not self.layers:
-            said = "asking its registry"
+            state = "asking its registry"
         elif not self.is_moving:
-            said = "all is here, it is unpacked"
+            state = "all is here, it is unpacked"
         elif self.percent is None:
-            said = f"{sum(layer.is_over for layer in self.layers.values())} of {len(self.layers)} layers"
+            state = f"{sum(layer.is_over for layer in self.layers.values())} of {len(self.layers)} layers"
         else:
-            said = f"{self.percent} %, {done / MIB:.0f} of {total / MIB:.0f} MiB"
-        return ImageStep(text=f"{self.doing}: {said}", percent=self.percent)
+            state = f"{self.percent} %, {done / MIB:.0f} of {total / MIB:.0f} MiB"
+        return ImageStep(text=f"{self.doing}: {state}", percent=self.percent)
 
 
-class Unpulled(Exception):
+class ImageFailure(Exception):
     """An image cannot be pulled, pushed or built."""
 
     def __init__(self, verdict: Verdict) -> None:
@@ -183,16 +183,16 @@ _TWICE = re.compile(r"\b(.{4,}?): \1$")
 MOST_WORDS = 1000
 
 
-def unpulled(doing: str, said: str) -> Unpulled:
+def image_failure(doing: str, text: str) -> ImageFailure:
     """From the words of engine and registry. `doing` reads like "Image X could not be pulled"."""
-    words = plain(said)
+    words = plain(text)
     row = next((row for row in _ROWS if row.pattern.search(words)), _UNKNOWN)
     if row.cause is Cause.NETWORK_ERROR and "container registry localhost: " in words:
         row = _LOCAL
-    return Unpulled(_verdict(row, f"{doing}: {words}"))
+    return ImageFailure(_verdict(row, f"{doing}: {words}"))
 
 
-def hung(doing: str, seconds: float, percent: int | None) -> Unpulled:
+def timed_out(doing: str, seconds: float, percent: int | None) -> ImageFailure:
     when = "answered nothing" if percent is None else f"stopped at {percent} % and sent nothing more"
     row = _row(
         "",
@@ -200,12 +200,12 @@ def hung(doing: str, seconds: float, percent: int | None) -> Unpulled:
         "Try again once the registry answers, or bring the image by file (`trainshed images load`).",
         retry=True,
     )
-    return Unpulled(_verdict(row, f"{doing}: the registry {when} for {seconds:.0f} s, and was given up"))
+    return ImageFailure(_verdict(row, f"{doing}: the registry {when} for {seconds:.0f} s, and was given up"))
 
 
-def plain(said: str) -> str:
+def plain(text: str) -> str:
     """The words without the engine's own stammer."""
-    return _TWICE.sub(r"\1", _NOISE.sub("", " ".join(said.split())))[:MOST_WORDS]
+    return _TWICE.sub(r"\1", _NOISE.sub("", " ".join(text.split())))[:MOST_WORDS]
 
 
 def error_of(verdict: Verdict) -> TrainshedError:
@@ -268,12 +268,12 @@ class Fetch(Preparation):
 
     async def follow(self) -> AsyncIterator[ImageStep]:
         """Every new word, and the last; raises what went wrong."""
-        said: ImageStep | None = None
+        last: ImageStep | None = None
         while not self.is_over:
             moved = self._moved
-            if self.step != said:
-                said = self.step
-                yield said
+            if self.step != last:
+                last = self.step
+                yield last
             await moved.wait()
         if self.verdict is not None:
             raise error_of(self.verdict)

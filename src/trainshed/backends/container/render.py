@@ -44,7 +44,7 @@ class RunMounts:
     env: Mapping[str, str] = field(default_factory=dict[str, str])  # weaker than the job's own
     workdir: str = ""  # the image's where empty
     command: tuple[str, ...] = ()  # before the arguments, where the job has no command of its own
-    hatches: tuple[int, ...] = ()  # ports of its loopback that lead to this machine's
+    loopback_ports: tuple[int, ...] = ()  # ports of its loopback that lead to this machine's
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # further addresses by name
     quota: int = 0  # bytes of its own file system, where the engine can hold it to them
     note: str = ""  # a sentence on how it was started
@@ -69,17 +69,21 @@ def container_name(home: str, key: RunKey) -> str:
 
 
 def render(
-    launch: Launch, image: ImageConfig, frame: ContainerFrame, furnishing: RunMounts
+    launch: Launch, image: ImageConfig, frame: ContainerFrame, run_mounts: RunMounts
 ) -> dict[str, object]:
     key, place = launch.key, launch.placement
     endpoint = {"IPAMConfig": {"IPv4Address": frame.address}} if frame.address else {}
     body: dict[str, object] = {
         "Image": image.id,
-        "Entrypoint": [f"{INSIDE}/init", *(("--hold",) if launch.held else ()), *_hatches(furnishing)],
-        "Cmd": list(words(launch, image, furnishing)),
-        "Env": [f"{name}={value}" for name, value in _env(launch, image, furnishing).items()],
+        "Entrypoint": [
+            f"{INSIDE}/init",
+            *(("--hold",) if launch.held else ()),
+            *_loopback_options(run_mounts),
+        ],
+        "Cmd": list(words(launch, image, run_mounts)),
+        "Env": [f"{name}={value}" for name, value in _env(launch, image, run_mounts).items()],
         "User": image.user,
-        "WorkingDir": furnishing.workdir or image.workdir or "/",
+        "WorkingDir": run_mounts.workdir or image.workdir or "/",
         "Labels": {
             f"{LABEL}.home": frame.home,
             f"{LABEL}.job": key.name.job,
@@ -87,7 +91,7 @@ def render(
         },
         "Tty": False,
         "OpenStdin": False,
-        "HostConfig": _host(launch, frame, furnishing),
+        "HostConfig": _host(launch, frame, run_mounts),
         "NetworkingConfig": {"EndpointsConfig": {frame.network: endpoint}},
     }
     if place.host in launch.peers:
@@ -95,25 +99,25 @@ def render(
     return body
 
 
-def _hatches(furnishing: RunMounts) -> tuple[str, ...]:
-    return tuple(word for port in furnishing.hatches for word in ("--hatch", str(port)))
+def _loopback_options(run_mounts: RunMounts) -> tuple[str, ...]:
+    return tuple(word for port in run_mounts.loopback_ports for word in ("--hatch", str(port)))
 
 
-def words(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> tuple[str, ...]:
+def words(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> tuple[str, ...]:
     """What is run: a command replaces the image's entry point, and either one the image's own arguments."""
     if launch.module:
         return (PYTHON, "-m", launch.module, *launch.args)
     if launch.command:
         return (*launch.command, *launch.args)
-    if furnishing.command:
-        return (*furnishing.command, *launch.args)
+    if run_mounts.command:
+        return (*run_mounts.command, *launch.args)
     return (*image.entrypoint, *(launch.args or image.command))
 
 
-def _env(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> dict[str, str]:
+def _env(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> dict[str, str]:
     env = {"PYTHONUNBUFFERED": "1"}  # into a file Python would hold lines back, and a follower see nothing
     env |= image.env
-    env |= furnishing.env
+    env |= run_mounts.env
     env |= launch.env
     # Images made for NVIDIA's runtime say "all", which would be the machine's.
     env["NVIDIA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus) or "void"
@@ -121,7 +125,7 @@ def _env(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> dict[str,
     return env
 
 
-def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[str, object]:
+def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[str, object]:
     place = launch.placement
     memory = memory_limit(place, launch.room).most
     own = (
@@ -131,21 +135,21 @@ def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[
         Mount(source=launch.stderr, target=f"{INSIDE}/err"),
     )
     return {
-        "Binds": list(furnishing.binds),
-        "Mounts": [mounted(mount) for mount in (*own, *furnishing.mounts)],
+        "Binds": list(run_mounts.binds),
+        "Mounts": [mounted(mount) for mount in (*own, *run_mounts.mounts)],
         "NetworkMode": frame.network,
-        "ExtraHosts": [f"{name}:{address}" for name, address in {**frame.hosts, **furnishing.hosts}.items()],
+        "ExtraHosts": [f"{name}:{address}" for name, address in {**frame.hosts, **run_mounts.hosts}.items()],
         "Memory": memory,
         "MemorySwap": memory,  # of both together: no swap
         **_processors(launch),
         **({"CgroupParent": frame.parent} if frame.parent else {}),
         "PidsLimit": max(PIDS, round(max(place.cpus, launch.room.cpus if launch.room else 0) * PIDS_PER_CPU)),
         "ShmSize": memory // 2,
-        **walls(),
+        **security_options(),
         **_gpus(place.gpus, frame.podman),
         # Below 1024 only root may listen; Docker lets everybody in its containers.
-        **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if furnishing.hosts else {}),
-        **({"StorageOpt": {"size": str(furnishing.quota)}} if furnishing.quota else {}),
+        **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if run_mounts.hosts else {}),
+        **({"StorageOpt": {"size": str(run_mounts.quota)}} if run_mounts.quota else {}),
     }
 
 
@@ -160,7 +164,7 @@ def _processors(launch: Launch) -> dict[str, object]:
     return {"CpuPeriod": _PERIOD, "CpuQuota": quota, "CpuShares": weight}
 
 
-def walls() -> dict[str, object]:
+def security_options() -> dict[str, object]:
     """What holds for every container of ours, whatever runs in it; its output is in files, not in a log."""
     return {
         "CapDrop": list(_DROPPED),
@@ -211,7 +215,7 @@ def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:
         "mounts": [_bind(mount) for mount in mounts if mount["Type"] == "bind"],
         "volumes": [_volume(mount) for mount in mounts if mount["Type"] == "volume"],
         "netns": {"nsmode": "bridge"},
-        "Networks": {net: _endpoint(one) for net, one in endpoints.items()},
+        "Networks": {net: _endpoint(endpoint) for net, endpoint in endpoints.items()},
         "hostadd": host["ExtraHosts"],
         "resource_limits": {
             "memory": {"limit": host["Memory"], "swap": host["MemorySwap"]},

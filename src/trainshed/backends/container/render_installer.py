@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from trainshed.backends.container.render import INSIDE, LABEL, PIDS, PYTHON, Mount, mounted, walls
+from trainshed.backends.container.render import INSIDE, LABEL, PIDS, PYTHON, Mount, mounted, security_options
 from trainshed.core.image import ImageConfig
 from trainshed.core.package import Package
 from trainshed.core.requirements import normal
@@ -28,12 +28,12 @@ class InstallerFiles:
     """What one installation has on this machine."""
 
     init: str
-    fit: str
+    installer: str
     plan: str
     record: str
     log: str
     tmp: str
-    hatch: str = ""  # the folder in which the server waits for sockets
+    loopback: str = ""  # the folder in which the server waits for sockets
 
 
 def digest_of(base: str, packages: Sequence[Package], requirements: Sequence[str]) -> str:
@@ -75,16 +75,16 @@ def body(
         Mount(source=files.record, target=f"{INSIDE}/record"),
         Mount(source=files.log, target=f"{INSIDE}/out"),
         Mount(source=files.log, target=f"{INSIDE}/err"),
-        Mount(source=files.fit, target=f"{INSIDE}/fit.py", read_only=True),
+        Mount(source=files.installer, target=f"{INSIDE}/fit.py", read_only=True),
         Mount(source=files.plan, target=f"{INSIDE}/plan.json", read_only=True),
         Mount(source=files.tmp, target=f"{INSIDE}/tmp"),
         *(Mount(source=here, target=inside, read_only=True) for here, inside in shown),
-        *((Mount(source=files.hatch, target=f"{INSIDE}/hatch", read_only=True),) if ports else ()),
+        *((Mount(source=files.loopback, target=f"{INSIDE}/hatch", read_only=True),) if ports else ()),
     )
-    hatches = [word for port in ports for word in ("--hatch", str(port))]
+    listens = [word for port in ports for word in ("--hatch", str(port))]
     return {
         "Image": image.id,
-        "Entrypoint": [f"{INSIDE}/init", *hatches],
+        "Entrypoint": [f"{INSIDE}/init", *listens],
         "Cmd": [PYTHON, f"{INSIDE}/fit.py"],
         "User": "0",
         "WorkingDir": "/",
@@ -95,7 +95,7 @@ def body(
             "Mounts": [mounted(mount) for mount in own],
             "PidsLimit": PIDS,
             **({"Memory": memory, "MemorySwap": memory} if memory else {}),
-            **walls(),
+            **security_options(),
         },
     }
 

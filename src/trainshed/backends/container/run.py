@@ -48,7 +48,7 @@ class ContainerRecord(KnownRecord):
 
 def parse(text: bytes) -> ContainerRecord:
     boot, oom, unstarted = "", 0, ""
-    held = ended = started_at = ended_at = None
+    held_exit = ended = started_at = ended_at = None
     for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, OverflowError, OSError):
             match line.split():
@@ -58,17 +58,17 @@ def parse(text: bytes) -> ContainerRecord:
                     oom = int(count)
                 case ["unstarted", number]:
                     unstarted = not_run(number)
-                case ["held", how, number, at] if held is None:
-                    ended_at, held = _moment(at), _exit(how, number)
+                case ["held", how, number, at] if held_exit is None:
+                    ended_at, held_exit = _moment(at), _exit(how, number)
                 case ["exit" | "signal" as how, number, at]:
-                    ended, ended_at = held or _exit(how, number), ended_at if held else _moment(at)
+                    ended, ended_at = held_exit or _exit(how, number), ended_at if held_exit else _moment(at)
                 case _:
                     pass
     return ContainerRecord(
         boot=boot,
         started_at=started_at,
         oom=oom,
-        held=held,
+        held=held_exit,
         exit=ended,
         ended_at=ended_at,
         unstarted=unstarted,
@@ -85,7 +85,7 @@ def _exit(how: str, number: str) -> Exit:
     raise ValueError(how)
 
 
-def holder(path: str) -> int | None:
+def lock_owner(path: str) -> int | None:
     """The pid of who holds the lock; None where nobody does; 0 where it is not of this machine's."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -160,8 +160,8 @@ class ContainerRun(KnownRun):
         except OSError:
             return ContainerRecord()
 
-    def holder(self) -> int | None:
-        return holder(self.record)
+    def init_pid(self) -> int | None:
+        return lock_owner(self.record)
 
     def write_end(self, code: int, at: datetime) -> None:
         """It can never be started: an end, as an init would have written it."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from trainshed.backends.container.loopback import INSIDE as LOOPBACK
-from trainshed.backends.container.loopback import LoopbackPort, led
+from trainshed.backends.container.loopback import LoopbackPort, with_inside_address
 from trainshed.backends.container.render import INSIDE, Mount, RunMounts
 from trainshed.core.google import HOSTS, past_proxies
 from trainshed.core.image import ImageConfig
@@ -43,43 +43,43 @@ class PreparedFolders:
     notes: tuple[str, ...] = ()
 
 
-def furnish(
-    launch: Launch, image: ImageConfig, places: PreparedFolders, hatch: LoopbackPort
+def run_mounts_of(
+    launch: Launch, image: ImageConfig, places: PreparedFolders, loopback: LoopbackPort
 ) -> tuple[Launch, RunMounts]:
     """The launch with its variables as they are to be inside, and all the rest."""
     mounts = [Mount(source=places.tmp, target=TMP), *places.buckets]
-    named = hatch.named and bool(launch.google_env)
-    google = _google_env(launch.google_env, image, hatch) if named else {}
-    env = led({**google, **launch.env, **places.env}, hatch)
+    named = loopback.named and bool(launch.google_env)
+    google = _google_env(launch.google_env, image, loopback) if named else {}
+    env = with_inside_address({**google, **launch.env, **places.env}, loopback)
     env |= past_proxies({**image.env, **env}) if named else {}
     if places.code:
         mounts.append(Mount(source=places.code, target=CODE))
     if places.report:
         mounts.append(Mount(source=places.report, target=f"{INSIDE}/report"))
         env[REPORT] = f"{INSIDE}/report"
-    if hatch.ports:
-        mounts.append(Mount(source=str(hatch.folder), target=f"{INSIDE}/hatch", read_only=True))
+    if loopback.ports:
+        mounts.append(Mount(source=str(loopback.folder), target=f"{INSIDE}/hatch", read_only=True))
     if named:
-        mounts.append(Mount(source=hatch.google.roots, target=ROOTS, read_only=True))
+        mounts.append(Mount(source=loopback.google.roots, target=ROOTS, read_only=True))
     mounts += [volume(name, mount.target) for name, mount in places.nfs]
     mounts += [Mount(source=scratch(places.tmp, n), target=path) for n, path in enumerate(launch.scratch)]
     start = f"{CODE}/{launch.working_directory}".rstrip("/") if places.code else ""
-    furnishing = RunMounts(
+    run_mounts = RunMounts(
         mounts=tuple(mounts),
         env={} if "TMPDIR" in image.env else {"TMPDIR": TMP},
         workdir=start,
-        hatches=hatch.ports,
+        loopback_ports=loopback.ports,
         hosts=dict.fromkeys(HOSTS, LOOPBACK) if named else {},
         quota=places.quota,
         note=" ".join(places.notes),
     )
-    return replace(launch, env=env), furnishing
+    return replace(launch, env=env), run_mounts
 
 
-def _google_env(env: Mapping[str, str], image: ImageConfig, hatch: LoopbackPort) -> dict[str, str]:
+def _google_env(env: Mapping[str, str], image: ImageConfig, loopback: LoopbackPort) -> dict[str, str]:
     """What goes with Google's names, as it is inside. An image that has roots of its own keeps them."""
     return {
-        name: ROOTS if value == hatch.google.roots else value
+        name: ROOTS if value == loopback.google.roots else value
         for name, value in env.items()
         if name not in image.env
     }

@@ -29,8 +29,8 @@ _BLIND = 0.25  # seconds between looks at a record whose init is not to be seen 
 
 
 class ContainerRunSupervisor:
-    def __init__(self, boxes: EngineContainers, hint: Callable[[ContainerRun], None]) -> None:
-        self._boxes = boxes
+    def __init__(self, containers: EngineContainers, hint: Callable[[ContainerRun], None]) -> None:
+        self._containers = containers
         self._hint = hint
         self._watch = ProcessEndWatch()
         self._background = BackgroundTasks()
@@ -75,7 +75,7 @@ class ContainerRunSupervisor:
         await self._init(run)  # before that it would not hear
         if not run.gone.is_set():
             if not self._send(run, signal.SIGTERM):
-                await self._boxes.signal(run.container, "SIGTERM")
+                await self._containers.signal(run.container, "SIGTERM")
             run.mark("asked")
 
     async def kill(self, run: ContainerRun) -> None:
@@ -101,11 +101,11 @@ class ContainerRunSupervisor:
 
     async def _kill_unseen(self, run: ContainerRun) -> None:
         """Its init has not begun, is not to be seen from here, or is dead."""
-        box = await self._boxes.look(run.container)
-        if box is None or not box.running:
-            self._conclude(run, box)
-        elif not run.seen or run.holder() is not None:
-            await self._boxes.signal(run.container, "SIGKILL")
+        info = await self._containers.look(run.container)
+        if info is None or not info.running:
+            self._conclude(run, info)
+        elif not run.seen or run.init_pid() is not None:
+            await self._containers.signal(run.container, "SIGKILL")
 
     def _adopt(self, run: ContainerRun) -> bool:
         """Watch the init; False where there is none to be seen."""
@@ -159,29 +159,29 @@ class ContainerRunSupervisor:
                 self._conclude(run, None)
                 return
             try:
-                box = await self._boxes.look(run.container)
+                info = await self._containers.look(run.container)
             except TrainshedError:
                 if loop.time() - began > _SILENCE:
                     self._conclude(run, None)
             else:
                 # Of one that was seen the engine may be late to know that it is dead, and never be told.
-                late = (dead or run.seen) and run.holder() is None and loop.time() - began > _LATE
-                if box is None or not box.running or late:
-                    self._conclude(run, box)
+                late = (dead or run.seen) and run.init_pid() is None and loop.time() - began > _LATE
+                if info is None or not info.running or late:
+                    self._conclude(run, info)
                     return
             await asyncio.sleep(pause)
             pause = min(pause * 2, _BLIND)
 
-    def _conclude(self, run: ContainerRun, box: ContainerInfo | None) -> None:
+    def _conclude(self, run: ContainerRun, info: ContainerInfo | None) -> None:
         """Its init is dead. Where that wrote no end, one is known only where we, or the kernel, killed it."""
         if run.gone.is_set() or self._told_end(run):
             return
-        record, oom = run.read() or ContainerRecord(), box is not None and box.out_of_memory
+        record, oom = run.read() or ContainerRecord(), info is not None and info.out_of_memory
         here = record.boot in ("", processes.boot_id())
         if record.held is not None:
             self._end(run, record, record.held, record.oom > 0)
             return
-        if here and (run.killed or oom) and (record.begun or (box is not None and box.begun)):
+        if here and (run.killed or oom) and (record.begun or (info is not None and info.begun)):
             self._end(run, record, Exit(signal=signal.SIGKILL), oom)
         else:
             self._lose(run, record)
@@ -206,7 +206,7 @@ class ContainerRunSupervisor:
     async def _give_up_start(self, run: ContainerRun) -> None:
         """No init has begun it: take its container away. Where one was faster, it is like any other."""
         if run.container:
-            await self._boxes.remove(run.container)
+            await self._containers.remove(run.container)
         record = run.read()
         if record is not None and record.begun:
             self.find_again(run)
@@ -229,10 +229,10 @@ def _memory(run: ContainerRun) -> str:
 
 def identify(run: ContainerRun) -> Identity | None:
     """The init of a run that is alive; None where none is to be seen from here."""
-    pid = run.holder()
+    pid = run.init_pid()
     seen = processes.look(pid) if pid else None
     # Held before and after the look: so it is its start time, and not of one that was given its pid.
-    return Identity(seen.pid, seen.start) if seen is not None and run.holder() == seen.pid else None
+    return Identity(seen.pid, seen.start) if seen is not None and run.init_pid() == seen.pid else None
 
 
 def _may_signal(pid: int) -> bool:

@@ -95,9 +95,9 @@ class ContainerTerminal:
 
     async def wait(self) -> int:
         pause = 0.005
-        while (told := await self.look()) is not None:
-            if not told.get("Running"):
-                code = told.get("ExitCode")
+        while (state := await self.look()) is not None:
+            if not state.get("Running"):
+                code = state.get("ExitCode")
                 if code == _FORBIDDEN and self._is_missing:  # as Docker has it; a shell tells the two apart
                     return _MISSING
                 return code if isinstance(code, int) and code >= 0 else _KILLED
@@ -112,11 +112,11 @@ class ContainerTerminal:
             return
         self._closed = True
         self._line.close()
-        told = await self.look()
-        if told is None or not told.get("Running"):
+        state = await self.look()
+        if state is None or not state.get("Running"):
             await self._kill([])
             return
-        pid = int(told.get("Pid") or 0)
+        pid = int(state.get("Pid") or 0)
         _hang_up(pid)
         await asyncio.sleep(_HANGING_UP)
         await self._kill([pid])
@@ -133,8 +133,8 @@ class ContainerTerminal:
 
     async def refused(self) -> bool:
         """Whether it was not even started. What the engine says of that is then read."""
-        told = await self.look()
-        if told is None or told.get("Running") or told.get("ExitCode") not in _NOT_STARTED:
+        state = await self.look()
+        if state is None or state.get("Running") or state.get("ExitCode") not in _NOT_STARTED:
             return False
         words = b""
         while piece := await self.read():
@@ -161,8 +161,8 @@ class ContainerTerminal:
 
     async def _kill(self, pids: list[int]) -> None:
         """All that bears the mark, and these."""
-        found = {*await asyncio.to_thread(_marked, self._mark), *pids} - {0}
-        kept = [pid for pid in found if not _killed(pid)]
+        marked = {*await asyncio.to_thread(_marked, self._mark), *pids} - {0}
+        kept = [pid for pid in marked if not _killed(pid)]
         inside = [number for number in map(_inside, kept) if number]
         if inside:
             with contextlib.suppress(EngineFault, Unavailable):

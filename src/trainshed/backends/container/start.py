@@ -48,8 +48,8 @@ def make_init(tools: Path, compiler: str = "cc") -> str:
     """Its path. Unavailable, with what is missing, where it cannot be made."""
     try:
         tools.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if found := compiled(_SOURCE, tools, compiler):
-            return str(found)
+        if program := compiled(_SOURCE, tools, compiler):
+            return str(program)
     except OSError as error:
         raise Unavailable(f"The init of containers cannot be made: {error}.") from error
     if shutil.which(compiler) is None:
@@ -62,7 +62,7 @@ class Starter:
     home: str  # its id
     init: str
     podman: bool
-    boxes: EngineContainers
+    containers: EngineContainers
     networks: Networks
     images: Images
     mount_preparer: MountPreparer
@@ -75,12 +75,12 @@ class Starter:
         image = await self.images.resolve(launch.image, job)
         if launch.packages or launch.requirements:
             image = await self.derived.resolve(need_of(launch), image, job)
-        launch, furnishing = await self.mount_preparer.furnish(launch, image, run.folder, shared=shared)
-        run.note = furnishing.note
+        launch, run_mounts = await self.mount_preparer.prepare(launch, image, run.folder, shared=shared)
+        run.note = run_mounts.note
         run.memory = memory_limit(launch.placement, launch.room)
         run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
-        body = render(launch, image, self.frame(run, launch, net), furnishing)
+        body = render(launch, image, self.frame(run, launch, net), run_mounts)
         record = run.read()
         try:
             if record is None:
@@ -93,8 +93,8 @@ class Starter:
         if record is not None and record.begun:
             return
         try:
-            await self.boxes.create(run.container, body)
-            await self.boxes.start(run.container)
+            await self.containers.create(run.container, body)
+            await self.containers.start(run.container)
         except EngineFault as error:
             await self._not_started(run, launch, error, shared)
 
@@ -118,21 +118,21 @@ class Starter:
         if record is not None and record.begun:
             return
         with contextlib.suppress(EngineFault):
-            await self.boxes.remove(run.container)
-        said = " ".join(_NUMBER.sub("", error.message).split())
-        stuck = run.refusals > _STUBBORN and not _PASSING.search(said)
-        if _HOPELESS.search(said) or (stuck and _TAKEN not in said):
-            await asyncio.to_thread(_refuse, run, launch.stderr, said)
+            await self.containers.remove(run.container)
+        message = " ".join(_NUMBER.sub("", error.message).split())
+        stuck = run.refusals > _STUBBORN and not _PASSING.search(message)
+        if _HOPELESS.search(message) or (stuck and _TAKEN not in message):
+            await asyncio.to_thread(_refuse, run, launch.stderr, message)
             return
-        if _TAKEN in said and shared and run.refusals > _STUBBORN:
+        if _TAKEN in message and shared and run.refusals > _STUBBORN:
             return  # only others of its job, which live, keep it from another address: it is lost
-        if _TAKEN in said and not shared:
+        if _TAKEN in message and not shared:
             with contextlib.suppress(TrainshedError):
-                await self.networks.spoil(run.key.name.job)
+                await self.networks.replace(run.key.name.job)
         self.networks.forget(run.key.name.job)
         self.images.forget(launch.image, run.key.name.job)
         self.derived.forget(need_of(launch), run.key.name.job)
-        raise Unavailable(f"The container engine does not start {run.key}: {said}")
+        raise Unavailable(f"The container engine does not start {run.key}: {message}")
 
 
 def need_of(launch: Launch) -> RuntimeNeed:

@@ -82,8 +82,10 @@ class ContainerStats:
 
     def _look(self, runs: list[ContainerRun]) -> Mapping[RunKey, Usage]:
         self._gpus = {run.key: self._gpus.get(run.key) or devices(run.folder) for run in runs}
-        boxes = {run.key: LiveContainer(pid, self._gpus[run.key]) for run in runs if (pid := run.holder())}
-        return self._sampler.sample(boxes)
+        containers = {
+            run.key: LiveContainer(pid, self._gpus[run.key]) for run in runs if (pid := run.init_pid())
+        }
+        return self._sampler.sample(containers)
 
 
 def devices(folder: str) -> tuple[str, ...]:
@@ -107,16 +109,16 @@ class ContainerSampler:
     def close(self) -> None:
         self._gpus.close()
 
-    def sample(self, boxes: Mapping[RunKey, LiveContainer]) -> dict[RunKey, Usage]:
+    def sample(self, containers: Mapping[RunKey, LiveContainer]) -> dict[RunKey, Usage]:
         known: dict[RunKey, _TrackedContainer] = {}
-        for key, box in boxes.items():
+        for key, container in containers.items():
             tracked = self._tracked.get(key)
-            if tracked is None or tracked.pid != box.pid:
-                groups = slurp(f"{self._proc}/{box.pid}/cgroup")
+            if tracked is None or tracked.pid != container.pid:
+                groups = slurp(f"{self._proc}/{container.pid}/cgroup")
                 if not groups:
                     continue  # it has ended meanwhile
                 tracked = _TrackedContainer(
-                    box.pid, groups_of(self._mounted(), groups.decode(errors="replace"))
+                    container.pid, groups_of(self._mounted(), groups.decode(errors="replace"))
                 )
             known[key] = tracked
         self._tracked = known
@@ -124,7 +126,7 @@ class ContainerSampler:
         result: dict[RunKey, Usage] = {}
         for key, tracked in known.items():
             if stat_of(slurp(f"{self._proc}/{tracked.pid}/stat")) is not None:
-                result[key] = self._use(tracked, pids[key], boxes[key].gpus)
+                result[key] = self._use(tracked, pids[key], containers[key].gpus)
         return result
 
     def _mounted(self) -> str:
@@ -150,7 +152,7 @@ class ContainerSampler:
         seconds, memory = cpu_in(groups), memory_in(groups)
         ticks = own = shared = read = written = 0
         # The first of them first: what ends meanwhile is missed once, and never counted twice.
-        for pid in sorted(pids, key=lambda one: one != tracked.pid):
+        for pid in sorted(pids, key=lambda pid: pid != tracked.pid):
             folder = f"{self._proc}/{pid}"
             if seconds is None and (stat := stat_of(slurp(f"{folder}/stat"))):
                 ticks += stat.ticks
@@ -177,9 +179,9 @@ def members(pid: int, proc: str = "/proc") -> list[int]:
     """The processes of the container whose init that is, without it."""
     text = slurp(f"{proc}/self/mountinfo").decode(errors="replace")
     folder = groups_of(text, slurp(f"{proc}/{pid}/cgroup").decode(errors="replace")).members
-    told = slurp(f"{folder}/cgroup.procs") if folder else b""
-    found = [int(part) for part in told.split()] if told else ProcessFamilies(proc).look({pid})[pid]
-    return sorted(item for item in found if item != pid)
+    listed = slurp(f"{folder}/cgroup.procs") if folder else b""
+    pids = [int(part) for part in listed.split()] if listed else ProcessFamilies(proc).look({pid})[pid]
+    return sorted(item for item in pids if item != pid)
 
 
 def groups_of(mounts: str, groups: str) -> ContainerCgroups:
@@ -262,7 +264,7 @@ class ContainerStacks:
         deadline = time.monotonic() + ALL
         result: dict[RunKey, StackDump] = {}
         for run in runs:
-            if pid := run.holder():
+            if pid := run.init_pid():
                 result[run.key] = self._describer.describe_all(members(pid), self._look, deadline)
         return result
 
