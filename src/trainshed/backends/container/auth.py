@@ -1,7 +1,7 @@
 """Credentials for private registries, from the files in which Docker and Podman keep them.
 
-Read anew each time they are needed, so that a `podman login` holds at once. They leave this module only as
-the headers the engine takes them in: no error or representation shows them.
+`ImageCalls` reads them anew for each call, so a `podman login` counts at once. They leave this module only
+as headers for the engine: no error and no representation shows them.
 """
 
 import base64
@@ -24,7 +24,7 @@ _HELPER_TIME = 20.0  # seconds
 class Credentials:
     user: str = field(repr=False, default="")
     password: str = field(repr=False, default="")
-    token: str = field(repr=False, default="")  # an identity token, which stands for both
+    token: str = field(repr=False, default="")  # an identity token, in place of both
 
     def as_fields(self, registry: str) -> dict[str, str]:
         if self.token:
@@ -33,7 +33,7 @@ class Credentials:
 
 
 class RegistryAuth:
-    """The files, in the order in which they are asked: ours, Podman's, Docker's."""
+    """Reads the files in this order: ours, Podman's, Docker's."""
 
     def __init__(self, own: Path | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._own = own
@@ -82,7 +82,7 @@ class RegistryAuth:
 
 
 def _credentials_for(file: Mapping[str, Any], domain: str, name: str) -> Credentials | None:
-    """The most exact entry: Podman has them for parts of a registry too."""
+    """The longest matching entry: Podman allows entries for parts of a registry."""
     helper = _mapping(file.get("credHelpers")).get(domain) or file.get("credsStore")
     if helper and (result := _from_helper(str(helper), domain)) is not None:
         return result
@@ -109,7 +109,7 @@ def _entry(entry: Mapping[str, Any]) -> Credentials | None:
 
 
 def _from_helper(helper: str, domain: str) -> Credentials | None:
-    """What docker-credential-HELPER says; nothing where it cannot, as for an image that is public."""
+    """The answer of docker-credential-HELPER; None where it has none, as for a public image."""
     if not helper.replace("-", "").replace("_", "").isalnum():
         return None
     server = _HUB_KEYS[0] if domain == HUB else domain
@@ -137,7 +137,7 @@ def _registries(file: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _domain(key: str) -> str:
-    """An entry's key as a registry, or part of one: old files have whole addresses."""
+    """The registry, or part of one, that a key names; old files have whole URLs."""
     if key in _HUB_KEYS:
         return HUB
     scheme, mark, rest = key.partition("://")

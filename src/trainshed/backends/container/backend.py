@@ -1,9 +1,9 @@
-"""ContainerBackend: the promises of core.ports.Backend, kept with containers of an engine on this machine.
+"""ContainerBackend implements core.ports.Backend with containers of an engine on this machine.
 
-What is known of each run is kept in memory and changed by three things only: a launch, the end of an init,
-the scan at start. So observing asks nobody. The truth is in the runs' folders and in the engine: a server
-killed at any line finds it there. It may assume that it alone works on its home, and that files here are
-the same files for the engine.
+The control loop calls it. It remembers each run in memory; only a launch, the end of an init and the scan
+at start change that, so observing asks nobody. The runs' folders and the engine hold the truth: a server
+killed at any line finds it there. It assumes that no other server works on its home, and that the engine
+sees the same files.
 """
 
 import asyncio
@@ -60,7 +60,10 @@ class ContainerBackend:
         engine: Engine,
         images: Images,
         *,
-        size: tuple[float | None, int | None] = (None, None),  # CPUs and memory; what there is where none
+        size: tuple[float | None, int | None] = (
+            None,
+            None,
+        ),  # CPUs and memory; None: the machine's
         code: CodeStore | None = None,
         subnets: str = "10.210.0.0/16",
         loopback: LoopbackPort | None = None,
@@ -88,7 +91,7 @@ class ContainerBackend:
         self._id = self._init = ""
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, ContainerRun]] = {}
-        # One launch of a name at a time: the second finds the first.
+        # Launches of one name run one after the other: the second finds the run of the first.
         self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
         self._containers: EngineContainers
         self._networks: Networks
@@ -100,7 +103,7 @@ class ContainerBackend:
         self._reaper: ContainerReaper
 
     async def start(self) -> None:
-        """Unavailable, with the reason, where containers cannot be run here."""
+        """Raise Unavailable, with the reason, where containers cannot run here."""
         version = await self._engine.ask("GET", "/version")
         podman = "podman" in str(version.get("Components", "")).lower()
         earlier = await asyncio.to_thread(self._open)
@@ -204,7 +207,7 @@ class ContainerBackend:
     async def sample(self) -> Mapping[RunKey, Usage]:
         runs = [run for runs in self._runs.values() for run in runs.values()]
         usages = await self._gauge.sample(runs)
-        # Of one that has a limit of its own the engine sees to it.
+        # The engine enforces the limit of a run that has its own.
         shared = [run for run in runs if run.memory and run.memory.shared and not self._groups.holds(run)]
         used = {key: usage.memory for key, usage in usages.items() if usage.memory is not None}
         self._memory.take(shared, used)
@@ -269,13 +272,13 @@ class ContainerBackend:
     # Starting
 
     def _shared(self, run: ContainerRun) -> bool:
-        """Whether others of its attempt are alive."""
+        """Whether other replicas of its attempt are alive."""
         name = run.key.name
         runs = self._runs.get(name.job, {}).values()
         return any(item.alive and item.key.name.attempt == name.attempt for item in runs)
 
     async def _remove_earlier_runs(self, key: RunKey) -> None:
-        """Nothing of the same replica is left: neither alive nor, as it has its address, in the engine."""
+        """Stop and remove earlier runs of the replica: their containers still have its address."""
         name, runs = key.name, self._runs[key.name.job]
         others = [run for run in runs.values() if run.key != key and _place(run.key) == _place(key)]
         if any(run.key.name == name and run.key.run > key.run for run in others):
@@ -293,7 +296,7 @@ class ContainerBackend:
                 run.container = ""
 
     def _forget(self, run: ContainerRun) -> None:
-        """It was not started, and is not shown; its folder, where there is one, says what is left to do."""
+        """Forget a run that was not started. One with a folder stays: that says what is left to do."""
         runs = self._runs.get(run.key.name.job, {})
         if run.observation is None and not Path(run.folder).exists():
             runs.pop(run.key, None)
@@ -301,7 +304,7 @@ class ContainerBackend:
                 self._runs.pop(run.key.name.job, None)
 
     def _ready(self, need: RuntimeNeed, job: str) -> Readiness:
-        """Of an image, then of what is on top of it."""
+        """Readiness of the image, then of what is installed on top of it."""
         result = self.images.readiness(need.image, job)
         if not result.is_ready or not (need.requirements or need.packages):
             return result
@@ -314,7 +317,7 @@ class ContainerBackend:
     # Ending
 
     def _remove_files(self, job: str) -> None:
-        # Moved away first: at once and whole, so that a crash does not leave half a job.
+        # A rename is atomic, so a crash does not leave half a job.
         removed = self._trash / f"{job}-{os.urandom(4).hex()}"
         with contextlib.suppress(FileNotFoundError):
             (self._jobs_folder / job).rename(removed)
@@ -325,7 +328,7 @@ class ContainerBackend:
     def _open(self) -> list[tuple[str, list[ContainerRun]]]:
         for folder in (self._home, self._jobs_folder, self._trash):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._home.chmod(0o700)  # files of runs are open to anybody who gets there
+        self._home.chmod(0o700)  # the files of runs below are open to everybody
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
         self.views.unstored.open()
@@ -349,7 +352,7 @@ def _place(key: RunKey) -> tuple[int, int]:
 
 
 def _identity(path: Path) -> str:
-    """By which containers are known to be of this home: made once."""
+    """The id of this home, made once: labels of its containers carry it."""
     try:
         return path.read_text().strip()
     except FileNotFoundError:

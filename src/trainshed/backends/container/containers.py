@@ -1,6 +1,7 @@
-"""Containers by name, as the engine has them: made, started, signalled, looked at, removed.
+"""Containers by name: create, start, signal, inspect, remove.
 
-Every call bears being made twice, and what is not there is no error where that was the aim.
+The starter, the supervisor, the reaper and the installer call it. Every call can be repeated, and removing
+or signalling a container that is not there is no error.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ _ENDED = ("not running", "state improper", "no such process")
 class ContainerInfo:
     """A container as the engine sees it."""
 
-    begun: bool  # it has been started, once
+    begun: bool  # it has been started before
     running: bool
     out_of_memory: bool
 
@@ -28,8 +29,8 @@ class ContainerInfo:
 class EngineContainers:
     def __init__(self, engine: Engine, home: str, *, podman: bool = False) -> None:
         self._engine, self._home = engine, home
-        # Podman by its own words: in Docker's it tells of no container at all where one is broken, as it is
-        # when the engine was killed while it removed that.
+        # Podman's own API: its Docker API lists no container at all once one is broken, as one is after
+        # the engine was killed while it removed it.
         self._list = "/libpod/containers/json" if podman else "/containers/json"
 
     async def create(self, name: str, body: Mapping[str, object]) -> None:
@@ -78,10 +79,10 @@ class EngineContainers:
                     return
                 if last:
                     raise
-            await asyncio.sleep(_PAUSE)  # it was just ending, or somebody else removes it too
+            await asyncio.sleep(_PAUSE)  # it is ending, or is being removed already
 
     async def names(self) -> tuple[str, ...]:
-        """All of this home."""
+        """The names of all containers of this home."""
         query: Mapping[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
         listed: list[dict[str, Any]] = await self._engine.ask(
             "GET", self._list, {"all": True, "filters": query}

@@ -41,12 +41,12 @@ from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
 from trainshed.preparation import Preparation, Preparations, remember
 
-_BEGUN = 10  # more than a pull comes to: that it has begun is a line of the job's history
+_BEGUN = 10  # more than a pull reaches: its start is a line of the job's history
 _ONCE = "It is made once and kept; the job starts by itself then."
 log = logging.getLogger(__name__)
 
-PAUSE = 1.0  # seconds before an engine that is away is asked again
-_SMALL = 4  # with fewer cores one at a time is enough to keep them busy
+PAUSE = 1.0  # seconds before an engine that did not answer is asked again
+_SMALL = 4  # with fewer cores, one build at a time keeps them busy
 
 _Key = tuple[RuntimeNeed, str]  # and the job
 
@@ -64,11 +64,11 @@ class DerivedImageNames:
         self._ids[digest] = image
 
     def invalidate(self) -> None:
-        """Others may have taken some away."""
+        """Others may have removed some."""
         self._is_current = False
 
     async def refresh(self) -> None:
-        """Ask the engine, where there is invalidate."""
+        """Ask the engine, unless the list is current."""
         if self._is_current:
             return
         listed: list[dict[str, Any]] = await self._engine.ask("GET", "/images/json") or []
@@ -113,7 +113,7 @@ def failed(need: RuntimeNeed, verdict: Verdict) -> Readiness:
 def verdict_of(
     need: RuntimeNeed, failure: InstallFailed, listener: PipListener, supplies: Supplies
 ) -> Verdict:
-    """Why it failed, by pip's own last lines where it got so far."""
+    """Why it failed, by pip's last lines where pip ran."""
     if failure.code == NOT_FOUND:
         return _verdict(
             Cause.COMMAND_NOT_FOUND,
@@ -137,7 +137,7 @@ def _verdict(cause: Cause, summary: str, advice: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ImageBuildTools:
-    """What images are made with."""
+    """What a build needs."""
 
     engine: Engine
     containers: EngineContainers
@@ -157,8 +157,8 @@ class DerivedImages:
         self._folder, self._images = folder, images
         self._loopback, self._hint = loopback, hint
         self._supplies: Supplies | None = None
-        self._outcomes: dict[_Key, Readiness] = {}  # what came of it for each job
-        self._looking: dict[_Key, ImageBuild | None] = {}  # None: it is not known yet what is to be made
+        self._outcomes: dict[_Key, Readiness] = {}  # the outcome for each job
+        self._looking: dict[_Key, ImageBuild | None] = {}  # None: not known yet what to build
         self._builds = Preparations[str, ImageBuild](hint)  # by digest
         self._slots = asyncio.Semaphore(1 if (os.cpu_count() or 1) < _SMALL else 2)
         self._background = BackgroundTasks()
@@ -173,17 +173,17 @@ class DerivedImages:
         self._clear()
 
     async def close(self) -> None:
-        """Give up what is being made."""
+        """Give up running builds."""
         await self._builds.close()
         await self._background.close()
 
     @property
     def containers(self) -> frozenset[str]:
-        """Those in which something is made now."""
+        """Those of running builds."""
         return frozenset(container_name(self._tools.home, digest) for digest in self._builds.going)
 
     def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
-        """Of what is on top of an image that is here."""
+        """Readiness of what is installed on top of an image that is here."""
         if not need.requirements and not need.packages:
             return READY
         if (result := self._outcomes.get((need, job))) is not None:
@@ -201,12 +201,12 @@ class DerivedImages:
         return READY if not job and self._is_here(need) else not_built_yet(need)
 
     def _is_here(self, need: RuntimeNeed) -> bool:
-        """For nobody in particular: by what is known without asking anybody."""
+        """Whether it exists, as far as known without asking the engine."""
         base = None if need.packages else self._images.config(need.image)
         return base is not None and self._names.find(digest_of(base.id, (), need.requirements)) is not None
 
     async def resolve(self, need: RuntimeNeed, base: ImageConfig, job: str) -> ImageConfig:
-        """The image with what is on top, to be run as the one below is. NotYet where it is not there."""
+        """The derived image, with the base's other settings. Raise NotYet where it does not exist."""
         if not need.requirements and not need.packages:
             return base
         packages = self._supplies.of(need.packages, job) if self._supplies is not None else None
@@ -219,14 +219,14 @@ class DerivedImages:
         return replace(base, id=image)
 
     def forget(self, need: RuntimeNeed, job: str) -> None:
-        """The engine no longer has it, whatever was known: look again when next asked."""
+        """The engine no longer has it: look again when next asked."""
         if self._outcomes.pop((need, job), None) is not None:
             self._names.invalidate()
 
     # How it is done
 
     async def _prepare(self, need: RuntimeNeed, job: str, supplies: Supplies) -> None:
-        """See what is to be made for the job, and have it made where it is not there."""
+        """Find out which image the job needs, and build it where it does not exist."""
         try:
             base = await self._images.resolve(need.image, job)
             packages = supplies.of(need.packages, job) or ()
@@ -247,7 +247,7 @@ class DerivedImages:
             await asyncio.wait((build.task,))
             if (outcome := self._builds.forget(digest, job)) is not None:
                 remember(self._outcomes, (need, job), outcome)
-        except TrainshedError as error:  # the engine is away: the next look begins anew
+        except TrainshedError as error:  # the engine does not answer: the next call to readiness starts anew
             log.debug("%s: %s", title(need), error.message)
             await asyncio.sleep(PAUSE)
         finally:
@@ -267,7 +267,7 @@ class DerivedImages:
             return _failed(build, error.verdict)
         except InstallFailed as error:
             return _failed(build, verdict_of(build.need, error, build.listener, supplies))
-        except Unavailable as error:  # the engine is away, or its image: the next look begins anew
+        except Unavailable as error:  # the engine or the image is gone: start anew
             log.debug("%s: %s", title(build.need), error.message)
             for job in build.jobs:
                 self._images.forget(build.need.image, job)
@@ -307,7 +307,7 @@ class DerivedImages:
             await asyncio.to_thread(shutil.rmtree, folder, True)
 
     def _clear(self) -> None:
-        """What was being made when a server was killed goes."""
+        """Remove what a killed server was building."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 

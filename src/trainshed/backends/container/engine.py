@@ -1,9 +1,9 @@
-"""The engine's HTTP, as Docker and Podman both speak it, over the unix socket where it listens.
+"""HTTP to the engine, in the API that Docker and Podman share, over its unix socket.
 
-It may assume that the engine is on this machine: what is mounted into containers are files of ours. A call
-that finds a kept connection closed is made once more, so every call must bear being made twice, as those by
-name do. It knows nothing of jobs and decides nothing; faults of the engine are told as EngineFault, one
-that does not answer as Unavailable.
+All modules here that need the engine call it. The engine is on this machine, because containers mount our
+files. A call that finds a kept connection closed is sent again, so every call must be safe to repeat, as
+calls by name are. It knows nothing of jobs. It raises EngineFault when the engine refuses and Unavailable
+when the engine does not answer.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ import h11
 
 from trainshed.core.errors import TrainshedError, Unavailable
 
-VERSION = "1.41"  # of the API: what it is asked in, unless it says that this is too old
-LIBPOD = "v4.0.0"  # of what only Podman has, below /libpod
+VERSION = "1.41"  # of the API, unless the engine says that this is too old
+LIBPOD = "v4.0.0"  # of Podman's own API, below /libpod
 _PIECE = 256 * 1024
 _MOST_IDLE = 8
 _MOST_HEAD = 64 * 1024
@@ -82,7 +82,7 @@ class EngineAnswer:
             yield bytes(event.data)
 
     async def objects(self) -> AsyncIterator[dict[str, Any]]:
-        """The JSON objects of a body that is one after the other, as progress and events are told."""
+        """The JSON objects of a body that is a stream of them, as for progress and events."""
         rest, decoder, letters = "", json.JSONDecoder(), getincrementaldecoder("utf-8")(errors="replace")
         async for piece in self.pieces():
             rest += letters.decode(piece)
@@ -91,7 +91,7 @@ class EngineAnswer:
                     value, end = decoder.raw_decode(text)
                 except json.JSONDecodeError:
                     if len(text) > _LONGEST_LINE:
-                        raise Unavailable("The container engine tells what cannot be read.") from None
+                        raise Unavailable("The container engine sends what cannot be read.") from None
                     break
                 rest = text[end:]
                 if isinstance(value, dict):
@@ -102,13 +102,13 @@ class EngineAnswer:
 
 
 class TerminalConnection:
-    """A connection that has become a terminal's: bytes both ways."""
+    """A raw connection to a terminal: bytes both ways."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     async def read(self) -> bytes:
-        """What comes next; nothing at its end."""
+        """The next bytes; none at the end."""
         try:
             return await self._reader.read(_PIECE)
         except OSError:
@@ -120,7 +120,7 @@ class TerminalConnection:
             await self._writer.drain()
 
     def finish(self) -> None:
-        """Nothing more is written."""
+        """Close the writing side."""
         with contextlib.suppress(OSError):
             self._writer.write_eof()
 
@@ -141,7 +141,7 @@ class Engine:
             self._idle.pop().close()
 
     async def ask(self, verb: str, path: str, query: Query | None = None, body: Body = None) -> Any:
-        """The answer's JSON; None where it says nothing."""
+        """The answer's JSON; None where the body is empty."""
         async with self.open(verb, path, query, body) as answer:
             text = await answer.whole()
         try:
@@ -158,7 +158,7 @@ class Engine:
         body: Body = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[EngineAnswer]:
-        """An answer that may be long, either way. Its connection is closed unless it was read whole."""
+        """Stream an answer. The connection is reused only if the answer was read to its end."""
         head, data = _request(verb, f"/{self._of(path)}{path}", query, body, headers or {})
         link: EngineConnection | None = None
         try:
@@ -175,7 +175,7 @@ class Engine:
                 self._keep(link)
 
     async def hijack(self, path: str, body: Mapping[str, object]) -> TerminalConnection:
-        """The raw connection behind a POST that the engine turns into one."""
+        """POST, and return the raw connection into which the engine turns it."""
         text = json.dumps(body).encode()
         head = (
             f"POST /{self._version}{path} HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
@@ -220,7 +220,7 @@ class Engine:
                 link.close()
                 if not link.used or not isinstance(data, bytes):
                     raise
-                continue  # it was kept, and closed meanwhile
+                continue  # a kept connection that the engine has closed
             except BaseException:
                 link.close()
                 raise
@@ -290,7 +290,7 @@ def _words(value: str | int | bool | Mapping[str, object] | tuple[str, ...]) -> 
 
 
 def _message(status: int, text: bytes) -> str:
-    """What the engine says is wrong, as a sentence."""
+    """The engine's error message."""
     try:
         answer: Any = json.loads(text)
         message = str(answer["message"] or answer.get("cause") or "")

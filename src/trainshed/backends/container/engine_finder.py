@@ -27,7 +27,7 @@ from trainshed.core.ports import Backend, Capabilities
 from trainshed.core.readiness import Readiness, ReadinessState
 
 AUTO, NONE = "auto", "none"
-LIMIT = 3.0  # seconds to answer in: an engine that is started by the question itself takes a while
+LIMIT = 3.0  # seconds: socket activation may have to start the engine first
 _LEAST = (1, 41)  # of the API
 _GONE = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR})
 CAPABILITIES = Capabilities(
@@ -41,15 +41,15 @@ CAPABILITIES = Capabilities(
     shells=True,
     images=True,
 )
-READY = 60.0  # seconds in which an engine that answers must have told all that is asked at the start
-_ENGINE = "engine"  # the file that says whose containers these are
+READY = 60.0  # seconds for an engine that answers to complete the start of the backend
+_ENGINE = "engine"  # the file that names the engine which has containers of this home
 _WAITS = "It is looked for again every few seconds, and the job starts when it answers."
 
 
 @dataclass(frozen=True, slots=True)
 class EngineAddress:
     socket: str
-    said_by: str = ""  # the setting that names it; nobody where engines just usually listen there
+    said_by: str = ""  # the setting that names it; empty for a usual place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ OFF = NoEngine("containers are switched off by --engine none", "start the server
 
 
 def places(engine: str, environ: Mapping[str, str]) -> tuple[EngineAddress, ...] | NoEngine:
-    """Where to look, in order. A setting of ours leaves no choice; those of other tools come first."""
+    """Where to look, in order: --engine alone, or other tools' settings and then the usual places."""
     if engine == NONE:
         return OFF
     if engine != AUTO:
@@ -102,13 +102,13 @@ def places(engine: str, environ: Mapping[str, str]) -> tuple[EngineAddress, ...]
 
 
 def path_of(address: str) -> str:
-    """The socket's path in `unix:///run/docker.sock` or `/run/docker.sock`; empty where it is no such."""
+    """The socket's path in `unix:///run/docker.sock` or `/run/docker.sock`; empty for anything else."""
     path = address.removeprefix("unix://")
     return path if path.startswith("/") else ""
 
 
 def is_within_reach(there: Sequence[EngineAddress]) -> bool:
-    """Whether somebody listens at one of them. Whether it is an engine is for `look` to say."""
+    """Whether anything listens at one of them. `look` finds out whether it is an engine."""
     return any(_touch(place.socket) == 0 for place in there)
 
 
@@ -128,7 +128,7 @@ async def look(engine: str, environ: Mapping[str, str], limit: float = LIMIT) ->
 
 
 def silence(there: Sequence[EngineAddress], faults: Sequence[str], environ: Mapping[str, str]) -> NoEngine:
-    """The reason, in words: what is wrong where somebody listens, else that nobody does."""
+    """Why no engine answers: the faults of what listens, else that nothing listens."""
     if faults:
         remedy = "see to it, or name another engine's socket with --engine"
         if any("may not be used" in fault for fault in faults):
@@ -147,7 +147,7 @@ def silence(there: Sequence[EngineAddress], faults: Sequence[str], environ: Mapp
 
 
 async def ask(path: str, limit: float = LIMIT) -> AnsweringEngine | str:
-    """Who answers there; else what is wrong with it, as a part of a sentence, and nothing where nobody is."""
+    """The engine that answers; else the fault, as a part of a sentence; empty where nothing listens."""
     fault = _touch(path)
     if fault in _GONE:
         return ""
@@ -165,7 +165,7 @@ async def ask(path: str, limit: float = LIMIT) -> AnsweringEngine | str:
 
 
 def read_version(path: str, version: Mapping[str, Any]) -> AnsweringEngine | str:
-    """What an engine says of itself. Pure."""
+    """The engine behind an answer to /version. Pure."""
     parts = {str(part["Name"]) for part in version.get("Components") or ()}
     name = "Podman" if any("podman" in part.lower() for part in parts) else "Docker"
     newest, oldest = str(version["ApiVersion"]), str(version.get("MinAPIVersion") or "1.41")
@@ -181,7 +181,7 @@ def _number(version: str) -> tuple[int, int]:
 
 
 async def _get(path: str, target: str) -> bytes:
-    # HTTP/1.0: an answer that ends where the connection does needs nobody to take it apart.
+    # With HTTP/1.0 the answer ends where the connection does, so nothing has to parse it.
     reader, writer = await asyncio.open_unix_connection(path)
     try:
         writer.write(f"GET {target} HTTP/1.0\r\nHost: engine\r\n\r\n".encode())
@@ -192,7 +192,7 @@ async def _get(path: str, target: str) -> bytes:
 
 
 def _touch(path: str) -> int:
-    """0 where somebody listens, else the fault's number. Nothing is waited for."""
+    """0 where something listens, else the errno. Never waits."""
     if len(os.fsencode(path)) > 107:
         return errno.ENOENT
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -200,7 +200,7 @@ def _touch(path: str) -> int:
     try:
         line.connect(path)
     except BlockingIOError:
-        return 0  # more are waiting than it takes at once: it is there
+        return 0  # its queue is full, so it listens
     except OSError as error:
         return error.errno or errno.EIO
     finally:
@@ -209,7 +209,7 @@ def _touch(path: str) -> int:
 
 
 def left(home: Path) -> frozenset[str]:
-    """The jobs of which a container backend over this home has kept anything."""
+    """The jobs that have files in this home."""
     try:
         return frozenset(item.name for item in os.scandir(home / "jobs"))
     except OSError:
@@ -240,7 +240,7 @@ class EngineFinder:
             return _added(sentence, there)
         if fault := refusal(image):
             return fault
-        # Where there has been one it may come back, and the job waits for it.
+        # Where an engine was used before it may come back: the job waits for it.
         if self._home.exists() or is_within_reach(there):
             return None
         return _added(sentence, silence(there, (), self._environ))
@@ -249,7 +249,7 @@ class EngineFinder:
         return Readiness(standing=ReadinessState.PREPARING, message=self._message, remedy=self._remedy)
 
     async def look(self) -> AnsweringEngine | NoEngine:
-        """Who answers now, for people to read."""
+        """The engine that answers now, or why none does."""
         kept = self._kept() if self._engine != NONE and self.left() else ""
         result = await look(kept or self._engine, self._environ)
         if isinstance(result, NoEngine) and kept:

@@ -27,17 +27,17 @@ _NO_ARCHIVE = re.compile(
 )
 
 
-SLOWEST = 250_000  # bytes a second that a push is trusted to make
+SLOWEST = 250_000  # bytes a second that a push is expected to send at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryTimeouts:
-    """Seconds without a word from a registry after which it is given up."""
+    """Seconds of silence after which a registry is given up."""
 
-    answer: float = 30.0  # before the first
-    stall: float = 60.0  # while bytes are to come
-    unpack: float = 1800.0  # when all is here
-    push: float = 60.0  # of a push, and longer by what its bytes may take: engines say little of it
+    answer: float = 30.0  # before its first message
+    stall: float = 60.0  # during the transfer
+    unpack: float = 1800.0  # after the transfer
+    push: float = 60.0  # of a push, plus size / SLOWEST: engines report little progress of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ImageCalls:
             raise image_failure(f"Image {name} cannot be looked at", fault.message) from fault
 
     async def pull(self, reference: Reference, layers: Layers) -> AsyncIterator[None]:
-        """A word whenever `layers` has heard something. Raises ImageFailure."""
+        """Yields whenever `layers` was updated. Raises ImageFailure."""
         doing = f"Image {reference.familiar} could not be pulled"
         query = {"fromImage": reference.name, "tag": reference.digest or reference.tag}
         headers = await asyncio.to_thread(self.auth.header, reference.canonical)
@@ -81,7 +81,7 @@ class ImageCalls:
         waits = self.patience.push + size / SLOWEST
         doing = f"Image {reference.familiar} could not be pushed"
         headers = await asyncio.to_thread(self.auth.header, reference.canonical)
-        headers = headers or {"X-Registry-Auth": "e30="}  # Docker wants the header, be it empty
+        headers = headers or {"X-Registry-Auth": "e30="}  # Docker requires the header, even empty
         path, query = f"/images/{reference.name}/push", {"tag": reference.tag}
         try:
             async with self._open(path, query, None, headers, doing) as messages:
@@ -104,7 +104,7 @@ class ImageCalls:
             "nocache": not recipe.cached,
         }
         if recipe.args and await self._forgets_args():
-            query |= {"nocache": True, "layers": False}  # nor is it to be taken for another's
+            query |= {"nocache": True, "layers": False}  # and its layers must not enter the cache
         query |= {"target": recipe.target} if recipe.target else {}
         query |= {"pull": True} if recipe.pull else {}
         headers = await asyncio.to_thread(self.auth.headers)
@@ -162,21 +162,21 @@ class ImageCalls:
             try:
                 return await self.engine.ask("DELETE", f"/images/{name}", {"force": force})
             except EngineFault as fault:
-                # A container of it was just being removed, which engines stumble over.
+                # Engines fail while a container of the image is being removed.
                 if pause is None or not (force and _VANISHED.search(fault.message)):
                     raise _refused(name, fault) from fault
             await asyncio.sleep(pause)
         raise AssertionError("the last try either answers or raises")
 
     async def _refuse_if_running(self, name: str) -> None:
-        """Podman would end what runs, whoever it belongs to."""
+        """With force, Podman would kill running containers of the image, whoever owns them."""
         wanted = {"ancestor": [name], "status": ["running", "paused"]}
         running = await self.engine.ask("GET", "/containers/json", {"filters": wanted})
         if running:
             raise Conflict(f"Image {name} is in use: {len(running)} running containers are made of it.")
 
     async def _forgets_args(self) -> bool:
-        """Podman takes a step from its cache although a build argument in it is another (seen with 4.3)."""
+        """Podman (4.3) reuses a cached step even where a build argument in it differs."""
         version = await self.engine.ask("GET", "/version")
         return any("Podman" in str(part.get("Name", "")) for part in version.get("Components") or ())
 
@@ -204,7 +204,7 @@ class ImageCalls:
         headers: Mapping[str, str],
         doing: str,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Nothing is asked before the first is waited for, so that waiting for it can be bounded."""
+        """The call starts with the first `anext`, so a timeout covers it too."""
         async with self.engine.open("POST", path, query, body, headers) as answer:
             async for item in answer.objects():
                 if item.get("error"):
@@ -255,7 +255,7 @@ def _image(row: Mapping[str, Any]) -> Image:
 
 
 def _names(names: Iterable[str]) -> Iterator[str]:
-    """Familiar, whichever way the engine writes them."""
+    """Familiar names, in whichever form the engine lists them."""
     for name in names:
         if not name.startswith(_NONE):
             with contextlib.suppress(ValueError):
@@ -267,14 +267,14 @@ def _id(text: str) -> str:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    """Old images have a text where others have a list."""
+    """Old images have a string where others have a list."""
     if isinstance(value, str):
         return ("/bin/sh", "-c", value)
     return tuple(str(word) for word in value) if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def checked(field: str, name: str) -> Reference:
-    """The reference, or a 400 that names what is wrong."""
+    """Parse a reference. Raise Invalid, naming the field, where it is none."""
     try:
         return parse(name)
     except ValueError as error:

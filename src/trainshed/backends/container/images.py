@@ -38,7 +38,7 @@ from trainshed.preparation import Preparations, remember
 log = logging.getLogger(__name__)
 
 LOOK = 15.0  # seconds between two looks at what is here
-SILENT = 120.0  # seconds an engine that does not answer is asked again, where no job waits for it
+SILENT = 120.0  # seconds for which a silent engine is asked again, where no job waits
 _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
 
 
@@ -58,7 +58,7 @@ class EngineImages:
         self._fetches = Preparations[str, Fetch](self._hint)  # by canonical name
         self._hints: list[Callable[[str], None]] = []
         self._parsed: dict[str, Reference] = {}
-        # Two images of one registry often share layers: one after the other, those are pulled once.
+        # Images of one registry often share layers: pulled one after the other, each layer comes once.
         self._lanes: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._background = BackgroundTasks()
 
@@ -70,12 +70,12 @@ class EngineImages:
         self._background.run(self._watch())
 
     async def close(self) -> None:
-        """Pulls are given up; what came whole of them stays with the engine."""
+        """Give up pulls; the engine keeps their complete layers."""
         self._ledger.write()
         await self._fetches.close()
         await self._background.close()
 
-    # What a backend asks
+    # For the backend
 
     def refuse(self, image: str) -> str | None:
         return None if image in self._parsed else refusal(image)
@@ -129,7 +129,7 @@ class EngineImages:
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
 
-    # What people ask
+    # For people
 
     async def all(self) -> tuple[Image, ...]:
         return await self._list()
@@ -191,7 +191,7 @@ class EngineImages:
         await self._list()
         return gone
 
-    # What a collector asks
+    # For the image collector
 
     async def kept(self) -> tuple[PulledImage, ...]:
         return kept_of(await self._list(), self._ledger)
@@ -212,7 +212,7 @@ class EngineImages:
         return next((place for place in reference.places if place in self._seen), None)
 
     async def _find(self, name: str) -> tuple[str, ImageConfig]:
-        """Under which full name, or id, the engine has it, and what it is."""
+        """The full name or id under which the engine has it, and its configuration."""
         places = () if refusal(name) else parse(name).places
         try:
             for place in (*places, *((name,) if _ID.fullmatch(name) else ())):
@@ -229,14 +229,14 @@ class EngineImages:
         return result
 
     async def _watch(self) -> None:
-        """What others bring and take is seen before long, also where nobody asks."""
+        """See within LOOK seconds what others add and remove."""
         while True:
             await asyncio.sleep(LOOK)
             with contextlib.suppress(TrainshedError):
                 await self._list()
 
     async def _changing(self, steps: AsyncIterator[ImageStep]) -> AsyncIterator[ImageStep]:
-        """Before the steps end, what is here is known anew."""
+        """List the images again after the last step."""
         try:
             async for step in steps:
                 yield step
@@ -276,7 +276,7 @@ class EngineImages:
         return Readiness(installed=(f"{fetch.outcome}.",))
 
     async def _have(self, fetch: Fetch) -> ImageConfig:
-        """Look, and pull where it is not here. An engine that is away for a moment is asked again."""
+        """Look for it, and pull it where it is not here. Ask an engine that does not answer again."""
         until, pause = time.monotonic() + SILENT, 0.2
         while True:
             try:

@@ -1,8 +1,8 @@
-"""One installation on top of an image: a container in which it is done, and what is kept of it.
+"""One installation on top of an image: the container that installs, and the image that is committed from it.
 
-It may assume that nobody else makes the same one, and that the image is here. What the program inside says
-goes into a file, which is read as it grows; by the init's record its end is known. Whoever called it takes
-the container and the folder away, however it ended.
+`DerivedImages` calls it, once at a time for each image, and the base image is here. The program inside
+writes to a file, which is read as it grows; the init's record tells its end. The caller removes the
+container and the folder afterwards, whatever the outcome.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ from trainshed.core.layer_port import InstallKit, PipListener
 from trainshed.core.replica import Exit
 
 INSTALLER = Path(__file__).with_name("installer.py")
-LOOK = 0.1  # seconds between two looks at whether it is done
-ASK = 5.0  # ... and at whether its container is still there
-LONGEST = 7200.0  # seconds: what hangs must not keep others from being made for ever
+LOOK = 0.1  # seconds between two reads of the record
+ASK = 5.0  # seconds between two checks of the container
+LONGEST = 7200.0  # seconds: an installation that hangs must not block others for ever
 _MISSING = 404
-PATIENCE = 60.0  # seconds an engine that is away is waited for, once all is installed
+PATIENCE = 60.0  # seconds to wait for an engine that does not answer to the commit
 
 
 class InstallFailed(Exception):
-    """It failed; with the exit code of what failed."""
+    """With the exit code of the program that failed."""
 
     def __init__(self, code: int, why: str = "") -> None:
         super().__init__(why)
@@ -76,7 +76,7 @@ class Installation:
             raise InstallFailed(128 + end.signal if end.signal else end.code or 1)
 
     async def commit(self, name: str, digest: str) -> str:
-        """The id of what came out, under a name."""
+        """Commit the container under a name; returns the image's id."""
         repository, _, tag = name.rpartition(":")
         query = {
             "container": self.name,
@@ -137,7 +137,7 @@ class Installation:
                 await self._look(files)
 
     async def _look(self, files: InstallerFiles) -> None:
-        """Raises InstallFailed where its container has ended without a word."""
+        """Raise InstallFailed where its container has ended and the record has no end."""
         try:
             info = await self.containers.look(self.name)
         except (EngineFault, Unavailable):
@@ -147,7 +147,7 @@ class Installation:
             raise InstallFailed(1, f"Its container was ended from outside{more}.")
 
     def _listen(self, log: str) -> bool:
-        """Hear what was output since; whether there was anything."""
+        """Pass new output to the listener; whether there was any."""
         with Path(log).open("rb") as file:
             file.seek(self._read)
             output = file.read()

@@ -28,7 +28,7 @@ DRIVER = "cgroupfs"
 _PERIOD = 100_000  # microseconds
 _log = logging.getLogger(__name__)
 
-LIMIT = "disk"  # the file of a run that is looked at: how many bytes it may fill
+LIMIT = "disk"  # the file of a run that says how many bytes it may fill
 GIB = 1 << 30
 _FAST = GIB  # bytes a second
 _SHORTEST, _LONGEST = 2.0, 60.0  # seconds between two looks
@@ -37,13 +37,13 @@ _AT_ONCE = 2
 
 class JobGroups:
     def __init__(self, home: str, driver: str) -> None:
-        """`home` is the id by which containers are known; `driver` what the engine calls its own."""
+        """`home` is the id of the home; `driver` is the engine's cgroup driver."""
         self._name = f"trainshed-{home}"
         self._memory, self._cpu = _roots() if driver == DRIVER else (None, None)
-        self._all = cgroup.mounted() if self._memory is not None else ()  # an engine makes them everywhere
+        self._all = cgroup.mounted() if self._memory is not None else ()  # engines make them in all
 
     def make(self, job: str, room: SharedRoom | None) -> str:
-        """The parent for the job's containers, as the engine is told; empty where there is none to be had."""
+        """The cgroup parent of the job's containers; empty where none can be made."""
         if room is None or self._memory is None or self._cpu is None:
             return ""
         parent = f"/{self._name}/{job}"
@@ -67,15 +67,15 @@ class JobGroups:
         return ""
 
     def holds(self, run: ContainerRun) -> bool:
-        """Whether the group really is above the run: an engine may see other cgroups than this server."""
+        """Whether the run really is in the group: an engine may see other cgroups than this server."""
         pid = run.init_pid() if run.group else None
         return bool(pid) and f"{run.group}/".encode() in slurp(f"/proc/{pid}/cgroup")
 
     def remove(self, job: str) -> bool:
-        """Whether nothing is left of it: what watched over a container may still be ending."""
+        """Whether nothing is left of it: a container's monitor may still be ending."""
         for root in self._all:
             own = root / self._name / job
-            # Engines leave groups of what watched over a container. One that is not empty cannot be removed.
+            # Engines leave groups of container monitors. A group that is not empty cannot be removed.
             below = [Path(folder) for folder, _, _ in os.walk(own, topdown=False)]
             for folder in (*below, own.parent):
                 with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ class DiskWatch:
         self._looking = asyncio.Semaphore(_AT_ONCE)
 
     def watch(self, run: ContainerRun) -> None:
-        """Where it is to be held to a limit, from now until it is gone."""
+        """Watch a run that has a limit, until it is gone."""
         try:
             limit = int((Path(run.folder) / LIMIT).read_text())
         except (OSError, ValueError):
@@ -137,7 +137,7 @@ class DiskWatch:
                 if used > limit and not run.gone.is_set():
                     await self._end(run, used, limit)
             except TrainshedError as error:
-                _log.debug("what %s fills was not seen: %s", run.key, error.message)
+                _log.debug("the disk use of %s could not be read: %s", run.key, error.message)
 
     async def _end(self, run: ContainerRun, used: int, limit: int) -> None:
         run.full = f"it filled {used / GIB:.3f} GiB of disk, and its diskSpec allows {limit / GIB:.3g} GiB"
@@ -146,7 +146,7 @@ class DiskWatch:
         await self._kill(run)
 
     async def _upper(self, run: ContainerRun) -> str:
-        """The folder of what the container has written, where it can be seen from here."""
+        """The folder with the container's own writes; empty where this server cannot see it."""
         inspected: dict[str, Any] = await self._engine.ask("GET", f"/containers/{run.container}/json")
         driver: dict[str, Any] = inspected.get("GraphDriver") or {}
         data: dict[str, Any] = driver.get("Data") or {}
@@ -165,7 +165,7 @@ class DiskWatch:
 
 
 def filled(folders: Iterable[str]) -> int:
-    """The bytes that all below these folders take on the disk. For threads."""
+    """The bytes that files below these folders take on the disk. Blocks."""
     total, waiting = 0, [folder for folder in folders if folder]
     while waiting:
         try:
@@ -177,7 +177,7 @@ def filled(folders: Iterable[str]) -> int:
                         else:
                             total += entry.stat(follow_symlinks=False).st_blocks * 512
         except OSError:
-            continue  # it went away meanwhile
+            continue  # removed meanwhile
     return total
 
 

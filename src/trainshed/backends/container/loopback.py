@@ -18,12 +18,12 @@ INSIDE = "127.0.0.1"
 
 @dataclass(slots=True)
 class LoopbackPort:
-    """What is known of the way, once the server knows it."""
+    """The loopback ports of containers; the server fills it in when it starts."""
 
-    folder: Path | None = None  # where the server waits for sockets; none: there is no way
+    folder: Path | None = None  # where the server waits for sockets; None: there are no loopback ports
     address: str = ""  # of the server, as jobs are told
     beyond: frozenset[int] = frozenset()  # further ports of this machine's loopback that jobs are told of
-    passed: set[int] = field(default_factory=set[int])  # all that lead on: those, and where pip looks
+    passed: set[int] = field(default_factory=set[int])  # those, and ports of package indexes
     google: GoogleRedirect = field(default_factory=GoogleRedirect)
 
     @property
@@ -40,7 +40,7 @@ class LoopbackPort:
 
 
 def with_inside_address(env: Mapping[str, str], loopback: LoopbackPort) -> dict[str, str]:
-    """The variables with the server's address as it is inside, be it told with or without its scheme."""
+    """The variables with the server's address as it is inside, with or without its scheme."""
     inside = f"{INSIDE}:{loopback.ports[0]}" if loopback.ports else ""
     outside = loopback.address.removeprefix("http://")
     if not inside or inside == outside:
@@ -57,6 +57,6 @@ def loopback_ports(addresses: Iterable[str]) -> frozenset[int]:
                 place = urlsplit(value)
                 if place.hostname in (INSIDE, "localhost") and place.port:
                     ports.add(place.port)
-            except ValueError:  # no port of any kind
+            except ValueError:  # not a port number
                 continue
     return frozenset(ports)

@@ -46,6 +46,8 @@ _WORK, _TMP, _OPENED = "work", "tmp", ".work-is-open"
 
 
 class EngineVolumes:
+    """Volumes of the engine, made for a job and removed with it. Every call can be repeated."""
+
     def __init__(self, engine: Engine, home: str) -> None:
         self._engine, self._home = engine, home
         self._info: dict[str, Any] | None = None
@@ -65,12 +67,12 @@ class EngineVolumes:
                 raise Unavailable(f"The container engine makes no volume: {error.message}") from error
 
     async def remove(self, job: str) -> None:
-        """All of the job's, once its containers are gone."""
+        """Remove all of the job's, once its containers are gone."""
         for name in (await self._all()).get(job, ()):
             await self._remove(name)
 
     async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
-        """Take away those of jobs that are not known any more: asked each time, as others begin meanwhile."""
+        """Remove those of unknown jobs; `jobs` is called each time, as jobs begin meanwhile."""
         for job, names in (await self._all()).items():
             for name in names:
                 if job not in jobs():
@@ -110,7 +112,7 @@ class EngineVolumes:
 
     async def _all(self) -> dict[str, list[str]]:
         """Names by job."""
-        # By one label only: Podman tells of volumes that have any of several, Docker of those that have all.
+        # One label only: given several, Podman lists volumes with any of them, Docker those with all.
         query: dict[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
         listed: dict[str, Any] = await self._engine.ask("GET", "/volumes", {"filters": query})
         result: dict[str, list[str]] = {}
@@ -129,17 +131,24 @@ class EngineVolumes:
 
 
 class ContainerViews(Mounts):
+    """Views of buckets in containers: the same folders as those of processes, mounted by the engine.
+
+    A snapshot is hard links under an overlay, which is a volume: the engine mounts it once for all replicas
+    of a job. Where the image's user is not root, the job's objects are copied for that user. A rootless
+    engine has no overlay: it mounts the copies.
+    """
+
     def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
         super().__init__(jobs, trash, hint)
-        self._users: dict[str, str] = {}  # for whom a job's copies are
+        self._users: dict[str, str] = {}  # the image's user, by job
 
     async def mount(
         self, job: str, view: View, volumes: EngineVolumes, *, shared: bool, user: str
     ) -> tuple[tuple[Mount, ...], str]:
-        """What a run that is about to start gets of its job's view, and what there is to say of it."""
+        """The mounts of its job's view for a run that is about to start, and a note on them."""
         if self._shelf is None:
             return (), "" if view.lazy else NO_BUCKETS
-        self._users[job], view = user, replace(view, lazy=False)  # nobody notices when a container looks
+        self._users[job], view = user, replace(view, lazy=False)  # nothing reports what a container opens
         bare = not can_overlay(str(self._jobs)) or await volumes.is_rootless()
         copies = bare or not is_root(user)
         folder, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=bare)
@@ -161,9 +170,9 @@ class ContainerViews(Mounts):
 
 
 def open_to_all(top: Path, user: str) -> None:
-    """Let the image's user read and change what is there: the folder above lets nobody of this machine pass.
+    """Let the image's user read and change what is there: the folder above is closed to other users.
 
-    A user by number gets it as its own, where we may give it away; one by name is known in the image only.
+    A user given by number becomes the owner, where we may chown; a name is known in the image only.
     """
     uid, _, gid = user.partition(":")
     owner = (int(uid), int(gid) if gid.isdecimal() else -1) if uid.isdecimal() else None
@@ -181,7 +190,7 @@ def _open(path: str, mode: int, owner: tuple[int, int] | None) -> None:
         return
     status = place.stat()
     place.chmod(S_IMODE(status.st_mode) | mode)
-    if owner is not None and (S_ISDIR(status.st_mode) or status.st_nlink == 1):  # else an object's own
+    if owner is not None and (S_ISDIR(status.st_mode) or status.st_nlink == 1):  # else an object
         with contextlib.suppress(PermissionError):
             os.chown(path, *owner)
 
@@ -199,7 +208,7 @@ class MountPreparer:
         self._folders = CodeFolders(code, hint)
         self._loopback = loopback
         self._volumes: EngineVolumes | None = None
-        # One launch of a job at a time makes its view.
+        # Launches of a job make its view one after the other.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def use(self, engine: Engine, home: str) -> None:
@@ -262,7 +271,7 @@ class MountPreparer:
         return run_mounts_of(launch, image, places, self._loopback)
 
     async def forget(self, job: str | None = None) -> None:
-        """Give up what is being laid out, of one job or of all."""
+        """Give up preparations, of one job or of all."""
         await self._folders.drop(job)
         await self.views.forget(job)
 
@@ -272,7 +281,7 @@ class MountPreparer:
         for folder in (tmp, *(scratch(tmp, number) for number in range(scratches))):
             Path(folder).mkdir(exist_ok=True)
             Path(folder).chmod(0o1777)
-        for before in range(int(run.name)):  # what earlier runs left there is nobody's any more
+        for before in range(int(run.name)):  # scratch of earlier runs
             shutil.rmtree(run.parent / str(before) / _TMP, ignore_errors=True)
         if report:
             handle = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -281,7 +290,7 @@ class MountPreparer:
         return tmp
 
     def _open(self, run: Path, user: str) -> None:
-        """The job's folder for a user who is not root, once: later runs find it as they left it."""
+        """Open the job's folder to a user who is not root, once: later runs find it as they left it."""
         mark = run.parent / _OPENED
         if not mark.exists():
             open_to_all(run.parent / _WORK, user)

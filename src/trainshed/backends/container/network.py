@@ -26,12 +26,12 @@ from trainshed.core.errors import Invalid, Unavailable, Violation
 
 _log = logging.getLogger(__name__)
 _PLACES = "/usr/local/sbin:/usr/sbin:/sbin"
-_AGAIN = 30.0  # seconds after which it is looked at again: somebody may have set all rules anew
+_AGAIN = 30.0  # seconds between two checks: others may have replaced all rules
 _MOST = 10.0  # seconds
-_UNKNOWN = 250  # replicas, where nobody says how many there will be
-_MOST_TRIES = 64  # subnets somebody else turned out to have
+_UNKNOWN = 250  # replicas, where their number is not known
+_MOST_TRIES = 64  # subnets that others turned out to use
 _IS_GONE, _IS_THERE = 404, 409
-_VANISHED = "no such network interface"  # said where another's goes while the engine looks at all of them
+_VANISHED = "no such network interface"  # another network was removed while the engine listed all
 
 
 class NetworkIsolation:
@@ -43,14 +43,14 @@ class NetworkIsolation:
     """
 
     def __init__(self, subnets: str) -> None:
-        # What passes a bridge from port to port stays inside one network, and may be shown to the rule too.
+        # The rule may also see packets that stay on one bridge: those belong to one network, and pass.
         where = ("-s", subnets, "-d", subnets, "-m", "physdev", "!", "--physdev-is-bridged")
         self._rule = ("FORWARD", *where, "-m", "comment", "--comment", "trainshed", "-j", "DROP")
         self._is_in_force: bool | None = None
         self._looked_at = 0.0
 
     async def ensure(self) -> bool:
-        """Whether it does, put up where it did not."""
+        """Add the rule where it is missing; whether it is in force."""
         if self._is_in_force is None or (self._is_in_force and time.monotonic() - self._looked_at > _AGAIN):
             self._is_in_force = await asyncio.to_thread(self._add_rule)
             self._looked_at = time.monotonic()
@@ -74,15 +74,15 @@ class NetworkIsolation:
 
 class Networks:
     def __init__(self, engine: Engine, home: str, subnets: str, folder: Path, *, podman: bool) -> None:
-        """`folder`: where it has its own files."""
+        """`folder` is for the files of the network anchor."""
         self._engine, self._home, self._podman = engine, home, podman
         self._range = ipaddress.IPv4Network(subnets)
         self._taken: set[IPv4Network] | None = None
-        self._given: dict[str, str] = {}  # the name of each job's
-        self._known: dict[str, JobNetwork] = {}  # by their names: those that are surely there
+        self._given: dict[str, str] = {}  # the network's name, by job
+        self._known: dict[str, JobNetwork] = {}  # by name: those that surely exist
         self._making = asyncio.Lock()
         self._isolation = NetworkIsolation(subnets)
-        # Docker keeps a bridge as long as its network is there: nothing is to be held.
+        # Docker keeps a bridge as long as its network exists: it needs no anchor.
         most = MOST if podman else 0
         self._pool = NetworkPool(NetworkAnchor(engine, home, folder), self._delete, most=most)
 
@@ -91,19 +91,19 @@ class Networks:
 
     @property
     def containers(self) -> frozenset[str]:
-        """Of its own."""
+        """Those of the network anchor."""
         return self._pool.containers
 
     def name(self, job: str) -> str:
-        """Of what it has, or would have."""
+        """The name of the job's network, whether or not it exists."""
         return self._given.get(job) or f"{LABEL}-{self._home}-{job}"
 
     def adopt(self, job: str, name: str) -> None:
-        """An earlier server gave it to the job."""
+        """Remember a network that an earlier server gave to the job."""
         self._given[job] = name
 
     async def make(self, job: str, replicas: int, *, internal: bool = False) -> JobNetwork:
-        """The job's network, made where it is not there."""
+        """The job's network, created where it does not exist."""
         if (known := self._known_of(job)) is not None:
             return known
         async with self._making:
@@ -116,32 +116,32 @@ class Networks:
             return known
 
     async def keep_apart(self) -> bool:
-        """Whether no job reaches another, whatever the engine does. Docker sees to it by itself."""
+        """Whether our rule isolates jobs from each other. Docker isolates them itself."""
         return self._podman and await self._isolation.ensure()
 
     def forget(self, job: str) -> None:
-        """It may not be there any more, and so may others."""
+        """The job's network, and others, may not exist any more: look again."""
         self._known.pop(self.name(job), None)
         self._pool.drop_free()
 
     def is_kept(self, job: str) -> bool:
-        """Whether the next job will have it."""
+        """Whether the pool keeps it for the next job."""
         known = self._known_of(job)
         return known is not None and self._pool.holds(known)
 
     async def remove(self, job: str) -> None:
-        """Nothing of the job is left in it."""
+        """Remove it, or keep it for the next job. Nothing of the job may be left in it."""
         if job not in self._given and self.name(job) in self._used():
-            return  # it was, and another has it now
+            return  # another job has the network now
         known = self._known_of(job)
         if known is None or not self._pool.keep(known):
             await self._delete(known or self.name(job))
         self._given.pop(job, None)
 
     async def replace(self, job: str) -> None:
-        """An address is held by the dead: away with the network and all in it; the next has other addresses.
+        """Remove the network and all in it; the next one has other addresses.
 
-        Podman keeps an address for a container whose start it did not survive, under the network's name.
+        When Podman is killed while it starts a container, it keeps that address until the network is removed.
         """
         known = self._known_of(job) or await self._find(self.name(job))
         if self._podman:
@@ -152,7 +152,7 @@ class Networks:
             self._taken.add(known.subnet)
 
     async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
-        """Take away those of this home that no job has any more."""
+        """Remove those of this home that no job has any more."""
         for item in await self._all():
             labels: dict[str, str] = item.get("Labels") or item.get("labels") or {}
             name = str(item.get("Name") or item.get("name"))
@@ -205,20 +205,20 @@ class Networks:
                     taken.discard(subnet)
                     continue
                 if "overlap" in text or "already used" in text or "subnet" in text:
-                    continue  # it stays among the taken ones
+                    continue  # the subnet stays in `taken`
                 taken.discard(subnet)
                 raise
             return net
         raise Unavailable(f"No subnet of {self._range} is free on this machine.")
 
     def _new_name(self, job: str) -> str:
-        """Not that of one that was the job's before, and is another's now."""
+        """A name that no network has, also where another job has the one made for this job."""
         own, used = self.name(job), self._used()
         others = (f"{own}-{number}" for number in range(2, len(used) + 3))
         return next(name for name in (own, *others) if name not in used)
 
     async def _all(self) -> list[dict[str, Any]]:
-        # Podman by its own words: for Docker's it looks at every container, and stumbles over a broken one.
+        # Podman's own API: its Docker API inspects every container, and fails at a broken one.
         return await self._engine.ask("GET", "/libpod/networks/json" if self._podman else "/networks")
 
     async def _find(self, name: str) -> JobNetwork:

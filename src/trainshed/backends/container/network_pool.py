@@ -33,10 +33,10 @@ from trainshed.core.errors import TrainshedError, Unavailable
 _SOURCE = Path(__file__).with_name("network_anchor.c")
 _MEMORY, _PIDS = 32 << 20, 8
 _log = logging.getLogger(__name__)
-_MANY, _WITHIN = 3, 5.0  # jobs in so many seconds: the next will not be long
-MOST = 8  # held at once
-_IDLE = 20.0  # seconds without a job that wanted one
-_TRIES = 3  # to hold one, after which it is given up
+_MANY, _WITHIN = 3, 5.0  # jobs in so many seconds: the next one will come soon
+MOST = 8  # networks kept at once
+_IDLE = 20.0  # seconds without a job that needed one
+_TRIES = 3  # failures in a row, after which no network is kept
 _CLOSING = 3.0  # seconds
 
 
@@ -54,7 +54,7 @@ class NetworkAnchor:
         self.name = self._new_name()
         self._networks: dict[str, JobNetwork] = {}
         self._turn = asyncio.Lock()
-        self._alive: int | None = None  # the lock
+        self._alive: int | None = None  # the descriptor of the locked file
 
     @property
     def networks(self) -> tuple[JobNetwork, ...]:
@@ -70,7 +70,7 @@ class NetworkAnchor:
             self._networks[net.name] = net
 
     async def let_go(self, net: JobNetwork) -> None:
-        """Whether or not it is there; the anchor goes with the last."""
+        """Leave the network, if the anchor is in it; the anchor ends with the last."""
         async with self._turn:
             if self._networks.pop(net.name, None) is None:
                 return
@@ -86,7 +86,7 @@ class NetworkAnchor:
                 await self._end()
 
     async def _connected(self, net: JobNetwork) -> bool:
-        """False where there is no anchor, or somebody took it away."""
+        """False where there is no anchor, or somebody removed it."""
         if self._alive is None:
             return False
         try:
@@ -97,13 +97,13 @@ class NetworkAnchor:
             await self._end()
             return False
         except Unavailable:
-            self._networks[net.name] = net  # perhaps: the engine went away over it
+            self._networks[net.name] = net  # perhaps: the engine stopped answering
             raise
         return True
 
     async def _begin(self, net: JobNetwork) -> None:
         await asyncio.to_thread(self._prepare_files)
-        self.name = self._new_name()  # nothing that is left of an earlier one is in the way
+        self.name = self._new_name()  # leftovers of an earlier one must not conflict
         spec = {
             "name": self.name,
             "rootfs": str(self._root),
@@ -112,7 +112,7 @@ class NetworkAnchor:
             "labels": {f"{LABEL}.home": self._home},
             "netns": {"nsmode": "bridge"},
             "Networks": {net.name: {"static_ips": [net.last]}},
-            "sysctl": {"net.ipv4.ip_forward": "0"},  # it leads from no network to another
+            "sysctl": {"net.ipv4.ip_forward": "0"},  # it forwards nothing between networks
             "cap_drop": ["ALL"],
             "no_new_privileges": True,
             "read_only_filesystem": True,
@@ -139,7 +139,7 @@ class NetworkAnchor:
         return f"{LABEL}-{self._home}-holder-{os.urandom(3).hex()}"
 
     def _prepare_files(self) -> None:
-        """Its files, and the lock on the one that it waits for."""
+        """Make its files, and lock the one for which it waits."""
         program = compiled(_SOURCE, self._tools)
         if program is None:
             raise Unavailable("The network anchor cannot be compiled.")
@@ -148,7 +148,7 @@ class NetworkAnchor:
             shutil.copy2(program, self._root / ".holder")
             (self._root / ".holder").replace(self._root / "holder")
             alive = self._root / "alive"
-            alive.unlink(missing_ok=True)  # that of an earlier one, who may be about to go
+            alive.unlink(missing_ok=True)  # that of an earlier anchor, which may be ending
             self._alive = os.open(alive, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -157,7 +157,7 @@ class NetworkAnchor:
     async def _tell(self, verb: str, net: JobNetwork, more: dict[str, object]) -> None:
         body = {"container": self.name, **more}
         async with self._engine.open("POST", f"/libpod/networks/{net.name}/{verb}", None, body) as answer:
-            await answer.whole()  # which is no JSON
+            await answer.whole()  # the body is no JSON
 
 
 class NetworkPool:
@@ -173,7 +173,7 @@ class NetworkPool:
         self._wanted: deque[float] = deque(maxlen=_MANY)
         self._background = BackgroundTasks()
         self._resting = False
-        self._failures = 0  # to hold one, in a row
+        self._failures = 0  # in a row
 
     @property
     def names(self) -> frozenset[str]:
@@ -192,7 +192,7 @@ class NetworkPool:
         return None
 
     def made(self, net: JobNetwork) -> None:
-        """There was none to take."""
+        """A network was created because the pool had none."""
         rush = len(self._wanted) == _MANY and self._wanted[-1] - self._wanted[0] < _WITHIN
         if rush and self._failures < _TRIES and len(self._anchor.networks) < self._most:
             self._background.run(self._hold(net))
@@ -201,14 +201,14 @@ class NetworkPool:
         return self._anchor.holds(net)
 
     def keep(self, net: JobNetwork) -> bool:
-        """Whether it takes back what its job needs no more."""
+        """Whether the pool takes the network back."""
         kept = self.holds(net)
         if kept:
             self._free.append(net)
         return kept
 
     def drop_free(self) -> None:
-        """Networks have vanished: no more of those that are free is given away."""
+        """Networks have vanished: give none of the free ones away."""
         free, self._free = self._free, []
         for net in free:
             self._background.run(self._let_go(net, free=True))
@@ -216,7 +216,7 @@ class NetworkPool:
     async def close(self) -> None:
         await self._background.close()
         try:
-            async with asyncio.timeout(_CLOSING):  # the next server goes on
+            async with asyncio.timeout(_CLOSING):  # the next server removes the rest
                 await self._anchor.close()
                 while self._free:
                     await self._remove(self._free.pop())
@@ -228,7 +228,7 @@ class NetworkPool:
             await self._anchor.hold(net)
             self._failures = 0
         except TrainshedError as error:
-            if "network not found" not in error.message:  # as it is where its job has ended meanwhile
+            if "network not found" not in error.message:  # its job has ended meanwhile
                 self._failures += 1
                 _log.info("a network is not kept for the next job: %s", error.message)
         if self._anchor.networks and not self._resting:
@@ -236,7 +236,7 @@ class NetworkPool:
             self._background.run(self._rest())
 
     async def _rest(self) -> None:
-        """One at a time, so that a job that comes now does not wait for all of them."""
+        """Leave them one at a time, so that a new job does not wait for all."""
         try:
             while networks := self._anchor.networks:
                 wait = self._wanted[-1] + _IDLE - time.monotonic()
@@ -248,14 +248,14 @@ class NetworkPool:
             self._resting = False
 
     def _claim(self, net: JobNetwork) -> bool:
-        """Whether it was free; nobody else has it from now on."""
+        """Take it out of the free ones; whether it was free."""
         free = net in self._free
         if free:
             self._free.remove(net)
         return free
 
     async def _let_go(self, net: JobNetwork, *, free: bool) -> None:
-        """And away with it, unless a job has it."""
+        """Leave it, and remove it unless a job has it."""
         try:
             await self._anchor.let_go(net)
             if free or self._claim(net):  # its job may have ended meanwhile

@@ -23,7 +23,7 @@ _OVER = frozenset(
     {"Already exists", "Layer already exists", "Download complete", "Pull complete", "Pushed", "Mounted from"}
 )
 _UNPACKING = frozenset({"Extracting", "Verifying Checksum"})
-QUARTER = 25  # percent: each is a line in the history of those who wait
+QUARTER = 25  # percent: each is a line in the history of the waiting jobs
 _ONCE = "It is pulled once and kept; the job starts by itself then."
 
 
@@ -45,7 +45,7 @@ class Layers:
         status, key = str(message.get("status", "")), str(message.get("id", ""))
         if not key:
             return
-        if status.startswith("Pulling from"):  # Docker says the tag as if it were a layer
+        if status.startswith("Pulling from"):  # Docker reports the tag as if it were a layer
             return
         layer = self.layers.setdefault(key, Layer())
         detail: Mapping[str, Any] = message.get("progressDetail") or {}
@@ -56,7 +56,7 @@ class Layers:
         self._count()
 
     def _count(self) -> None:
-        # One that was over before its size was told is too small to count.
+        # A layer that was done before its size was reported is too small to count.
         coming = [layer for layer in self.layers.values() if layer.total or not layer.is_over]
         known = [layer.total for layer in coming if layer.total]
         if not known:
@@ -68,7 +68,7 @@ class Layers:
 
     @property
     def is_moving(self) -> bool:
-        """Whether bytes are still to come: then silence means that they do not."""
+        """Whether bytes are still to come: then silence is a stall."""
         return not self.layers or not all(layer.is_over for layer in self.layers.values())
 
     @property
@@ -184,7 +184,7 @@ MOST_WORDS = 1000
 
 
 def image_failure(doing: str, text: str) -> ImageFailure:
-    """From the words of engine and registry. `doing` reads like "Image X could not be pulled"."""
+    """Classify a message of engine or registry. `doing` reads like "Image X could not be pulled"."""
     words = plain(text)
     row = next((row for row in _ROWS if row.pattern.search(words)), _UNKNOWN)
     if row.cause is Cause.NETWORK_ERROR and "container registry localhost: " in words:
@@ -204,12 +204,12 @@ def timed_out(doing: str, seconds: float, percent: int | None) -> ImageFailure:
 
 
 def plain(text: str) -> str:
-    """The words without the engine's own stammer."""
+    """The message without the engine's prefixes and repetitions."""
     return _TWICE.sub(r"\1", _NOISE.sub("", " ".join(text.split())))[:MOST_WORDS]
 
 
 def error_of(verdict: Verdict) -> TrainshedError:
-    """The same for people who wait for an answer."""
+    """The verdict as the error for somebody who waits for an answer."""
     message = f"{verdict.summary.rstrip('.')}. {verdict.advice}".strip()
     match verdict.cause:
         case Cause.NO_SUCH_IMAGE:
@@ -230,21 +230,21 @@ def _verdict(row: _Row, summary: str) -> Verdict:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Fetch(Preparation):
-    """Its sentence, where there is one, stands in place of what the layers tell."""
+    """A sentence, where there is one, replaces the progress of the layers."""
 
     reference: Reference
     layers: Layers
-    fresh: bool = False  # its registry is asked also where it is here
+    fresh: bool = False  # ask the registry even where the image is here
     pulled: bool = False
     config: ImageConfig | None = None  # once it is here
-    verdict: Verdict | None = None  # once it is known that it cannot be
+    verdict: Verdict | None = None  # once the pull has failed
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def look(self) -> None:
         self.move()
 
     def move(self) -> None:
-        """Wake those who follow: something new can be said."""
+        """Wake the followers: the step has changed."""
         self._moved.set()
         self._moved = asyncio.Event()
 
@@ -267,7 +267,7 @@ class Fetch(Preparation):
         )
 
     async def follow(self) -> AsyncIterator[ImageStep]:
-        """Every new word, and the last; raises what went wrong."""
+        """Every new step, and the outcome; raises the error of a failed pull."""
         last: ImageStep | None = None
         while not self.is_over:
             moved = self._moved
@@ -290,7 +290,7 @@ class Fetch(Preparation):
 
 
 def absent(reference: Reference) -> Readiness:
-    """Nobody has asked for it yet, and this is no asking."""
+    """Readiness of an image that is not here and that no job has asked for."""
     return Readiness(
         standing=ReadinessState.PREPARING,
         message=f"Image {reference.familiar} is not here: it is pulled from {reference.domain} first.",

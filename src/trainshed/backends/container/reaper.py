@@ -1,7 +1,7 @@
-"""Takes away what the engine still has of jobs that are over: nobody waits for it.
+"""Removes what the engine still has of jobs that are over. Nobody waits for it.
 
-It may be given up at any line: a later server finds by the labels what is left, and takes that away. An
-engine that is away, or busy with the very container, is asked again until it has done it.
+The backend calls it. It may be interrupted at any line: a later server finds the rest by its labels. It
+repeats a removal until the engine has done it.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ class ContainerReaper:
     groups: JobGroups
     _removals: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
     _background: BackgroundTasks = field(default_factory=BackgroundTasks)
-    _urgent: set[str] = field(default_factory=set[str])  # jobs somebody waits for after all
+    _urgent: set[str] = field(default_factory=set[str])  # jobs that a launch waits for
     _launches: int = 0
     _launched_at: float = 0.0
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def begin(self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]) -> None:
-        """Take away what no folder knows any more; what is known is asked again before each step."""
+        """Remove what belongs to no folder; the callables are asked again before each step."""
         self._background.run(retry_until_done(lambda: self._sweep(jobs, containers), "earlier jobs"))
 
     async def close(self) -> None:
@@ -56,7 +56,7 @@ class ContainerReaper:
         self._urgent.discard(job)
 
     async def wait(self, job: str) -> None:
-        """Until nothing of the job is being taken away."""
+        """Wait until nothing of the job is being removed."""
         if (removal := self._removals.get(job)) is not None:
             self._urgent.add(job)
             _, late = await asyncio.wait((removal,), timeout=_PATIENCE)
@@ -65,7 +65,7 @@ class ContainerReaper:
 
     @contextlib.contextmanager
     def launching(self) -> Generator[None]:
-        """While something is started: that waits for the engine, and a removal for nobody."""
+        """While a launch runs, removals wait: somebody waits for the launch, and nobody for a removal."""
         self._launches += 1
         try:
             yield
@@ -101,7 +101,7 @@ class ContainerReaper:
             if name not in containers():
                 try:
                     await self.containers.remove(name)
-                except TrainshedError as error:  # the others go all the same
+                except TrainshedError as error:  # remove the others all the same
                     stuck = error
         if stuck is not None:
             raise stuck
@@ -111,7 +111,7 @@ class ContainerReaper:
 
 
 async def retry_until_done(work: Callable[[], Coroutine[None, None, None]], whose: str) -> None:
-    """Do it until it succeeds, less and less often; what is in the way is is_logged once."""
+    """Repeat until it succeeds, with growing pauses; log the obstacle once."""
     pause, is_logged = _SOON, False
     while True:
         try:

@@ -18,7 +18,7 @@ from trainshed.core.names import RunKey
 INSIDE = "/.trainshed"
 LABEL = "trainshed"
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
-PYTHON = "python3"  # the image's interpreter; the init finds one that has the other name too
+PYTHON = "python3"  # the image's interpreter; the init tries `python` too
 _PERIOD = 100_000  # microseconds
 PIDS = 4096  # and more for many CPUs: a program has threads for each
 PIDS_PER_CPU = 1024
@@ -32,7 +32,7 @@ class Mount:
     source: str
     target: str
     read_only: bool = False
-    options: Mapping[str, object] = field(default_factory=dict[str, object])  # further fields of the engine's
+    options: Mapping[str, object] = field(default_factory=dict[str, object])  # further fields for the engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ class RunMounts:
     """What a container is given beside its image: folders, variables, where it starts."""
 
     mounts: tuple[Mount, ...] = ()
-    binds: tuple[str, ...] = ()  # as the engine writes them, where a Mount cannot say it
+    binds: tuple[str, ...] = ()  # in the engine's own syntax, where a Mount cannot express it
     env: Mapping[str, str] = field(default_factory=dict[str, str])  # weaker than the job's own
     workdir: str = ""  # the image's where empty
     command: tuple[str, ...] = ()  # before the arguments, where the job has no command of its own
     loopback_ports: tuple[int, ...] = ()  # ports of its loopback that lead to this machine's
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # further addresses by name
-    quota: int = 0  # bytes of its own file system, where the engine can hold it to them
+    quota: int = 0  # bytes of its own file system, where the engine can enforce them
     note: str = ""  # a sentence on how it was started
 
 
@@ -54,14 +54,14 @@ class RunMounts:
 class ContainerFrame:
     """What rendering needs to know of the backend."""
 
-    home: str  # its id: by this label its containers are known
+    home: str  # its id, the label of its containers
     init: str
     record: str
     podman: bool
     network: str
-    address: str = ""  # the replica's own; the engine's choice where empty
+    address: str = ""  # of the replica; the engine chooses where empty
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # address by name
-    parent: str = ""  # the cgroup that holds all of its job to what they share; none where empty
+    parent: str = ""  # the cgroup of the job (limits.py); none where empty
 
 
 def container_name(home: str, key: RunKey) -> str:
@@ -104,7 +104,7 @@ def _loopback_options(run_mounts: RunMounts) -> tuple[str, ...]:
 
 
 def words(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> tuple[str, ...]:
-    """What is run: a command replaces the image's entry point, and either one the image's own arguments."""
+    """The command line: a command replaces the image's entry point; either replaces its arguments."""
     if launch.module:
         return (PYTHON, "-m", launch.module, *launch.args)
     if launch.command:
@@ -115,11 +115,11 @@ def words(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> tuple[st
 
 
 def _env(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> dict[str, str]:
-    env = {"PYTHONUNBUFFERED": "1"}  # into a file Python would hold lines back, and a follower see nothing
+    env = {"PYTHONUNBUFFERED": "1"}  # else Python would buffer lines, and a follower see nothing
     env |= image.env
     env |= run_mounts.env
     env |= launch.env
-    # Images made for NVIDIA's runtime say "all", which would be the machine's.
+    # Images made for NVIDIA's runtime set "all", which would be all of the machine's.
     env["NVIDIA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus) or "void"
     env["TRAINSHED_RUN"] = str(launch.key)
     return env
@@ -140,22 +140,22 @@ def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[
         "NetworkMode": frame.network,
         "ExtraHosts": [f"{name}:{address}" for name, address in {**frame.hosts, **run_mounts.hosts}.items()],
         "Memory": memory,
-        "MemorySwap": memory,  # of both together: no swap
+        "MemorySwap": memory,  # memory and swap together: no swap
         **_processors(launch),
         **({"CgroupParent": frame.parent} if frame.parent else {}),
         "PidsLimit": max(PIDS, round(max(place.cpus, launch.room.cpus if launch.room else 0) * PIDS_PER_CPU)),
         "ShmSize": memory // 2,
         **security_options(),
         **_gpus(place.gpus, frame.podman),
-        # Below 1024 only root may listen; Docker lets everybody in its containers.
+        # Docker lets every user in its containers listen below 1024; Podman needs this.
         **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if run_mounts.hosts else {}),
         **({"StorageOpt": {"size": str(run_mounts.quota)}} if run_mounts.quota else {}),
     }
 
 
 def _processors(launch: Launch) -> dict[str, object]:
-    """A quota of time; of what the job's replicas share all may be used by one, and the weights decide."""
-    # As a share of time: Docker gives no more processors than there are, whatever `up --cpus` says.
+    """A quota of CPU time; each replica may use all that the job's replicas share, by weight."""
+    # A quota, because Docker refuses more CPUs than the machine has, also where `up --cpus` says more.
     cpus, room = launch.placement.cpus, launch.room
     if room is None or not room.cpus:
         return {"CpuPeriod": _PERIOD, "CpuQuota": round(max(cpus, 0.01) * _PERIOD)}
@@ -165,7 +165,7 @@ def _processors(launch: Launch) -> dict[str, object]:
 
 
 def security_options() -> dict[str, object]:
-    """What holds for every container of ours, whatever runs in it; its output is in files, not in a log."""
+    """Options of every container of ours. Its output goes to files, not to the engine's log."""
     return {
         "CapDrop": list(_DROPPED),
         "SecurityOpt": ["no-new-privileges"],

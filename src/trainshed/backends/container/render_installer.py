@@ -20,12 +20,12 @@ from trainshed.core.runtime import RuntimeNeed
 
 LENT = f"{INSIDE}/lent"
 NOT_FOUND = 127
-_FORM = "1"  # another one, and everything is made anew
+_FORM = "1"  # change it to rebuild every derived image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallerFiles:
-    """What one installation has on this machine."""
+    """The files of one installation on this machine."""
 
     init: str
     installer: str
@@ -37,7 +37,7 @@ class InstallerFiles:
 
 
 def digest_of(base: str, packages: Sequence[Package], requirements: Sequence[str]) -> str:
-    """Packages in their order, as the later may replace what the earlier brought; requirements in none."""
+    """Packages in order, as a later one may replace files of an earlier one; requirements in any order."""
     made_of = [_FORM, base, [(package.sha256, package.name) for package in packages], normal(requirements)]
     return sha256(json.dumps(made_of).encode()).hexdigest()[:32]
 
@@ -69,7 +69,7 @@ def body(
     labels: dict[str, str],
     memory: int = 0,
 ) -> dict[str, object]:
-    """The container that installs: as bounded as any, root in it because an image's packages are root's."""
+    """The container that installs: limited as any, but root, who owns an image's packages."""
     own = (
         Mount(source=files.init, target=f"{INSIDE}/init", read_only=True),
         Mount(source=files.record, target=f"{INSIDE}/record"),
@@ -101,7 +101,7 @@ def body(
 
 
 def changes(image: ImageConfig, digest: str) -> tuple[str, ...]:
-    """By which what comes out is run as the image it was made of is."""
+    """Commit options that keep the base image's command, user and folder."""
     return (
         f"ENTRYPOINT {json.dumps(list(image.entrypoint))}",
         f"CMD {json.dumps(list(image.command))}",

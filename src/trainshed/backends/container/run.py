@@ -34,7 +34,7 @@ BLANK = b" " * 512
 _LOCK = "hhqqi"  # struct flock of a 64-bit Linux
 _MOST_CODE = 255
 _MOST_SIGNAL = 64
-_ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nobody else pass
+_ANYBODY = 0o666  # the image's user may be anybody; the folder above is closed to others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def parse(text: bytes) -> ContainerRecord:
 
 
 def _exit(how: str, number: str) -> Exit:
-    """ValueError where it is none: whoever runs in the container may have written it."""
+    """Raise ValueError where it is none: programs in the container can write into the record."""
     value = int(number)
     if how == "exit" and 0 <= value <= _MOST_CODE:
         return Exit(code=value)
@@ -86,7 +86,7 @@ def _exit(how: str, number: str) -> Exit:
 
 
 def lock_owner(path: str) -> int | None:
-    """The pid of who holds the lock; None where nobody does; 0 where it is not of this machine's."""
+    """The pid that has the lock; None where it is free; 0 where the pid is not visible from here."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -110,10 +110,10 @@ class ContainerRun(KnownRun):
     container: str  # its name
     _: KW_ONLY
     has_limits: bool = True
-    network: str = ""  # as it was begun in by an earlier server
-    group: str = ""  # the cgroup that holds its job to what its replicas share
+    network: str = ""  # in which an earlier server began it
+    group: str = ""  # the cgroup of its job (limits.py)
     killed: bool = False
-    seen: bool = False  # its init was seen from here: where it is not to be seen any more, it is dead
+    seen: bool = False  # this machine has seen its init: once that is not visible any more, it is dead
     refusals: int = 0  # of the engine, to start it
 
     @property
@@ -127,7 +127,7 @@ class ContainerRun(KnownRun):
         return f"{self.folder}/record"
 
     def prepare(self, body: Mapping[str, object], outputs: tuple[str, ...]) -> None:
-        """Everything an init needs; the record last and whole, so that a half-made run is no run."""
+        """Make all that an init needs; the record last and atomically, so that a half-made run is no run."""
         os.makedirs(self.folder, 0o700, exist_ok=True)
         self.describe(body)
         for path in outputs:
@@ -139,7 +139,7 @@ class ContainerRun(KnownRun):
         os.rename(f"{self.folder}/.record", self.record)
 
     def describe(self, body: Mapping[str, object]) -> None:
-        """What its container is made of, which may be other than when it was tried before."""
+        """Write what its container is made of, which may differ from an earlier try."""
         launch = {
             "container": self.container,
             "hold": self.holds,
@@ -164,7 +164,7 @@ class ContainerRun(KnownRun):
         return lock_owner(self.record)
 
     def write_end(self, code: int, at: datetime) -> None:
-        """It can never be started: an end, as an init would have written it."""
+        """Write an end as an init does, for a run that can never start."""
         at_ns = int(at.timestamp() * 1e9)
         with open(self.record, "r+b") as file:
             file.write(f"init - {at_ns}\nexit {code} {at_ns}\n".encode())

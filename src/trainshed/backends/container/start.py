@@ -29,23 +29,23 @@ from trainshed.core.limits import memory_limit
 from trainshed.core.runtime import RuntimeNeed
 
 _SOURCE = Path(__file__).with_name("init.c")
-# What the engine says of a container that can never be started, however often it is tried.
+# Messages of the engine about a container that can never start.
 _HOPELESS = re.compile(
     r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
     r"|unknown filesystem type|access denied by server",
     re.I,
 )
-# What may be over later, however long it takes.
+# Messages about conditions that may pass, however long it takes.
 _PASSING = re.compile(
     r"no space left|cannot allocate memory|temporarily unavailable|too many|timeout|timed out|deadline", re.I
 )
-_TAKEN = "is already allocated to container"  # said of an address
+_TAKEN = "is already allocated to container"  # about an address
 _STUBBORN = 12  # refusals: about a minute
-_NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # another one at each try
+_NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # differs at each try
 
 
 def make_init(tools: Path, compiler: str = "cc") -> str:
-    """Its path. Unavailable, with what is missing, where it cannot be made."""
+    """The path of the init: compiled once and static, for any image. Raise Unavailable where it cannot be."""
     try:
         tools.mkdir(mode=0o700, parents=True, exist_ok=True)
         if program := compiled(_SOURCE, tools, compiler):
@@ -70,7 +70,7 @@ class Starter:
     groups: JobGroups
 
     async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
-        """`shared` where others of its job's attempt are alive. Returns with a record that tells all else."""
+        """`shared`: other replicas of its attempt are alive. On return the record tells all else."""
         job = run.key.name.job
         image = await self.images.resolve(launch.image, job)
         if launch.packages or launch.requirements:
@@ -112,7 +112,7 @@ class Starter:
         )
 
     async def _not_started(self, run: ContainerRun, launch: Launch, error: EngineFault, shared: bool) -> None:
-        """The engine refused. Returns where there is a run nevertheless, or one that can never be."""
+        """The engine refused. Returns if the run began anyway, or never can; else raises Unavailable."""
         run.refusals += 1
         record = run.read()
         if record is not None and record.begun:
@@ -125,7 +125,7 @@ class Starter:
             await asyncio.to_thread(_refuse, run, launch.stderr, message)
             return
         if _TAKEN in message and shared and run.refusals > _STUBBORN:
-            return  # only others of its job, which live, keep it from another address: it is lost
+            return  # a new network would need its living peers to stop: the run is lost
         if _TAKEN in message and not shared:
             with contextlib.suppress(TrainshedError):
                 await self.networks.replace(run.key.name.job)

@@ -33,7 +33,7 @@ MEASURES = frozenset(Measure)
 class LiveContainer:
     """A container that is alive."""
 
-    pid: int  # of its init, as this machine counts
+    pid: int  # of its init, on this machine
     gpus: tuple[str, ...] = ()
 
 
@@ -89,7 +89,7 @@ class ContainerStats:
 
 
 def devices(folder: str) -> tuple[str, ...]:
-    """The GPUs a run was given, by what it was made of."""
+    """The GPUs of a run, by its launch.json."""
     try:
         body: Any = json.loads(slurp(f"{folder}/launch.json"))["body"]
         env = dict(str(line).split("=", 1) for line in body["Env"])
@@ -151,7 +151,7 @@ class ContainerSampler:
         taken, groups = time.monotonic(), tracked.groups
         seconds, memory = cpu_in(groups), memory_in(groups)
         ticks = own = shared = read = written = 0
-        # The first of them first: what ends meanwhile is missed once, and never counted twice.
+        # The init first: its counters include children that ended, so none is counted twice.
         for pid in sorted(pids, key=lambda pid: pid != tracked.pid):
             folder = f"{self._proc}/{pid}"
             if seconds is None and (stat := stat_of(slurp(f"{folder}/stat"))):
@@ -170,13 +170,13 @@ class ContainerSampler:
             written_bytes=int(tracked.written.take(written)),
             received_bytes=int(tracked.received.take(received)),
             sent_bytes=int(tracked.sent.take(sent)),
-            processes=max(0, len(pids) - 1),  # the init is ours
+            processes=max(0, len(pids) - 1),  # without our init
             gpus=self._gpus.use(gpus),
         )
 
 
 def members(pid: int, proc: str = "/proc") -> list[int]:
-    """The processes of the container whose init that is, without it."""
+    """The processes of the container with this init, without the init."""
     text = slurp(f"{proc}/self/mountinfo").decode(errors="replace")
     folder = groups_of(text, slurp(f"{proc}/{pid}/cgroup").decode(errors="replace")).members
     listed = slurp(f"{folder}/cgroup.procs") if folder else b""
@@ -185,9 +185,9 @@ def members(pid: int, proc: str = "/proc") -> list[int]:
 
 
 def groups_of(mounts: str, groups: str) -> ContainerCgroups:
-    """Where the numbers of a process's groups are, by /proc/self/mountinfo and /proc/PID/cgroup. Pure.
+    """The folders of a process's cgroups, by /proc/self/mountinfo and /proc/PID/cgroup. Pure.
 
-    A group that holds more than containers, as the root does, is none of a container's.
+    The root group is not a container's.
     """
     old = {name: _deep(mounts, groups, name) for name in ("cpuacct", "memory")}
     if old["cpuacct"] or old["memory"]:
@@ -206,7 +206,7 @@ def _deep(mounts: str, groups: str, controller: str) -> str:
 
 
 def cpu_in(groups: ContainerCgroups) -> float | None:
-    """Seconds of CPU of all that ever ran in it."""
+    """CPU seconds of all processes that ever ran in it."""
     if not groups.cpu:
         return None
     if groups.is_new:
@@ -216,7 +216,7 @@ def cpu_in(groups: ContainerCgroups) -> float | None:
 
 
 def memory_in(groups: ContainerCgroups) -> int | None:
-    """Bytes in use, without files that are merely still cached: those go when somebody needs room."""
+    """Bytes in use, without the inactive file cache, which the kernel frees when memory is short."""
     if not groups.memory:
         return None
     name, line = (
