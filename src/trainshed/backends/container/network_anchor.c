@@ -1,9 +1,9 @@
-/* The only program of the holder, a container of nothing but networks: it does nothing while its server lives.
+/* The only program of the network anchor, a container that stays in networks: it waits until its server ends.
  *
  *     /holder FILE
  *
- * It may assume that the server holds a lock on the file. A server that is killed lets go of it, and the end of
- * the holder is the end of what it held.
+ * The server has a lock on the file. The kernel releases it also when the server is killed; then this program
+ * ends, and its container leaves all networks.
  */
 #include <fcntl.h>
 #include <sys/file.h>
