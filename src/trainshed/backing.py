@@ -7,8 +7,7 @@ container backend is imported before it is needed.
 import os
 from typing import Protocol, cast
 
-from trainshed.backends.container.engine_finder import EngineFinder
-from trainshed.backends.container.find import AnsweringEngine
+from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.process.backend import ProcessBackend
@@ -137,7 +136,7 @@ async def begin_containers(
         size=(settings.cpus, settings.memory),
         code=code,
         subnets=settings.subnets,
-        hatch=hatch,
+        loopback=hatch,
     )
     backend.views.take_from(shelf)
     backend.derived.take_from(supplies)

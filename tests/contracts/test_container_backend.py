@@ -17,7 +17,7 @@ from trainshed.backends.container.backend import ContainerBackend
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
-from trainshed.backends.container.init import make_init
+from trainshed.backends.container.start import make_init
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend
 

@@ -10,7 +10,7 @@ from tests.contracts.backend_bench import Bench, until
 from tests.contracts.boxes import MIB, BoxContract, a_bench, of_gang, run
 from tests.contracts.limits import LimitsContract, sharing
 from tests.engine import Podman, an_engine
-from trainshed.backends.container.network_isolation import NetworkIsolation
+from trainshed.backends.container.network import NetworkIsolation
 from trainshed.core.replica import Exit
 
 
@@ -40,7 +40,7 @@ class TestMemoryByAWatch(TestMemory):
 
     @pytest.fixture(autouse=True)
     def no_groups(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("trainshed.backends.container.job_group.DRIVER", "other")
+        monkeypatch.setattr("trainshed.backends.container.limits.DRIVER", "other")
 
     async def test_no_cgroup_stays_behind(self, bench: Bench):
         await run(bench, sharing(bench.launch(("true",)), own=32 * MIB, room=64 * MIB, replicas=2))
@@ -56,7 +56,7 @@ async def bench(tmp_path: Path, podman: Podman, tools: Path):
 async def test_without_a_rule_of_ours_the_engine_keeps_networks_apart(
     bench: Bench, podman: Podman, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(NetworkIsolation, "_raise", lambda _: False)
+    monkeypatch.setattr(NetworkIsolation, "_add_rule", lambda _: False)
     await run(bench, of_gang(bench, ("true",), 0, 1))
     (name,) = (name for name in podman.networks() if bench.job in name)
     assert json.loads(podman.run("network", "inspect", name))[0]["options"] == {"isolate": "true"}

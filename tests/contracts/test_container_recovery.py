@@ -13,8 +13,8 @@ from tests.engine import Podman
 from tests.engine_images import BASE
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.mount_preparer import EngineVolumes
 from trainshed.backends.container.run import reload
-from trainshed.backends.container.volumes import EngineVolumes
 from trainshed.backends.machine.run_folders import run_folder
 from trainshed.core.errors import Unavailable
 from trainshed.core.replica import Exit, Sight

@@ -12,7 +12,7 @@ from tests.engine_images import BASE
 from trainshed.backends.container.backend import ContainerBackend
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
-from trainshed.backends.container.init import make_init
+from trainshed.backends.container.start import make_init
 
 pytestmark = pytest.mark.containers
 

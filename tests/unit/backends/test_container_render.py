@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from trainshed.backends.container.record import BLANK, parse
-from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, render, words
-from trainshed.backends.container.specgen import devices, spec
+from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, devices, render, spec, words
+from trainshed.backends.container.run import BLANK, parse
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
@@ -148,12 +147,12 @@ def test_many_processors_come_with_room_for_their_threads():
 
 
 def test_furniture_is_beside_our_own_and_weaker_than_the_jobs_variables():
-    furnishing = RunMounts(
+    run_mounts = RunMounts(
         mounts=(Mount(source="/code", target="/trainshed/code"),),
         env={"WHO": "furniture", "TMPDIR": "/t"},
         workdir="/trainshed/code",
     )
-    body = render(LAUNCH, IMAGE, FRAME, furnishing)
+    body = render(LAUNCH, IMAGE, FRAME, run_mounts)
     bound = {"Type": "bind", "Source": "/code", "Target": "/trainshed/code", "ReadOnly": False}
     assert host(body)["Mounts"] == [*OWN_MOUNTS, bound]
     assert body["WorkingDir"] == "/trainshed/code"
@@ -169,7 +168,7 @@ def test_a_job_without_names_gets_an_address_of_the_engines_choice():
 
 
 def test_podmans_own_words_say_all_that_the_body_says():
-    furnishing = RunMounts(
+    run_mounts = RunMounts(
         mounts=(
             Mount(source="/code", target="/trainshed/code"),
             Mount(source="v", target="/data", options={"Type": "volume"}),
@@ -177,7 +176,7 @@ def test_podmans_own_words_say_all_that_the_body_says():
         quota=GIB,
     )
     launch = replace(LAUNCH, placement=replace(PLACE, gpus=("1",)))
-    body = render(launch, IMAGE, FRAME, furnishing)
+    body = render(launch, IMAGE, FRAME, run_mounts)
     assert devices(body) == ["nvidia.com/gpu=1"]
     own = [(one["Source"], one["Target"], "ro" if one["ReadOnly"] else "rw") for one in OWN_MOUNTS]
     assert spec("name", body) == {

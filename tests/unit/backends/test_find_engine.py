@@ -13,9 +13,8 @@ from typing import cast
 
 import pytest
 
-from trainshed.backends.container import engine_finder, find
-from trainshed.backends.container.engine_finder import EngineFinder
-from trainshed.backends.container.find import AnsweringEngine, NoEngine
+from trainshed.backends.container import engine_finder
+from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder, NoEngine
 from trainshed.core.errors import Unavailable
 from trainshed.core.ports import Backend
 from trainshed.core.readiness import ReadinessState
@@ -62,7 +61,7 @@ async def an_engine(path: Path, says: object = PODMAN, *, mute: bool = False) ->
 
 
 def sockets(engine: str, environ: Mapping[str, str]) -> list[str]:
-    found = find.places(engine, environ)
+    found = engine_finder.places(engine, environ)
     assert not isinstance(found, NoEngine)
     return [place.socket for place in found]
 
@@ -99,20 +98,20 @@ def test_what_other_tools_are_told_comes_before_the_usual_places(monkeypatch: py
 async def test_the_first_that_answers_is_taken_and_said_by_name(folder: Path):
     environ = {"DOCKER_HOST": f"unix://{folder}/d.sock", "CONTAINER_HOST": f"unix://{folder}/c.sock"}
     async with an_engine(folder / "c.sock"):
-        found = await find.look("auto", environ)
+        found = await engine_finder.look("auto", environ)
         assert str(found) == f"Podman 4.3.1 at {folder}/c.sock"
         async with an_engine(folder / "d.sock", DOCKER):
-            found = await find.look("auto", environ)
+            found = await engine_finder.look("auto", environ)
             assert isinstance(found, AnsweringEngine)
             assert (found.name, found.socket) == ("Docker", f"{folder}/d.sock")
 
 
 def test_an_engine_is_asked_in_an_api_that_it_still_speaks():
-    found = find.read_version("/s", DOCKER)
+    found = engine_finder.read_version("/s", DOCKER)
     assert isinstance(found, AnsweringEngine) and found.api == "1.44"
-    found = find.read_version("/s", PODMAN)
+    found = engine_finder.read_version("/s", PODMAN)
     assert isinstance(found, AnsweringEngine) and found.api == "1.41"
-    old = find.read_version("/s", {**PODMAN, "Version": "3.0.0", "ApiVersion": "1.40"})
+    old = engine_finder.read_version("/s", {**PODMAN, "Version": "3.0.0", "ApiVersion": "1.40"})
     assert old == "is Podman 3.0.0, whose API 1.40 is too old: 1.41 is needed"
 
 
@@ -121,14 +120,16 @@ async def test_where_nobody_listens_it_says_where_it_looked_and_what_would_help(
     with socket.socket(socket.AF_UNIX) as abandoned:
         abandoned.bind(f"{folder}/dead.sock")  # its file stays when it is closed
     for path in (folder / "none.sock", folder / "plain", folder / "dead.sock"):
-        silence = await find.look(str(path), {})
+        silence = await engine_finder.look(str(path), {})
         assert str(silence) == f"none (no engine answers at {path}; start it, or change --engine)"
-        assert not find.is_within_reach([find.EngineAddress(str(path))])
+        assert not engine_finder.is_within_reach([engine_finder.EngineAddress(str(path))])
 
 
 def test_without_any_setting_the_usual_ways_to_start_one_are_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
-    silence = find.silence([find.EngineAddress("/a"), find.EngineAddress("/b")], (), {})
+    silence = engine_finder.silence(
+        [engine_finder.EngineAddress("/a"), engine_finder.EngineAddress("/b")], (), {}
+    )
     assert str(silence) == (
         "none (no engine answers at /a, /b; start one with 'systemctl start podman.socket' "
         "or 'systemctl start docker')"
@@ -136,24 +137,26 @@ def test_without_any_setting_the_usual_ways_to_start_one_are_named(monkeypatch: 
 
 
 async def test_an_engine_elsewhere_is_none():
-    silence = find.silence([find.EngineAddress("/a")], (), {"DOCKER_HOST": "tcp://box:2375"})
+    silence = engine_finder.silence(
+        [engine_finder.EngineAddress("/a")], (), {"DOCKER_HOST": "tcp://box:2375"}
+    )
     assert "DOCKER_HOST=tcp://box:2375 is no socket of this machine" in str(silence)
-    assert await find.look("none", {"DOCKER_HOST": "unix:///d"}) == find.OFF
+    assert await engine_finder.look("none", {"DOCKER_HOST": "unix:///d"}) == engine_finder.OFF
 
 
 async def test_who_answers_and_is_no_engine_or_does_not_answer_is_named(folder: Path):
     async with an_engine(folder / "x.sock", b"<html>"):
-        silence = await find.look(f"{folder}/x.sock", {})
+        silence = await engine_finder.look(f"{folder}/x.sock", {})
         assert f"{folder}/x.sock is not a container engine's" in str(silence)
-        assert find.is_within_reach([find.EngineAddress(f"{folder}/x.sock")])
+        assert engine_finder.is_within_reach([engine_finder.EngineAddress(f"{folder}/x.sock")])
     async with an_engine(folder / "y.sock", mute=True):
-        silence = await find.look(f"{folder}/y.sock", {}, limit=0.05)
+        silence = await engine_finder.look(f"{folder}/y.sock", {}, limit=0.05)
         assert f"{folder}/y.sock does not answer within 0.05 s" in str(silence)
 
 
 async def test_a_socket_that_may_not_be_used_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(find, "_touch", lambda _: errno.EACCES)  # root may use every socket
-    silence = await find.look("/run/docker.sock", {})
+    monkeypatch.setattr(engine_finder, "_touch", lambda _: errno.EACCES)  # root may use every socket
+    silence = await engine_finder.look("/run/docker.sock", {})
     assert str(silence) == (
         "none (/run/docker.sock may not be used by this user; let this user use it, by its group or as root, "
         "or name another with --engine)"
@@ -221,7 +224,7 @@ async def test_an_engine_that_has_what_is_left_of_jobs_is_waited_for_whatever_el
         async with an_engine(folder / "one.sock"):
             found = await by("other").look()
             assert isinstance(found, AnsweringEngine) and found.socket == f"{folder}/one.sock"
-    assert await EngineFinder(folder / "home", "none", {}, make).look() == find.OFF
+    assert await EngineFinder(folder / "home", "none", {}, make).look() == engine_finder.OFF
 
 
 async def test_without_a_compiler_there_are_no_containers_unless_the_init_is_made(

@@ -10,7 +10,7 @@ from trainshed.core.runtime import RuntimeNeed
 
 IMAGE = ImageConfig(id="sha256:1", entrypoint=("serve",), command=("now",), user="65534", workdir="/srv")
 FILES = InstallerFiles(
-    init="/b/init", fit="/s/fit.py", plan="/d/plan", record="/d/record", log="/d/log", tmp="/d/tmp"
+    init="/b/init", installer="/s/fit.py", plan="/d/plan", record="/d/record", log="/d/log", tmp="/d/tmp"
 )
 ONE = Package(uri="gs://b/one-1.tar.gz", sha256="1" * 64, size=3)
 TWO = Package(uri="gs://b/two-1.tar.gz", sha256="2" * 64, size=3)
@@ -56,7 +56,7 @@ def test_an_installation_is_rendered_whole_and_nothing_of_its_plan_is_in_it():
 
 
 def test_an_index_on_this_machines_loopback_is_reached_through_a_hatch():
-    made = body(IMAGE, replace(FILES, hatch="/h/hatch"), (), ports=(3141,), labels={})
+    made = body(IMAGE, replace(FILES, loopback="/h/hatch"), (), ports=(3141,), labels={})
     assert made["Entrypoint"] == ["/.trainshed/init", "--hatch", "3141"]
     assert mount("/h/hatch", "/.trainshed/hatch") in made["HostConfig"]["Mounts"]  # type: ignore[index]
 

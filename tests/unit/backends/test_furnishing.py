@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from trainshed.backends.container.loopback import LoopbackPort, led, loopback_ports
+from trainshed.backends.container.loopback import LoopbackPort, loopback_ports, with_inside_address
 from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, render
 from trainshed.backends.container.run_mounts import (
     PreparedFolders,
     can_overlay,
-    furnish,
     is_root,
     nfs_volume,
     overlay_volume,
+    run_mounts_of,
 )
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.core.fleet import Placement
@@ -20,7 +20,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.nfs import NfsMount
 
-HATCH = LoopbackPort(Path("/h/hatch"), "http://127.0.0.1:8080", frozenset({8333}))
+LOOPBACK = LoopbackPort(Path("/h/hatch"), "http://127.0.0.1:8080", frozenset({8333}))
 IMAGE = ImageConfig(id="sha256:1", workdir="/app")
 
 
@@ -38,9 +38,9 @@ def a_launch(**more: object) -> Launch:
 
 
 def test_a_run_that_asks_for_nothing_gets_scratch_alone():
-    launch, furnishing = furnish(a_launch(), IMAGE, PreparedFolders(tmp="/r/tmp"), LoopbackPort())
+    launch, run_mounts = run_mounts_of(a_launch(), IMAGE, PreparedFolders(tmp="/r/tmp"), LoopbackPort())
     assert launch == a_launch()
-    assert furnishing == RunMounts(
+    assert run_mounts == RunMounts(
         mounts=(Mount(source="/r/tmp", target="/.trainshed/tmp"),), env={"TMPDIR": "/.trainshed/tmp"}
     )
 
@@ -58,13 +58,13 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
         notes=("One.", "Two."),
     )
     told = {"STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x", "TRAINSHED_REPORT": "/m/report"}
-    launch, furnishing = furnish(a_launch(env=told, working_directory="sub"), IMAGE, places, HATCH)
+    launch, run_mounts = run_mounts_of(a_launch(env=told, working_directory="sub"), IMAGE, places, LOOPBACK)
     assert launch.env == {
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x",
         "TRAINSHED_REPORT": "/.trainshed/report",
         "TRAINSHED_GCS_ROOT": "/gcs",
     }
-    assert furnishing == RunMounts(
+    assert run_mounts == RunMounts(
         mounts=(
             Mount(source="/r/tmp", target="/.trainshed/tmp"),
             Mount(source="v", target="/gcs"),
@@ -79,7 +79,7 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
         ),
         env={"TMPDIR": "/.trainshed/tmp"},
         workdir="/trainshed/code/sub",
-        hatches=(8080, 8333),
+        loopback_ports=(8080, 8333),
         quota=5,
         note="One. Two.",
     )
@@ -87,12 +87,12 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
 
 def test_the_images_own_tmpdir_is_left_alone():
     image = ImageConfig(id="sha256:1", env={"TMPDIR": "/scratch"})
-    assert furnish(a_launch(), image, PreparedFolders(tmp="/r/tmp"), LoopbackPort())[1].env == {}
+    assert run_mounts_of(a_launch(), image, PreparedFolders(tmp="/r/tmp"), LoopbackPort())[1].env == {}
 
 
 def test_hatches_and_quota_are_in_what_the_engine_is_sent():
     frame = ContainerFrame(home="h", init="/init", record="/record", podman=True, network="n")
-    body = render(a_launch(), IMAGE, frame, RunMounts(hatches=(8080, 8333), quota=5 << 30))
+    body = render(a_launch(), IMAGE, frame, RunMounts(loopback_ports=(8080, 8333), quota=5 << 30))
     assert body["Entrypoint"] == ["/.trainshed/init", "--hatch", "8080", "--hatch", "8333"]
     assert body["HostConfig"]["StorageOpt"] == {"size": str(5 << 30)}  # type: ignore[index]
     assert body["WorkingDir"] == "/app"
@@ -103,14 +103,14 @@ def test_hatches_and_quota_are_in_what_the_engine_is_sent():
 
 
 def test_a_server_by_another_name_is_found_on_loopback_inside():
-    hatch = LoopbackPort(Path("/h"), "http://192.168.1.5:9000")
+    loopback = LoopbackPort(Path("/h"), "http://192.168.1.5:9000")
     env = {"A": "http://192.168.1.5:9000/t/x", "B": '{"url": "http://192.168.1.5:9000/"}', "C": "c"}
-    assert led(env, hatch) == {
+    assert with_inside_address(env, loopback) == {
         "A": "http://127.0.0.1:9000/t/x",
         "B": '{"url": "http://127.0.0.1:9000/"}',
         "C": "c",
     }
-    assert led(env, LoopbackPort()) == env
+    assert with_inside_address(env, LoopbackPort()) == env
 
 
 def test_only_ports_of_this_machine_are_hatches():
@@ -147,10 +147,10 @@ def test_who_is_root_and_which_folders_can_be_named():
 
 
 def test_scratch_at_a_path_is_a_folder_of_the_run_and_what_is_not_to_be_written_is_mounted_so():
-    _, furnishing = furnish(
+    _, run_mounts = run_mounts_of(
         a_launch(scratch=("/cache", "/b")), IMAGE, PreparedFolders(tmp="/r/tmp"), LoopbackPort()
     )
-    assert furnishing.mounts[1:] == (
+    assert run_mounts.mounts[1:] == (
         Mount(source="/r/tmp/.scratch-0", target="/cache"),
         Mount(source="/r/tmp/.scratch-1", target="/b"),
     )
@@ -170,10 +170,12 @@ def named() -> LoopbackPort:
 
 def test_googles_names_lead_to_a_hatch_and_are_trusted_by_the_roots_that_are_mounted():
     image = ImageConfig(id="sha256:1", env={"CURL_CA_BUNDLE": "/image/own.pem", "https_proxy": "http://p:1"})
-    launch, furnishing = furnish(a_launch(google_env=GOOGLE), image, PreparedFolders(tmp="/r/tmp"), named())
-    assert furnishing.hatches == (8080, 443, 8333)
-    assert furnishing.hosts == dict.fromkeys(HOSTS, "127.0.0.1")
-    assert Mount(source=ROOTS, target="/.trainshed/roots.pem", read_only=True) in furnishing.mounts
+    launch, run_mounts = run_mounts_of(
+        a_launch(google_env=GOOGLE), image, PreparedFolders(tmp="/r/tmp"), named()
+    )
+    assert run_mounts.loopback_ports == (8080, 443, 8333)
+    assert run_mounts.hosts == dict.fromkeys(HOSTS, "127.0.0.1")
+    assert Mount(source=ROOTS, target="/.trainshed/roots.pem", read_only=True) in run_mounts.mounts
     assert launch.env["SSL_CERT_FILE"] == "/.trainshed/roots.pem"
     assert launch.env["GCE_METADATA_HOST"] == "127.0.0.1:8080/t/x"
     assert "CURL_CA_BUNDLE" not in launch.env  # the image's own stays
@@ -181,12 +183,12 @@ def test_googles_names_lead_to_a_hatch_and_are_trusted_by_the_roots_that_are_mou
 
 
 def test_a_job_that_means_google_is_given_nothing_of_it():
-    launch, furnishing = furnish(a_launch(), IMAGE, PreparedFolders(tmp="/r/tmp"), named())
-    assert (launch.env, furnishing.hosts) == ({}, {})
+    launch, run_mounts = run_mounts_of(a_launch(), IMAGE, PreparedFolders(tmp="/r/tmp"), named())
+    assert (launch.env, run_mounts.hosts) == ({}, {})
 
 
 def test_a_server_at_port_443_has_no_room_for_googles_names():
-    hatch = named()
-    hatch.address = "http://box:443"
-    assert not hatch.named
-    assert hatch.ports == (443, 8333)
+    loopback = named()
+    loopback.address = "http://box:443"
+    assert not loopback.named
+    assert loopback.ports == (443, 8333)

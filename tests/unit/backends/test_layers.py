@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainshed.backends.container.layers import Layers
+from trainshed.backends.container.pull import Layers
 
 MIB = 1 << 20
 
@@ -10,7 +10,7 @@ MIB = 1 << 20
 def heard(*told: dict[str, Any]) -> Layers:
     layers = Layers("Pulling image x")
     for one in told:
-        layers.hear(one)
+        layers.update(one)
     return layers
 
 
@@ -41,7 +41,7 @@ def test_a_layer_that_was_here_or_came_before_its_size_was_told_does_not_count()
 def test_the_percent_never_goes_back_when_podman_comes_to_another_layer() -> None:
     layers = heard(of("a", "Downloading", 90, 100))
     assert layers.percent == 90
-    layers.hear(of("b", "Downloading", 0, 100))
+    layers.update(of("b", "Downloading", 0, 100))
     assert layers.percent == 90
 
 

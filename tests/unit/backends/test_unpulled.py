@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainshed.backends.container.unpulled import error_of, hung, plain, unpulled
+from trainshed.backends.container.pull import error_of, image_failure, plain, timed_out
 from trainshed.core.errors import Exhausted, Forbidden, NotFound, TrainshedError, Unavailable
 from trainshed.core.verdict import Cause
 
@@ -50,7 +50,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("cause", "retry", "said"), WORDS)
 def test_the_words_of_registries_have_classes(cause: Cause, retry: bool, said: str) -> None:
-    verdict = unpulled("Image x:1 could not be pulled", said).verdict
+    verdict = image_failure("Image x:1 could not be pulled", said).verdict
     assert (verdict.cause, verdict.retry_may_help) == (cause, retry)
     assert verdict.advice and verdict.summary.startswith("Image x:1 could not be pulled: ")
 
@@ -58,7 +58,7 @@ def test_the_words_of_registries_have_classes(cause: Cause, retry: bool, said: s
 def test_numbers_in_names_are_no_status_codes() -> None:
     said = "initializing source docker://127.0.0.1:403/team-404/a:503: something else"
     assert (
-        unpulled("Image 127.0.0.1:403/team-404/a:503 could not be pulled", said).verdict.cause
+        image_failure("Image 127.0.0.1:403/team-404/a:503 could not be pulled", said).verdict.cause
         is Cause.UNKNOWN
     )
 
@@ -68,7 +68,7 @@ def test_the_registrys_words_are_shown_without_the_engines_stammer() -> None:
 
 
 def test_a_registry_that_hangs_is_said_with_how_long_and_how_far() -> None:
-    silent, stopped = hung("Image x", 30, None).verdict, hung("Image x", 60, 42).verdict
+    silent, stopped = timed_out("Image x", 30, None).verdict, timed_out("Image x", 60, 42).verdict
     assert silent.cause is stopped.cause is Cause.NETWORK_TIMEOUT and silent.retry_may_help
     assert "answered nothing for 30 s" in silent.summary
     assert "stopped at 42 % and sent nothing more for 60 s" in stopped.summary
@@ -84,5 +84,5 @@ def test_a_registry_that_hangs_is_said_with_how_long_and_how_far() -> None:
     ],
 )
 def test_who_waits_for_an_answer_gets_the_error_that_fits(said: str, kind: type[TrainshedError]) -> None:
-    error = error_of(unpulled("Image x", said).verdict)
+    error = error_of(image_failure("Image x", said).verdict)
     assert type(error) is kind and said in error.message

@@ -1,7 +1,7 @@
 """Credentials for private registries, from the files in which Docker and Podman keep them.
 
-Read anew each time they are needed, so that a `podman login` holds at once. They leave this module only as
-the headers the engine takes them in: no error or representation shows them.
+`ImageCalls` reads them anew for each call, so a `podman login` counts at once. They leave this module only
+as headers for the engine: no error and no representation shows them.
 """
 
 import base64
@@ -24,16 +24,16 @@ _HELPER_TIME = 20.0  # seconds
 class Credentials:
     user: str = field(repr=False, default="")
     password: str = field(repr=False, default="")
-    token: str = field(repr=False, default="")  # an identity token, which stands for both
+    token: str = field(repr=False, default="")  # an identity token, in place of both
 
-    def as_engine_has_it(self, registry: str) -> dict[str, str]:
+    def as_fields(self, registry: str) -> dict[str, str]:
         if self.token:
             return {"identitytoken": self.token, "serveraddress": registry}
         return {"username": self.user, "password": self.password, "serveraddress": registry}
 
 
 class RegistryAuth:
-    """The files, in the order in which they are asked: ours, Podman's, Docker's."""
+    """Reads the files in this order: ours, Podman's, Docker's."""
 
     def __init__(self, own: Path | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._own = own
@@ -43,8 +43,8 @@ class RegistryAuth:
         """For a pull or push of that image. Blocks: reads files, and may run a helper."""
         reference = parse(image)
         for file in self._files():
-            if (found := _found(file, reference.domain, reference.name)) is not None:
-                return {"X-Registry-Auth": _packed(found.as_engine_has_it(reference.domain))}
+            if (credentials := _credentials_for(file, reference.domain, reference.name)) is not None:
+                return {"X-Registry-Auth": _encode(credentials.as_fields(reference.domain))}
         return {}
 
     def headers(self) -> dict[str, str]:
@@ -52,20 +52,20 @@ class RegistryAuth:
         known: dict[str, dict[str, str]] = {}
         for file in self._files():
             for key in _registries(file):
-                found = _found(file, _domain(key), _domain(key)) if key not in known else None
-                if found is not None:
-                    known[key] = found.as_engine_has_it(key)
-        return {"X-Registry-Config": _packed(known)} if known else {}
+                credentials = _credentials_for(file, _domain(key), _domain(key)) if key not in known else None
+                if credentials is not None:
+                    known[key] = credentials.as_fields(key)
+        return {"X-Registry-Config": _encode(known)} if known else {}
 
     def _files(self) -> Iterator[Mapping[str, Any]]:
         for path in self._places():
             try:
                 text = path.read_bytes()
-                told: object = json.loads(text)
+                content: object = json.loads(text)
             except (OSError, ValueError):
                 continue
-            if isinstance(told, dict):
-                yield cast("Mapping[str, Any]", told)
+            if isinstance(content, dict):
+                yield cast("Mapping[str, Any]", content)
 
     def _places(self) -> Iterator[Path]:
         env = self._environ
@@ -81,10 +81,10 @@ class RegistryAuth:
         yield Path(env.get("DOCKER_CONFIG") or home / ".docker", "config.json")
 
 
-def _found(file: Mapping[str, Any], domain: str, name: str) -> Credentials | None:
-    """The most exact entry: Podman has them for parts of a registry too."""
+def _credentials_for(file: Mapping[str, Any], domain: str, name: str) -> Credentials | None:
+    """The longest matching entry: Podman allows entries for parts of a registry."""
     helper = _mapping(file.get("credHelpers")).get(domain) or file.get("credsStore")
-    if helper and (result := _helped(str(helper), domain)) is not None:
+    if helper and (result := _from_helper(str(helper), domain)) is not None:
         return result
     auths = {_domain(key): _mapping(value) for key, value in _mapping(file.get("auths")).items()}
     at = name
@@ -108,8 +108,8 @@ def _entry(entry: Mapping[str, Any]) -> Credentials | None:
     return Credentials(user, password.rstrip("\0")) if colon and user else None
 
 
-def _helped(helper: str, domain: str) -> Credentials | None:
-    """What docker-credential-HELPER says; nothing where it cannot, as for an image that is public."""
+def _from_helper(helper: str, domain: str) -> Credentials | None:
+    """The answer of docker-credential-HELPER; None where it has none, as for a public image."""
     if not helper.replace("-", "").replace("_", "").isalnum():
         return None
     server = _HUB_KEYS[0] if domain == HUB else domain
@@ -121,10 +121,10 @@ def _helped(helper: str, domain: str) -> Credentials | None:
             timeout=_HELPER_TIME,
             check=True,
         )
-        told = _mapping(json.loads(done.stdout))
+        answer = _mapping(json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    user, secret = str(told.get("Username", "")), str(told.get("Secret", ""))
+    user, secret = str(answer.get("Username", "")), str(answer.get("Secret", ""))
     if not secret:
         return None
     return Credentials(token=secret) if user == "<token>" else Credentials(user, secret)
@@ -137,15 +137,15 @@ def _registries(file: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _domain(key: str) -> str:
-    """An entry's key as a registry, or part of one: old files have whole addresses."""
+    """The registry, or part of one, that a key names; old files have whole URLs."""
     if key in _HUB_KEYS:
         return HUB
     scheme, mark, rest = key.partition("://")
     return rest.partition("/")[0] if mark and scheme in ("http", "https") else key.rstrip("/")
 
 
-def _packed(told: Mapping[str, object]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+def _encode(fields: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -1,9 +1,9 @@
-"""ContainerBackend: the promises of core.ports.Backend, kept with containers of an engine on this machine.
+"""ContainerBackend implements core.ports.Backend with containers of an engine on this machine.
 
-What is known of each run is kept in memory and changed by three things only: a launch, the end of an init,
-the scan at start. So observing asks nobody. The truth is in the runs' folders and in the engine: a server
-killed at any line finds it there. It may assume that it alone works on its home, and that files here are
-the same files for the engine.
+The control loop calls it. It remembers each run in memory; only a launch, the end of an init and the scan
+at start change that, so observing asks nobody. The runs' folders and the engine hold the truth: a server
+killed at any line finds it there. It assumes that no other server works on its home, and that the engine
+sees the same files.
 """
 
 import asyncio
@@ -18,10 +18,8 @@ from weakref import WeakValueDictionary
 
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages, ImageBuildTools
-from trainshed.backends.container.disk import DiskWatch
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.init import make_init
-from trainshed.backends.container.job_group import JobGroups
+from trainshed.backends.container.limits import DiskWatch, JobGroups
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import Networks
@@ -30,9 +28,8 @@ from trainshed.backends.container.render import RunMounts, container_name, rende
 from trainshed.backends.container.run import ContainerRun, reload
 from trainshed.backends.container.run_supervisor import ContainerRunSupervisor
 from trainshed.backends.container.shell import ContainerShells, ContainerTerminal
-from trainshed.backends.container.stacks import ContainerStacks
-from trainshed.backends.container.start import Starter
-from trainshed.backends.container.stats import MEASURES, ContainerStats
+from trainshed.backends.container.start import Starter, make_init
+from trainshed.backends.container.stats import MEASURES, ContainerStacks, ContainerStats
 from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs, run_folder
@@ -63,10 +60,13 @@ class ContainerBackend:
         engine: Engine,
         images: Images,
         *,
-        size: tuple[float | None, int | None] = (None, None),  # CPUs and memory; what there is where none
+        size: tuple[float | None, int | None] = (
+            None,
+            None,
+        ),  # CPUs and memory; None: the machine's
         code: CodeStore | None = None,
         subnets: str = "10.210.0.0/16",
-        hatch: LoopbackPort | None = None,
+        loopback: LoopbackPort | None = None,
     ) -> None:
         home = home.absolute()
         self.capabilities = Capabilities(
@@ -84,16 +84,16 @@ class ContainerBackend:
         self._engine, self.images = engine, images
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
         self._here, self._subnets = LocalNode(*size), subnets
-        hatch = hatch or LoopbackPort()
-        self._mount_preparer = MountPreparer(self._jobs_folder, self._trash, code, hatch, self._hint_job)
-        self.derived = DerivedImages(home / "derived", images, hatch, self._hint_job)
+        loopback = loopback or LoopbackPort()
+        self._mount_preparer = MountPreparer(self._jobs_folder, self._trash, code, loopback, self._hint_job)
+        self.derived = DerivedImages(home / "derived", images, loopback, self._hint_job)
         self.views = self._mount_preparer.views
         self._id = self._init = ""
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, ContainerRun]] = {}
-        # One launch of a name at a time: the second finds the first.
+        # Launches of one name run one after the other: the second finds the run of the first.
         self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
-        self._boxes: EngineContainers
+        self._containers: EngineContainers
         self._networks: Networks
         self._disk: DiskWatch
         self._groups: JobGroups
@@ -103,12 +103,12 @@ class ContainerBackend:
         self._reaper: ContainerReaper
 
     async def start(self) -> None:
-        """Unavailable, with the reason, where containers cannot be run here."""
-        told = await self._engine.ask("GET", "/version")
-        podman = "podman" in str(told.get("Components", "")).lower()
-        found = await asyncio.to_thread(self._open)
-        self._boxes = EngineContainers(self._engine, self._id, podman=podman)
-        self._supervisor = ContainerRunSupervisor(self._boxes, self._hint)
+        """Raise Unavailable, with the reason, where containers cannot run here."""
+        version = await self._engine.ask("GET", "/version")
+        podman = "podman" in str(version.get("Components", "")).lower()
+        earlier = await asyncio.to_thread(self._open)
+        self._containers = EngineContainers(self._engine, self._id, podman=podman)
+        self._supervisor = ContainerRunSupervisor(self._containers, self._hint)
         about = await self._engine.ask("GET", "/info")
         self._groups = groups = JobGroups(self._id, str(about.get("CgroupDriver", "")))
         self._memory = MemoryWatch[ContainerRun](self.sample, self._supervisor.kill)
@@ -119,7 +119,7 @@ class ContainerBackend:
             home=self._id,
             init=self._init,
             podman=podman,
-            boxes=self._boxes,
+            containers=self._containers,
             networks=networks,
             images=self.images,
             mount_preparer=self._mount_preparer,
@@ -127,11 +127,11 @@ class ContainerBackend:
             groups=groups,
         )
         memory = (await self.nodes())[0].memory
-        self.derived.open(ImageBuildTools(self._engine, self._boxes, self._id, self._init, memory))
-        self._reaper = ContainerReaper(self._boxes, networks, self._mount_preparer.volumes, groups)
-        if found:
+        self.derived.open(ImageBuildTools(self._engine, self._containers, self._id, self._init, memory))
+        self._reaper = ContainerReaper(self._containers, networks, self._mount_preparer.volumes, groups)
+        if earlier:
             await networks.keep_apart()
-        for job, runs in found:
+        for job, runs in earlier:
             self._runs[job] = {run.key: run for run in runs}
             self.views.open(job)
             for run in runs:
@@ -140,7 +140,7 @@ class ContainerBackend:
                 self._supervisor.find_again(run)
                 self._disk.watch(run)
         await self._shells.begin(self._id)
-        self._reaper.begin(lambda: self._runs, self._containers)
+        self._reaper.begin(lambda: self._runs, self._container_names)
 
     async def close(self) -> None:
         await self._shells.close()
@@ -188,8 +188,8 @@ class ContainerBackend:
             run.container = run.container or container_name(self._id, key)
             self._runs.setdefault(job, {})[key] = run
             try:
-                await self._clear_the_way(key)
-                with self._reaper.giving_way():
+                await self._remove_earlier_runs(key)
+                with self._reaper.launching():
                     await self._starter.begin(run, launch, shared=self._shared(run))
                 self._supervisor.begun(run)
                 self._disk.watch(run)
@@ -207,7 +207,7 @@ class ContainerBackend:
     async def sample(self) -> Mapping[RunKey, Usage]:
         runs = [run for runs in self._runs.values() for run in runs.values()]
         usages = await self._gauge.sample(runs)
-        # Of one that has a limit of its own the engine sees to it.
+        # The engine enforces the limit of a run that has its own.
         shared = [run for run in runs if run.memory and run.memory.shared and not self._groups.holds(run)]
         used = {key: usage.memory for key, usage in usages.items() if usage.memory is not None}
         self._memory.take(shared, used)
@@ -225,7 +225,7 @@ class ContainerBackend:
     async def job_of_init(self, pid: int) -> str:
         """The job whose run has this process as its init; empty where none has."""
         runs = [run for some in self._runs.values() for run in some.values() if run.alive]
-        return next((run.key.name.job for run in runs if run.holder() == pid > 0), "")
+        return next((run.key.name.job for run in runs if run.init_pid() == pid > 0), "")
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)
@@ -249,11 +249,11 @@ class ContainerBackend:
             raise Unavailable(f"Containers of {', '.join(left)} do not end although they were killed.")
         await self._mount_preparer.forget(job)
         try:
-            await asyncio.to_thread(self._put_away, job)
+            await asyncio.to_thread(self._remove_files, job)
         except OSError as error:
             raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
         del self._runs[job]
-        self._reaper.bury(job, [run.container for run in runs if run.container])
+        self._reaper.remove_job(job, [run.container for run in runs if run.container])
 
     async def jobs(self) -> frozenset[str]:
         return frozenset(self._runs)
@@ -272,13 +272,13 @@ class ContainerBackend:
     # Starting
 
     def _shared(self, run: ContainerRun) -> bool:
-        """Whether others of its attempt are alive."""
+        """Whether other replicas of its attempt are alive."""
         name = run.key.name
         runs = self._runs.get(name.job, {}).values()
         return any(item.alive and item.key.name.attempt == name.attempt for item in runs)
 
-    async def _clear_the_way(self, key: RunKey) -> None:
-        """Nothing of the same replica is left: neither alive nor, as it has its address, in the engine."""
+    async def _remove_earlier_runs(self, key: RunKey) -> None:
+        """Stop and remove earlier runs of the replica: their containers still have its address."""
         name, runs = key.name, self._runs[key.name.job]
         others = [run for run in runs.values() if run.key != key and _place(run.key) == _place(key)]
         if any(run.key.name == name and run.key.run > key.run for run in others):
@@ -290,13 +290,13 @@ class ContainerBackend:
                 raise Unavailable(f"Run {run.key} is still alive although it was killed: {key} has to wait.")
             if run.container:
                 try:
-                    await self._boxes.remove(run.container)
+                    await self._containers.remove(run.container)
                 except EngineFault as error:
                     raise Unavailable(f"{run.container} cannot be removed: {error.message}") from error
                 run.container = ""
 
     def _forget(self, run: ContainerRun) -> None:
-        """It was not started, and is not shown; its folder, where there is one, says what is left to do."""
+        """Forget a run that was not started. One with a folder stays: that says what is left to do."""
         runs = self._runs.get(run.key.name.job, {})
         if run.observation is None and not Path(run.folder).exists():
             runs.pop(run.key, None)
@@ -304,31 +304,31 @@ class ContainerBackend:
                 self._runs.pop(run.key.name.job, None)
 
     def _ready(self, need: RuntimeNeed, job: str) -> Readiness:
-        """Of an image, then of what is on top of it."""
+        """Readiness of the image, then of what is installed on top of it."""
         result = self.images.readiness(need.image, job)
         if not result.is_ready or not (need.requirements or need.packages):
             return result
         return together((result, self.derived.readiness(need, job)))
 
-    def _containers(self) -> frozenset[str]:
+    def _container_names(self) -> frozenset[str]:
         ours = frozenset(run.container for runs in self._runs.values() for run in runs.values())
         return ours | self.derived.containers | self._networks.containers
 
     # Ending
 
-    def _put_away(self, job: str) -> None:
-        # Moved away first: at once and whole, so that a crash does not leave half a job.
-        grave = self._trash / f"{job}-{os.urandom(4).hex()}"
+    def _remove_files(self, job: str) -> None:
+        # A rename is atomic, so a crash does not leave half a job.
+        removed = self._trash / f"{job}-{os.urandom(4).hex()}"
         with contextlib.suppress(FileNotFoundError):
-            (self._jobs_folder / job).rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
+            (self._jobs_folder / job).rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
 
     # Beginning
 
     def _open(self) -> list[tuple[str, list[ContainerRun]]]:
         for folder in (self._home, self._jobs_folder, self._trash):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._home.chmod(0o700)  # files of runs are open to anybody who gets there
+        self._home.chmod(0o700)  # the files of runs below are open to everybody
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
         self.views.unstored.open()
@@ -352,7 +352,7 @@ def _place(key: RunKey) -> tuple[int, int]:
 
 
 def _identity(path: Path) -> str:
-    """By which containers are known to be of this home: made once."""
+    """The id of this home, made once: labels of its containers carry it."""
     try:
         return path.read_text().strip()
     except FileNotFoundError:

@@ -1,6 +1,7 @@
-"""Containers by name, as the engine has them: made, started, signalled, looked at, removed.
+"""Containers by name: create, start, signal, inspect, remove.
 
-Every call bears being made twice, and what is not there is no error where that was the aim.
+The starter, the supervisor, the reaper and the installer call it. Every call can be repeated, and removing
+or signalling a container that is not there is no error.
 """
 
 import asyncio
@@ -9,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.render import LABEL
-from trainshed.backends.container.specgen import devices, spec
+from trainshed.backends.container.render import LABEL, devices, spec
 
 _IS_GONE, _IS_THERE = 404, 409
 _TRIES, _PAUSE = 5, 0.1  # seconds
@@ -21,7 +21,7 @@ _ENDED = ("not running", "state improper", "no such process")
 class ContainerInfo:
     """A container as the engine sees it."""
 
-    begun: bool  # it has been started, once
+    begun: bool  # it has been started before
     running: bool
     out_of_memory: bool
 
@@ -29,8 +29,8 @@ class ContainerInfo:
 class EngineContainers:
     def __init__(self, engine: Engine, home: str, *, podman: bool = False) -> None:
         self._engine, self._home = engine, home
-        # Podman by its own words: in Docker's it tells of no container at all where one is broken, as it is
-        # when the engine was killed while it removed that.
+        # Podman's own API: its Docker API lists no container at all once one is broken, as one is after
+        # the engine was killed while it removed it.
         self._list = "/libpod/containers/json" if podman else "/containers/json"
 
     async def create(self, name: str, body: Mapping[str, object]) -> None:
@@ -58,15 +58,15 @@ class EngineContainers:
 
     async def look(self, name: str) -> ContainerInfo | None:
         try:
-            told: dict[str, Any] = (await self._engine.ask("GET", f"/containers/{name}/json"))["State"]
+            state: dict[str, Any] = (await self._engine.ask("GET", f"/containers/{name}/json"))["State"]
         except EngineFault as error:
             if error.status == _IS_GONE:
                 return None
             raise
         return ContainerInfo(
-            begun=told.get("Status") not in ("created", "configured"),
-            running=bool(told.get("Running")),
-            out_of_memory=bool(told.get("OOMKilled")),
+            begun=state.get("Status") not in ("created", "configured"),
+            running=bool(state.get("Running")),
+            out_of_memory=bool(state.get("OOMKilled")),
         )
 
     async def remove(self, name: str) -> None:
@@ -79,12 +79,12 @@ class EngineContainers:
                     return
                 if last:
                     raise
-            await asyncio.sleep(_PAUSE)  # it was just ending, or somebody else removes it too
+            await asyncio.sleep(_PAUSE)  # it is ending, or is being removed already
 
     async def names(self) -> tuple[str, ...]:
-        """All of this home."""
+        """The names of all containers of this home."""
         query: Mapping[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
-        told: list[dict[str, Any]] = await self._engine.ask(
+        listed: list[dict[str, Any]] = await self._engine.ask(
             "GET", self._list, {"all": True, "filters": query}
         )
-        return tuple(str(item["Names"][0]).lstrip("/") for item in told if item.get("Names"))
+        return tuple(str(item["Names"][0]).lstrip("/") for item in listed if item.get("Names"))

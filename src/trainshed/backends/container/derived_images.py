@@ -1,9 +1,9 @@
-"""Derived images: a job's image with its packages and requirements on top, made once and kept by the engine.
+"""Derived images: a job's image with its packages and requirements on top, built once and kept by the engine.
 
-The container backend asks it whether a job's image is ready. A container of the image installs the packages
-with the image's own interpreter and is committed. The engine knows by their names which derived images there
-are. All calls come from one event loop, and the job's own image is here. What a killed server left half made
-is no image: its container is removed, and the image is made anew.
+The container backend asks whether a job's image is ready. A container of the image installs the packages
+with the image's own interpreter and is committed (install.py). The engine's tags say which derived images
+exist. All calls come from one event loop, and the job's own image is already here. A build that a killed
+server left is no image: its container is removed, and the image is built anew.
 """
 
 import asyncio
@@ -15,39 +15,132 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from trainshed.backends.container.containers import EngineContainers
-from trainshed.backends.container.derived_image_names import DerivedImageNames
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.image_build import ImageBuild, failed, judged, to_be_made, unsupplied
 from trainshed.backends.container.install import Installation, InstallFailed
 from trainshed.backends.container.loopback import LoopbackPort
-from trainshed.backends.container.render_installer import LENT, container_name, digest_of, image_name, title
+from trainshed.backends.container.render_installer import (
+    LENT,
+    NOT_FOUND,
+    container_name,
+    digest_of,
+    image_name,
+    repository,
+    title,
+)
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.image_port import Images
-from trainshed.core.layer_port import NotInstallable, Supplies
+from trainshed.core.layer_port import NotInstallable, PipListener, Supplies
 from trainshed.core.package import Package
-from trainshed.core.readiness import READY, Readiness
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.verdict import Verdict
-from trainshed.preparation import Preparations, remember
+from trainshed.core.verdict import Cause, Verdict
+from trainshed.preparation import Preparation, Preparations, remember
 
+_BEGUN = 10  # more than a pull reaches: its start is a line of the job's history
+_ONCE = "It is made once and kept; the job starts by itself then."
 log = logging.getLogger(__name__)
 
-PAUSE = 1.0  # seconds before an engine that is away is asked again
-_SMALL = 4  # with fewer cores one at a time is enough to keep them busy
+PAUSE = 1.0  # seconds before an engine that did not answer is asked again
+_SMALL = 4  # with fewer cores, one build at a time keeps them busy
 
 _Key = tuple[RuntimeNeed, str]  # and the job
 
 
+class DerivedImageNames:
+    def __init__(self, engine: Engine, home: str) -> None:
+        self._engine, self._repository = engine, repository(home)
+        self._ids: dict[str, str] = {}  # by digest
+        self._is_current = False
+
+    def find(self, digest: str) -> str | None:
+        return self._ids.get(digest)
+
+    def add(self, digest: str, image: str) -> None:
+        self._ids[digest] = image
+
+    def invalidate(self) -> None:
+        """Others may have removed some."""
+        self._is_current = False
+
+    async def refresh(self) -> None:
+        """Ask the engine, unless the list is current."""
+        if self._is_current:
+            return
+        listed: list[dict[str, Any]] = await self._engine.ask("GET", "/images/json") or []
+        tags = [(str(tag), str(row["Id"])) for row in listed for tag in row.get("RepoTags") or ()]
+        begins = f"{self._repository}:"
+        ours = [(tag.removeprefix(begins), image) for tag, image in tags if tag.startswith(begins)]
+        self._ids = {digest: f"sha256:{image.removeprefix('sha256:')}" for digest, image in ours}
+        self._is_current = True
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ImageBuild(Preparation):
+    need: RuntimeNeed
+    base: ImageConfig
+    packages: tuple[Package, ...]
+    digest: str
+    listener: PipListener
+
+    def move(self) -> None:
+        self.sentence = self.listener.now
+
+    def readiness(self) -> Readiness:
+        message = f"Making {title(self.need)}: {self.progress}."
+        mark = 0 if self.begun is None else _BEGUN
+        return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE, mark=mark)
+
+
+def not_built_yet(need: RuntimeNeed) -> Readiness:
+    message = f"Not here yet: {title(need)}; it is made first."
+    return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE)
+
+
+def failed(need: RuntimeNeed, verdict: Verdict) -> Readiness:
+    return Readiness(
+        standing=ReadinessState.FAILED,
+        message=f"Packages could not be installed: {title(need)}.",
+        remedy=verdict.advice,
+        verdict=verdict,
+    )
+
+
+def verdict_of(
+    need: RuntimeNeed, failure: InstallFailed, listener: PipListener, supplies: Supplies
+) -> Verdict:
+    """Why it failed, by pip's last lines where pip ran."""
+    if failure.code == NOT_FOUND:
+        return _verdict(
+            Cause.COMMAND_NOT_FOUND,
+            f"Image {need.image} has no Python: neither python3 nor python is on its PATH.",
+            "Packages and requirements are installed with the image's own interpreter: take an image that "
+            "has one, or build one with all it needs (`trainshed images build`).",
+        )
+    more = (f"ERROR: {failure.why}",) if failure.why else ()
+    return supplies.judge(failure.code, (*listener.last_words(), *more))
+
+
+def no_installer(need: RuntimeNeed) -> Readiness:
+    return failed(
+        need, _verdict(Cause.UNKNOWN, "This server installs no packages.", "Put them into the image itself.")
+    )
+
+
+def _verdict(cause: Cause, summary: str, advice: str) -> Verdict:
+    return Verdict(cause=cause, summary=summary, lines=(summary,), advice=advice)
+
+
 @dataclass(frozen=True, slots=True)
 class ImageBuildTools:
-    """What images are made with."""
+    """What a build needs."""
 
     engine: Engine
-    boxes: EngineContainers
+    containers: EngineContainers
     home: str  # its id
     init: str
     memory: int  # bytes an installation may take
@@ -58,170 +151,170 @@ class DerivedImages:
         self,
         folder: Path,
         images: Images,
-        hatch: LoopbackPort,
+        loopback: LoopbackPort,
         hint: Callable[[str], None],
     ) -> None:
         self._folder, self._images = folder, images
-        self._hatch, self._hint = hatch, hint
+        self._loopback, self._hint = loopback, hint
         self._supplies: Supplies | None = None
-        self._fits: dict[_Key, Readiness] = {}  # what came of it for each job
-        self._looking: dict[_Key, ImageBuild | None] = {}  # None: it is not known yet what is to be made
+        self._outcomes: dict[_Key, Readiness] = {}  # the outcome for each job
+        self._looking: dict[_Key, ImageBuild | None] = {}  # None: not known yet what to build
         self._builds = Preparations[str, ImageBuild](hint)  # by digest
         self._slots = asyncio.Semaphore(1 if (os.cpu_count() or 1) < _SMALL else 2)
         self._background = BackgroundTasks()
-        self._means: ImageBuildTools
-        self._there: DerivedImageNames
+        self._tools: ImageBuildTools
+        self._names: DerivedImageNames
 
     def take_from(self, supplies: Supplies) -> None:
         self._supplies = supplies
 
-    def open(self, means: ImageBuildTools) -> None:
-        self._means, self._there = means, DerivedImageNames(means.engine, means.home)
+    def open(self, tools: ImageBuildTools) -> None:
+        self._tools, self._names = tools, DerivedImageNames(tools.engine, tools.home)
         self._clear()
 
     async def close(self) -> None:
-        """Give up what is being made."""
+        """Give up running builds."""
         await self._builds.close()
         await self._background.close()
 
     @property
     def containers(self) -> frozenset[str]:
-        """Those in which something is made now."""
-        return frozenset(container_name(self._means.home, digest) for digest in self._builds.going)
+        """Those of running builds."""
+        return frozenset(container_name(self._tools.home, digest) for digest in self._builds.going)
 
     def readiness(self, need: RuntimeNeed, job: str = "") -> Readiness:
-        """Of what is on top of an image that is here."""
+        """Readiness of what is installed on top of an image that is here."""
         if not need.requirements and not need.packages:
             return READY
-        if (result := self._fits.get((need, job))) is not None:
+        if (result := self._outcomes.get((need, job))) is not None:
             return result
         if self._supplies is None:
-            return unsupplied(need)
+            return no_installer(need)
         if need.packages and self._supplies.of(need.packages, job) is None:
             return self._supplies.readiness(need.packages, job)
         if job and (need, job) not in self._looking:
             self._looking[need, job] = None
-            self._background.run(self._come_by(need, job, self._supplies))
-        making = self._looking.get((need, job))
-        if making is not None:
-            return making.readiness()
-        return READY if not job and self._is_here(need) else to_be_made(need)
+            self._background.run(self._prepare(need, job, self._supplies))
+        build = self._looking.get((need, job))
+        if build is not None:
+            return build.readiness()
+        return READY if not job and self._is_here(need) else not_built_yet(need)
 
     def _is_here(self, need: RuntimeNeed) -> bool:
-        """For nobody in particular: by what is known without asking anybody."""
+        """Whether it exists, as far as known without asking the engine."""
         base = None if need.packages else self._images.config(need.image)
-        return base is not None and self._there.find(digest_of(base.id, (), need.requirements)) is not None
+        return base is not None and self._names.find(digest_of(base.id, (), need.requirements)) is not None
 
     async def resolve(self, need: RuntimeNeed, base: ImageConfig, job: str) -> ImageConfig:
-        """The image with what is on top, to be run as the one below is. NotYet where it is not there."""
+        """The derived image, with the base's other settings. Raise NotYet where it does not exist."""
         if not need.requirements and not need.packages:
             return base
         packages = self._supplies.of(need.packages, job) if self._supplies is not None else None
         digest = digest_of(base.id, packages or (), need.requirements)
-        found = self._there.find(digest) if packages is not None else None
-        if found is None:
+        image = self._names.find(digest) if packages is not None else None
+        if image is None:
             self.forget(need, job)
             raise NotYet(f"It is made first: {title(need)}.")
-        self._images.made(found, image_name(self._means.home, digest))
-        return replace(base, id=found)
+        self._images.made(image, image_name(self._tools.home, digest))
+        return replace(base, id=image)
 
     def forget(self, need: RuntimeNeed, job: str) -> None:
-        """The engine no longer has it, whatever was known: look again when next asked."""
-        if self._fits.pop((need, job), None) is not None:
-            self._there.doubt()
+        """The engine no longer has it: look again when next asked."""
+        if self._outcomes.pop((need, job), None) is not None:
+            self._names.invalidate()
 
     # How it is done
 
-    async def _come_by(self, need: RuntimeNeed, job: str, supplies: Supplies) -> None:
-        """See what is to be made for the job, and have it made where it is not there."""
+    async def _prepare(self, need: RuntimeNeed, job: str, supplies: Supplies) -> None:
+        """Find out which image the job needs, and build it where it does not exist."""
         try:
             base = await self._images.resolve(need.image, job)
             packages = supplies.of(need.packages, job) or ()
             digest = digest_of(base.id, packages, need.requirements)
-            await self._there.be_sure()
-            if self._there.find(digest) is not None:
-                remember(self._fits, (need, job), Readiness(installed=_sentences(packages)))
+            await self._names.refresh()
+            if self._names.find(digest) is not None:
+                remember(self._outcomes, (need, job), Readiness(installed=_sentences(packages)))
                 return
             build = self._builds.going.get(digest)
             if build is None:
                 build = ImageBuild(
-                    need=need, base=base, packages=packages, digest=digest, hearing=supplies.listen()
+                    need=need, base=base, packages=packages, digest=digest, listener=supplies.listen()
                 )
-                self._builds.begin(digest, build, functools.partial(self._made, supplies))
+                self._builds.begin(digest, build, functools.partial(self._build, supplies))
             build.jobs.add(job)
             self._looking[need, job] = build
             assert build.task is not None
             await asyncio.wait((build.task,))
             if (outcome := self._builds.forget(digest, job)) is not None:
-                remember(self._fits, (need, job), outcome)
-        except TrainshedError as error:  # the engine is away: the next look begins anew
+                remember(self._outcomes, (need, job), outcome)
+        except TrainshedError as error:  # the engine does not answer: the next call to readiness starts anew
             log.debug("%s: %s", title(need), error.message)
             await asyncio.sleep(PAUSE)
         finally:
             self._looking.pop((need, job), None)
             self._hint(job)
 
-    async def _made(self, supplies: Supplies, making: ImageBuild) -> Readiness | None:
+    async def _build(self, supplies: Supplies, build: ImageBuild) -> Readiness | None:
         try:
             if self._slots.locked():
-                making.sentence = "it waits for another one to be made"
+                build.sentence = "it waits for another one to be made"
             async with self._slots:
-                making.begin("it begins")
-                image = await self._install(making, supplies)
-            outcome = f"Made {title(making.need)} ({image[:19]}) in {making.took:.1f} s."
-            return Readiness(installed=(*_sentences(making.packages), outcome))
+                build.begin("it begins")
+                image = await self._install(build, supplies)
+            outcome = f"Made {title(build.need)} ({image[:19]}) in {build.took:.1f} s."
+            return Readiness(installed=(*_sentences(build.packages), outcome))
         except NotInstallable as error:
-            return _failed(making, error.verdict)
+            return _failed(build, error.verdict)
         except InstallFailed as error:
-            return _failed(making, judged(making.need, error, making.hearing, supplies))
-        except Unavailable as error:  # the engine is away, or its image: the next look begins anew
-            log.debug("%s: %s", title(making.need), error.message)
-            for job in making.jobs:
-                self._images.forget(making.need.image, job)
+            return _failed(build, verdict_of(build.need, error, build.listener, supplies))
+        except Unavailable as error:  # the engine or the image is gone: start anew
+            log.debug("%s: %s", title(build.need), error.message)
+            for job in build.jobs:
+                self._images.forget(build.need.image, job)
             await asyncio.sleep(PAUSE)
             return None
         except (OSError, TrainshedError) as error:
             failure = InstallFailed(1, error.message if isinstance(error, TrainshedError) else str(error))
-            return _failed(making, judged(making.need, failure, making.hearing, supplies))
+            return _failed(build, verdict_of(build.need, failure, build.listener, supplies))
 
-    async def _install(self, making: ImageBuild, supplies: Supplies) -> str:
-        making.sentence = "looking into its packages" if making.packages else "it begins"
-        means, folder = self._means, self._folder / making.digest
+    async def _install(self, build: ImageBuild, supplies: Supplies) -> str:
+        build.sentence = "looking into its packages" if build.packages else "it begins"
+        tools, folder = self._tools, self._folder / build.digest
         installation = Installation(
-            engine=means.engine,
-            boxes=means.boxes,
-            base=making.base,
-            name=container_name(means.home, making.digest),
+            engine=tools.engine,
+            containers=tools.containers,
+            base=build.base,
+            name=container_name(tools.home, build.digest),
             folder=folder,
-            init=means.init,
-            home=means.home,
-            hatch=self._hatch,
-            hearing=making.hearing,
-            memory=means.memory,
+            init=tools.init,
+            home=tools.home,
+            loopback=self._loopback,
+            listener=build.listener,
+            memory=tools.memory,
         )
         try:
-            kit = await supplies.lay_out(making.packages, making.need.requirements, making.jobs, LENT)
-            await installation.run(kit, making.move)
-            making.sentence = "keeping it"
-            name = image_name(means.home, making.digest)
-            image = await installation.commit(name, making.digest)
-            self._there.add(making.digest, image)
+            kit = await supplies.lay_out(build.packages, build.need.requirements, build.jobs, LENT)
+            await installation.run(kit, build.move)
+            build.sentence = "keeping it"
+            name = image_name(tools.home, build.digest)
+            image = await installation.commit(name, build.digest)
+            self._names.add(build.digest, image)
             self._images.made(image, name)
             return image
         finally:
             with contextlib.suppress(TrainshedError):
-                await asyncio.shield(means.boxes.remove(installation.name))
+                await asyncio.shield(tools.containers.remove(installation.name))
             await asyncio.to_thread(shutil.rmtree, folder, True)
 
     def _clear(self) -> None:
-        """What was being made when a server was killed goes."""
+        """Remove what a killed server was building."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _failed(making: ImageBuild, verdict: Verdict) -> Readiness:
-    log.warning("%s could not be made: %s", title(making.need), verdict.summary)
-    return failed(making.need, verdict)
+def _failed(build: ImageBuild, verdict: Verdict) -> Readiness:
+    log.warning("%s could not be made: %s", title(build.need), verdict.summary)
+    return failed(build.need, verdict)
 
 
 def _sentences(packages: tuple[Package, ...]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""The engine's HTTP, as Docker and Podman both speak it, over the unix socket where it listens.
+"""HTTP to the engine, in the API that Docker and Podman share, over its unix socket.
 
-It may assume that the engine is on this machine: what is mounted into containers are files of ours. A call
-that finds a kept connection closed is made once more, so every call must bear being made twice, as those by
-name do. It knows nothing of jobs and decides nothing; faults of the engine are told as EngineFault, one that
-does not answer as Unavailable.
+All modules here that need the engine call it. The engine is on this machine, because containers mount our
+files. A call that finds a kept connection closed is sent again, so every call must be safe to repeat, as
+calls by name are. It knows nothing of jobs. It raises EngineFault when the engine refuses and Unavailable
+when the engine does not answer.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ import h11
 
 from trainshed.core.errors import TrainshedError, Unavailable
 
-VERSION = "1.41"  # of the API: what it is asked in, unless it says that this is too old
-LIBPOD = "v4.0.0"  # of what only Podman has, below /libpod
+VERSION = "1.41"  # of the API, unless the engine says that this is too old
+LIBPOD = "v4.0.0"  # of Podman's own API, below /libpod
 _PIECE = 256 * 1024
 _MOST_IDLE = 8
 _MOST_HEAD = 64 * 1024
@@ -44,26 +44,26 @@ class EngineConnection:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    talk: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT))
+    http: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT))
     used: bool = False
 
     async def event(self) -> Any:
         while True:
-            event = self.talk.next_event()
+            event = self.http.next_event()
             if event is not h11.NEED_DATA:
                 return event
-            self.talk.receive_data(await self.reader.read(_PIECE))
+            self.http.receive_data(await self.reader.read(_PIECE))
 
-    async def say(self, event: Any) -> None:
-        data = cast(bytes | None, self.talk.send(event))
+    async def send(self, event: Any) -> None:
+        data = cast(bytes | None, self.http.send(event))
         if data:
             self.writer.write(data)
             await self.writer.drain()
 
     @property
-    def is_fresh(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether another call can be made on it."""
-        return self.talk.our_state is h11.DONE and self.talk.their_state is h11.DONE
+        return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
 
     def close(self) -> None:
         self.writer.close()
@@ -78,37 +78,37 @@ class EngineAnswer:
     _link: EngineConnection
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while isinstance(event := await _told(self._link), h11.Data):
+        while isinstance(event := await _next_event(self._link), h11.Data):
             yield bytes(event.data)
 
     async def objects(self) -> AsyncIterator[dict[str, Any]]:
-        """The JSON objects of a body that is one after the other, as progress and events are told."""
+        """The JSON objects of a body that is a stream of them, as for progress and events."""
         rest, decoder, letters = "", json.JSONDecoder(), getincrementaldecoder("utf-8")(errors="replace")
         async for piece in self.pieces():
             rest += letters.decode(piece)
             while text := rest.lstrip():
                 try:
-                    found, end = decoder.raw_decode(text)
+                    value, end = decoder.raw_decode(text)
                 except json.JSONDecodeError:
                     if len(text) > _LONGEST_LINE:
-                        raise Unavailable("The container engine tells what cannot be read.") from None
+                        raise Unavailable("The container engine sends what cannot be read.") from None
                     break
                 rest = text[end:]
-                if isinstance(found, dict):
-                    yield found
+                if isinstance(value, dict):
+                    yield value
 
     async def whole(self) -> bytes:
         return b"".join([piece async for piece in self.pieces()])
 
 
 class TerminalConnection:
-    """A connection that has become a terminal's: bytes both ways."""
+    """A raw connection to a terminal: bytes both ways."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     async def read(self) -> bytes:
-        """What comes next; nothing at its end."""
+        """The next bytes; none at the end."""
         try:
             return await self._reader.read(_PIECE)
         except OSError:
@@ -120,7 +120,7 @@ class TerminalConnection:
             await self._writer.drain()
 
     def finish(self) -> None:
-        """Nothing more is written."""
+        """Close the writing side."""
         with contextlib.suppress(OSError):
             self._writer.write_eof()
 
@@ -141,7 +141,7 @@ class Engine:
             self._idle.pop().close()
 
     async def ask(self, verb: str, path: str, query: Query | None = None, body: Body = None) -> Any:
-        """The answer's JSON; None where it says nothing."""
+        """The answer's JSON; None where the body is empty."""
         async with self.open(verb, path, query, body) as answer:
             text = await answer.whole()
         try:
@@ -158,16 +158,16 @@ class Engine:
         body: Body = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[EngineAnswer]:
-        """An answer that may be long, either way. Its connection is closed unless it was read whole."""
+        """Stream an answer. The connection is reused only if the answer was read to its end."""
         head, data = _request(verb, f"/{self._of(path)}{path}", query, body, headers or {})
         link: EngineConnection | None = None
         try:
-            link, answer = await self._reach(head, data)
+            link, answer = await self._exchange(head, data)
             if answer.status >= 400:
                 raise EngineFault(answer.status, _message(answer.status, await answer.whole()))
             yield answer
         except OSError as error:
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
         except h11.ProtocolError as error:
             raise Unavailable(f"The container engine does not keep to HTTP: {error}.") from error
         finally:
@@ -175,7 +175,7 @@ class Engine:
                 self._keep(link)
 
     async def hijack(self, path: str, body: Mapping[str, object]) -> TerminalConnection:
-        """The raw connection behind a POST that the engine turns into one."""
+        """POST, and return the raw connection into which the engine turns it."""
         text = json.dumps(body).encode()
         head = (
             f"POST /{self._version}{path} HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
@@ -184,7 +184,7 @@ class Engine:
         try:
             reader, writer = await asyncio.open_unix_connection(self.socket, limit=_MOST_HEAD)
         except OSError as error:
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
         try:
             writer.write(head.encode() + text)
             await writer.drain()
@@ -201,26 +201,26 @@ class Engine:
             raise
         return TerminalConnection(reader, writer)
 
-    async def _reach(
+    async def _exchange(
         self, head: h11.Request, data: bytes | AsyncIterator[bytes]
     ) -> tuple[EngineConnection, EngineAnswer]:
         while True:
             link = await self._link()
             try:
-                await link.say(head)
+                await link.send(head)
                 if isinstance(data, bytes):
-                    await link.say(h11.Data(data=data))
+                    await link.send(h11.Data(data=data))
                 else:
                     async for piece in data:
-                        await link.say(h11.Data(data=piece))
-                await link.say(h11.EndOfMessage())
+                        await link.send(h11.Data(data=piece))
+                await link.send(h11.EndOfMessage())
                 while isinstance(event := await link.event(), h11.InformationalResponse):
                     pass
             except (OSError, h11.RemoteProtocolError):
                 link.close()
                 if not link.used or not isinstance(data, bytes):
                     raise
-                continue  # it was kept, and closed meanwhile
+                continue  # a kept connection that the engine has closed
             except BaseException:
                 link.close()
                 raise
@@ -241,19 +241,19 @@ class Engine:
         return EngineConnection(*await asyncio.open_unix_connection(self.socket))
 
     def _keep(self, link: EngineConnection) -> None:
-        if link.is_fresh and len(self._idle) < _MOST_IDLE:
-            link.talk.start_next_cycle()
+        if link.is_reusable and len(self._idle) < _MOST_IDLE:
+            link.http.start_next_cycle()
             link.used = True
             self._idle.append(link)
         else:
             link.close()
 
-    def _silent(self, error: OSError) -> Unavailable:
+    def _unreachable(self, error: OSError) -> Unavailable:
         why = error.strerror or error
         return Unavailable(f"The container engine at {self.socket} does not answer: {why}.")
 
 
-async def _told(link: EngineConnection) -> Any:
+async def _next_event(link: EngineConnection) -> Any:
     event = await link.event()
     if isinstance(event, h11.ConnectionClosed):
         raise Unavailable("The container engine hung up in the middle of an answer.")
@@ -290,10 +290,10 @@ def _words(value: str | int | bool | Mapping[str, object] | tuple[str, ...]) -> 
 
 
 def _message(status: int, text: bytes) -> str:
-    """What the engine says is wrong, as a sentence."""
+    """The engine's error message."""
     try:
-        told: Any = json.loads(text)
-        said = str(told["message"] or told.get("cause") or "")
+        answer: Any = json.loads(text)
+        message = str(answer["message"] or answer.get("cause") or "")
     except (ValueError, LookupError, TypeError):
-        said = text.decode(errors="replace").strip()[:500]
-    return said or f"The container engine answers {status}."
+        message = text.decode(errors="replace").strip()[:500]
+    return message or f"The container engine answers {status}."

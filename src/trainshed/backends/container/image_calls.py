@@ -1,7 +1,7 @@
-"""The engine's calls about images, each in our words. Nothing is remembered here.
+"""The engine's calls about images. `EngineImages` calls them; they remember nothing.
 
-What goes wrong inside a stream the engine tells as a line of it: it is raised as Unpulled like any refusal.
-Credentials are asked for in a thread, just before they are sent.
+The engine reports a failure inside a stream as one of its lines: it is raised as ImageFailure, like a
+refusal. Credentials are read in a thread, just before they are sent.
 """
 
 import asyncio
@@ -14,8 +14,7 @@ from typing import Any
 
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.layers import Layers
-from trainshed.backends.container.unpulled import error_of, hung, unpulled
+from trainshed.backends.container.pull import Layers, error_of, image_failure, timed_out
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, familiar, parse
 
@@ -28,17 +27,17 @@ _NO_ARCHIVE = re.compile(
 )
 
 
-SLOWEST = 250_000  # bytes a second that a push is trusted to make
+SLOWEST = 250_000  # bytes a second that a push is expected to send at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryTimeouts:
-    """Seconds without a word from a registry after which it is given up."""
+    """Seconds of silence after which a registry is given up."""
 
-    answer: float = 30.0  # before the first
-    stall: float = 60.0  # while bytes are to come
-    unpack: float = 1800.0  # when all is here
-    push: float = 60.0  # of a push, and longer by what its bytes may take: engines say little of it
+    answer: float = 30.0  # before its first message
+    stall: float = 60.0  # during the transfer
+    unpack: float = 1800.0  # after the transfer
+    push: float = 60.0  # of a push, plus size / SLOWEST: engines report little progress of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,10 @@ class ImageCalls:
 
     async def all(self) -> tuple[Image, ...]:
         try:
-            told = await self.engine.ask("GET", "/images/json")
+            listed = await self.engine.ask("GET", "/images/json")
         except EngineFault as fault:
             raise Unavailable(f"The container engine does not list its images: {fault.message}") from fault
-        return tuple(_image(row) for row in told or ())
+        return tuple(_image(row) for row in listed or ())
 
     async def inspect(self, name: str) -> ImageConfig | None:
         """By name or id; None where it is not here."""
@@ -61,38 +60,38 @@ class ImageCalls:
         except EngineFault as fault:
             if fault.status == _MISSING:
                 return None
-            raise unpulled(f"Image {name} cannot be looked at", fault.message) from fault
+            raise image_failure(f"Image {name} cannot be looked at", fault.message) from fault
 
     async def pull(self, reference: Reference, layers: Layers) -> AsyncIterator[None]:
-        """A word whenever `layers` has heard something. Raises Unpulled."""
+        """Yields whenever `layers` was updated. Raises ImageFailure."""
         doing = f"Image {reference.familiar} could not be pulled"
         query = {"fromImage": reference.name, "tag": reference.digest or reference.tag}
         headers = await asyncio.to_thread(self.auth.header, reference.canonical)
         waits = self.patience.answer
         try:
-            async with self._open("/images/create", query, None, headers, doing) as told:
-                while (one := await _next(told, waits)) is not None:
-                    layers.hear(one)
+            async with self._open("/images/create", query, None, headers, doing) as messages:
+                while (message := await _next(messages, waits)) is not None:
+                    layers.update(message)
                     waits = self.patience.stall if layers.is_moving else self.patience.unpack
                     yield
         except TimeoutError as error:
-            raise hung(doing, waits, layers.percent) from error
+            raise timed_out(doing, waits, layers.percent) from error
 
     async def push(self, reference: Reference, layers: Layers, size: int) -> AsyncIterator[None]:
         waits = self.patience.push + size / SLOWEST
         doing = f"Image {reference.familiar} could not be pushed"
         headers = await asyncio.to_thread(self.auth.header, reference.canonical)
-        headers = headers or {"X-Registry-Auth": "e30="}  # Docker wants the header, be it empty
+        headers = headers or {"X-Registry-Auth": "e30="}  # Docker requires the header, even empty
         path, query = f"/images/{reference.name}/push", {"tag": reference.tag}
         try:
-            async with self._open(path, query, None, headers, doing) as told:
-                while (one := await _next(told, waits)) is not None:
-                    layers.hear(one)
-                    if "digest: sha256:" in str(one.get("status", "")):
-                        layers.digest = str(one["status"]).partition("digest: ")[2].split()[0]
+            async with self._open(path, query, None, headers, doing) as messages:
+                while (message := await _next(messages, waits)) is not None:
+                    layers.update(message)
+                    if "digest: sha256:" in str(message.get("status", "")):
+                        layers.digest = str(message["status"]).partition("digest: ")[2].split()[0]
                     yield
         except TimeoutError as error:
-            raise hung(doing, waits, layers.percent) from error
+            raise timed_out(doing, waits, layers.percent) from error
 
     async def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
         query: dict[str, Any] = {
@@ -105,23 +104,23 @@ class ImageCalls:
             "nocache": not recipe.cached,
         }
         if recipe.args and await self._forgets_args():
-            query |= {"nocache": True, "layers": False}  # nor is it to be taken for another's
+            query |= {"nocache": True, "layers": False}  # and its layers must not enter the cache
         query |= {"target": recipe.target} if recipe.target else {}
         query |= {"pull": True} if recipe.pull else {}
         headers = await asyncio.to_thread(self.auth.headers)
         headers["Content-Type"] = "application/x-tar"
         last = ""
-        async with self._open("/build", query, context, headers, "The image was not built") as told:
-            async for item in told:
+        async with self._open("/build", query, context, headers, "The image was not built") as messages:
+            async for item in messages:
                 for line in str(item.get("stream") or item.get("status") or "").splitlines():
                     if line.strip():
                         last = line
                         yield ImageStep(text=line.rstrip())
-        found = await self.inspect(recipe.tags[0])
-        if found is None:
-            raise unpulled("The image was not built", last or "the engine did not say why")
+        config = await self.inspect(recipe.tags[0])
+        if config is None:
+            raise image_failure("The image was not built", last or "the engine did not say why")
         names = ", ".join(map(familiar, recipe.tags))
-        yield ImageStep(text=f"Built {names} ({found.id[:19]})", percent=100, image=found.id)
+        yield ImageStep(text=f"Built {names} ({config.id[:19]})", percent=100, image=config.id)
 
     async def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
         try:
@@ -134,7 +133,7 @@ class ImageCalls:
             if _NO_ARCHIVE.search(fault.message):
                 what = "What was sent is no archive of images, as `trainshed images save` writes them"
                 raise Invalid((Violation("", f"{what}."),)) from fault
-            raise unpulled("It was not loaded", fault.message) from fault
+            raise image_failure("It was not loaded", fault.message) from fault
 
     async def save(self, names: Sequence[str]) -> AsyncIterator[bytes]:
         try:
@@ -152,9 +151,9 @@ class ImageCalls:
 
     async def remove(self, name: str, *, force: bool) -> tuple[str, ...]:
         if force:
-            await self._spare_running(name)
-        told = await self._removed(name, force)
-        gone = [(kind, str(value)) for row in told or () for kind, value in row.items()]
+            await self._refuse_if_running(name)
+        changes = await self._removed(name, force)
+        gone = [(kind, str(value)) for row in changes or () for kind, value in row.items()]
         names = _names([value for kind, value in gone if kind == "Untagged"])
         return (*names, *(_id(value) for kind, value in gone if kind == "Deleted"))
 
@@ -163,23 +162,23 @@ class ImageCalls:
             try:
                 return await self.engine.ask("DELETE", f"/images/{name}", {"force": force})
             except EngineFault as fault:
-                # A container of it was just being removed, which engines stumble over.
+                # Engines fail while a container of the image is being removed.
                 if pause is None or not (force and _VANISHED.search(fault.message)):
                     raise _refused(name, fault) from fault
             await asyncio.sleep(pause)
         raise AssertionError("the last try either answers or raises")
 
-    async def _spare_running(self, name: str) -> None:
-        """Podman would end what runs, whoever it belongs to."""
+    async def _refuse_if_running(self, name: str) -> None:
+        """With force, Podman would kill running containers of the image, whoever owns them."""
         wanted = {"ancestor": [name], "status": ["running", "paused"]}
-        told = await self.engine.ask("GET", "/containers/json", {"filters": wanted})
-        if told:
-            raise Conflict(f"Image {name} is in use: {len(told)} running containers are made of it.")
+        running = await self.engine.ask("GET", "/containers/json", {"filters": wanted})
+        if running:
+            raise Conflict(f"Image {name} is in use: {len(running)} running containers are made of it.")
 
     async def _forgets_args(self) -> bool:
-        """Podman takes a step from its cache although a build argument in it is another (seen with 4.3)."""
-        told = await self.engine.ask("GET", "/version")
-        return any("Podman" in str(part.get("Name", "")) for part in told.get("Components") or ())
+        """Podman (4.3) reuses a cached step even where a build argument in it differs."""
+        version = await self.engine.ask("GET", "/version")
+        return any("Podman" in str(part.get("Name", "")) for part in version.get("Components") or ())
 
     @contextlib.asynccontextmanager
     async def _open(
@@ -190,12 +189,12 @@ class ImageCalls:
         headers: Mapping[str, str],
         doing: str,
     ) -> AsyncGenerator[AsyncIterator[dict[str, Any]]]:
-        """The lines of a stream; a refusal, before it or in it, is raised as Unpulled."""
+        """The lines of a stream; a refusal, before it or in it, is raised as ImageFailure."""
         try:
-            async with contextlib.aclosing(self._lines(path, query, body, headers, doing)) as told:
-                yield told
+            async with contextlib.aclosing(self._lines(path, query, body, headers, doing)) as messages:
+                yield messages
         except EngineFault as fault:
-            raise unpulled(doing, fault.message) from fault
+            raise image_failure(doing, fault.message) from fault
 
     async def _lines(
         self,
@@ -205,17 +204,17 @@ class ImageCalls:
         headers: Mapping[str, str],
         doing: str,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Nothing is asked before the first is waited for, so that waiting for it can be bounded."""
+        """The call starts with the first `anext`, so a timeout covers it too."""
         async with self.engine.open("POST", path, query, body, headers) as answer:
             async for item in answer.objects():
                 if item.get("error"):
-                    raise unpulled(doing, str(item["error"]))
+                    raise image_failure(doing, str(item["error"]))
                 yield item
 
 
-async def _next(told: AsyncIterator[dict[str, Any]], seconds: float) -> dict[str, Any] | None:
+async def _next(messages: AsyncIterator[dict[str, Any]], seconds: float) -> dict[str, Any] | None:
     async with asyncio.timeout(seconds):
-        return await anext(told, None)
+        return await anext(messages, None)
 
 
 def _refused(name: str, fault: EngineFault) -> Exception:
@@ -223,14 +222,14 @@ def _refused(name: str, fault: EngineFault) -> Exception:
         return NotFound(f"There is no image {name} here.")
     if fault.status == _CONFLICT or "in use" in fault.message:
         return Conflict(f"Image {name} is in use: {fault.message}.")
-    return error_of(unpulled(f"Image {name}", fault.message).verdict)
+    return error_of(image_failure(f"Image {name}", fault.message).verdict)
 
 
-def config_of(told: Mapping[str, Any]) -> ImageConfig:
-    config: Mapping[str, Any] = told.get("Config") or {}
+def config_of(inspected: Mapping[str, Any]) -> ImageConfig:
+    config: Mapping[str, Any] = inspected.get("Config") or {}
     env = (entry.partition("=") for entry in config.get("Env") or ())
     return ImageConfig(
-        id=_id(str(told["Id"])),
+        id=_id(str(inspected["Id"])),
         entrypoint=_words(config.get("Entrypoint")),
         command=_words(config.get("Cmd")),
         env={name: value for name, _, value in env},
@@ -239,8 +238,8 @@ def config_of(told: Mapping[str, Any]) -> ImageConfig:
         stop_signal=str(config.get("StopSignal") or ""),
         volumes=tuple(config.get("Volumes") or ()),
         labels=dict(config.get("Labels") or {}),
-        architecture=str(told.get("Architecture") or ""),
-        size=int(told.get("Size") or 0),
+        architecture=str(inspected.get("Architecture") or ""),
+        size=int(inspected.get("Size") or 0),
     )
 
 
@@ -256,7 +255,7 @@ def _image(row: Mapping[str, Any]) -> Image:
 
 
 def _names(names: Iterable[str]) -> Iterator[str]:
-    """Familiar, whichever way the engine writes them."""
+    """Familiar names, in whichever form the engine lists them."""
     for name in names:
         if not name.startswith(_NONE):
             with contextlib.suppress(ValueError):
@@ -268,14 +267,14 @@ def _id(text: str) -> str:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    """Old images have a text where others have a list."""
+    """Old images have a string where others have a list."""
     if isinstance(value, str):
         return ("/bin/sh", "-c", value)
     return tuple(str(word) for word in value) if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def checked(field: str, name: str) -> Reference:
-    """The reference, or a 400 that names what is wrong."""
+    """Parse a reference. Raise Invalid, naming the field, where it is none."""
     try:
         return parse(name)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""Which images this server has pulled, and when each was last used: what may go when room is needed.
+"""Which images this server has pulled and when each was last used: those may be removed to free space.
 
-A small file in the home, since it is about this machine's engine. What came is written at once; that one was
-used, now and then: a server that is killed forgets a minute of it, which costs nothing but a worse guess.
+`EngineImages` calls it. It is a small file in the home, because it describes this machine's engine. A pull
+is written at once, a use within PACE seconds: a killed server loses at most the last uses.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from trainshed.core.image_cache import PulledImage
 
 log = logging.getLogger(__name__)
 
-PACE = 60.0  # seconds between two writes of nothing but uses
+PACE = 60.0  # seconds between two writes that record only uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Entry:
 
 class ImageLedger:
     def __init__(self, path: Path | None) -> None:
-        """None: it is remembered, and not kept."""
+        """Without a path it keeps the ledger in memory only."""
         self._path = path
         self._entries: dict[str, Entry] = _read(path) if path else {}
         self._written_at, self._is_behind = 0.0, False
@@ -57,7 +57,7 @@ class ImageLedger:
             self.write()
 
     def keep(self, there: frozenset[str]) -> None:
-        """Forget those that are not there any more."""
+        """Forget all but these."""
         gone = self._entries.keys() - there
         for image in gone:
             del self._entries[image]
@@ -82,19 +82,19 @@ class ImageLedger:
 
 
 def kept_of(images: Iterable[Image], ledger: ImageLedger) -> tuple[PulledImage, ...]:
-    """Those that were pulled here and could be had again: somebody's own name for one keeps it."""
+    """Those that were pulled here and can be pulled again: an image with any other name is not among them."""
     there = tuple(images)
     ledger.keep(frozenset(item.id for item in there))
-    found: list[PulledImage] = []
+    pulled: list[PulledImage] = []
     for item in there:
         names, entry = tuple(map(canonical, item.names)), ledger.entries.get(item.id)
         if entry is not None and entry.names and set(names) <= set(entry.names):
-            found.append(PulledImage(id=item.id, names=names, size=item.size, used_at=entry.used_at))
-    return tuple(found)
+            pulled.append(PulledImage(id=item.id, names=names, size=item.size, used_at=entry.used_at))
+    return tuple(pulled)
 
 
 async def space_of(engine: Engine) -> tuple[int, int] | None:
-    """Bytes free, and all bytes, of the disk the engine keeps images on; None where it cannot be seen."""
+    """Free and total bytes of the disk for images; None where this server cannot see it."""
     try:
         folder = str((await engine.ask("GET", "/info")).get("DockerRootDir") or "")
         disk = await asyncio.to_thread(os.statvfs, folder)
@@ -106,7 +106,7 @@ async def space_of(engine: Engine) -> tuple[int, int] | None:
 
 
 def _read(path: Path) -> dict[str, Entry]:
-    """What cannot be read is not known to be ours, and so stays."""
+    """An unreadable file counts as empty: then no image is known to be ours, and none is removed."""
     result: dict[str, Entry] = {}
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         rows = cast("dict[str, dict[str, Any]]", json.loads(path.read_text()))

@@ -1,9 +1,9 @@
 """Implements core.image_port.Images and ImageStore with Docker's or Podman's images.
 
-It answers from memory whether an image is here: from the list at start and from every look since. It asks the
-engine once for each job, when the job starts, what a name means: a tag that moved holds from the next job on.
-It looks for an image that is not here, and then pulls it. All calls come from one event loop. It never
-removes an image by itself.
+It answers from memory whether an image is here: from the list at start and from every look since. It asks
+the engine once for each job, when the job starts, what a name means: a tag that moved holds from the next
+job on. It looks for an image that is not here, and then pulls it. All calls come from one event loop. It
+never removes an image by itself.
 """
 
 import asyncio
@@ -17,11 +17,17 @@ from dataclasses import replace
 
 from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.fetch import Fetch, absent, failed
 from trainshed.backends.container.image_calls import ImageCalls, RegistryTimeouts, checked
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of, space_of
-from trainshed.backends.container.layers import Layers
-from trainshed.backends.container.unpulled import Unpulled, error_of, unpulled
+from trainshed.backends.container.pull import (
+    Fetch,
+    ImageFailure,
+    Layers,
+    absent,
+    error_of,
+    failed,
+    image_failure,
+)
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal
@@ -32,7 +38,7 @@ from trainshed.preparation import Preparations, remember
 log = logging.getLogger(__name__)
 
 LOOK = 15.0  # seconds between two looks at what is here
-SILENT = 120.0  # seconds an engine that does not answer is asked again, where no job waits for it
+SILENT = 120.0  # seconds for which a silent engine is asked again, where no job waits
 _ID = re.compile("(?:sha256:)?[0-9a-f]{4,64}")
 
 
@@ -52,7 +58,7 @@ class EngineImages:
         self._fetches = Preparations[str, Fetch](self._hint)  # by canonical name
         self._hints: list[Callable[[str], None]] = []
         self._parsed: dict[str, Reference] = {}
-        # Two images of one registry often share layers: one after the other, those are pulled once.
+        # Images of one registry often share layers: pulled one after the other, each layer comes once.
         self._lanes: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._background = BackgroundTasks()
 
@@ -64,12 +70,12 @@ class EngineImages:
         self._background.run(self._watch())
 
     async def close(self) -> None:
-        """Pulls are given up; what came whole of them stays with the engine."""
+        """Give up pulls; the engine keeps their complete layers."""
         self._ledger.write()
         await self._fetches.close()
         await self._background.close()
 
-    # What a backend asks
+    # For the backend
 
     def refuse(self, image: str) -> str | None:
         return None if image in self._parsed else refusal(image)
@@ -90,8 +96,8 @@ class EngineImages:
 
     def config(self, image: str, job: str = "") -> ImageConfig | None:
         reference = self._parse(image)
-        found = self._pinned.get((reference.canonical, job))
-        return found or self._seen.get(self._here(reference) or "")
+        pinned = self._pinned.get((reference.canonical, job))
+        return pinned or self._seen.get(self._here(reference) or "")
 
     async def resolve(self, image: str, job: str) -> ImageConfig:
         reference = self._parse(image)
@@ -123,7 +129,7 @@ class EngineImages:
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
 
-    # What people ask
+    # For people
 
     async def all(self) -> tuple[Image, ...]:
         return await self._list()
@@ -149,14 +155,14 @@ class EngineImages:
         reference = checked("name", name)
         config = await self.inspect(reference.familiar)
         layers = Layers(f"Pushing image {reference.familiar}")
-        said = ImageStep(text=f"{layers.doing}: asking its registry")
-        yield said
+        step = ImageStep(text=f"{layers.doing}: asking its registry")
+        yield step
         try:
             async for _ in self._calls.push(reference, layers, config.size):
-                if layers.layers and layers.step != said:
-                    said = layers.step
-                    yield said
-        except Unpulled as error:
+                if layers.layers and layers.step != step:
+                    step = layers.step
+                    yield step
+        except ImageFailure as error:
             raise error_of(error.verdict) from error
         digest = f" ({layers.digest})" if layers.digest else ""
         yield ImageStep(text=f"Pushed image {reference.familiar}{digest}", percent=100)
@@ -171,8 +177,8 @@ class EngineImages:
             yield step
 
     async def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
-        found = [(await self._find(checked("name", name).familiar))[0] for name in names]
-        async for piece in self._calls.save(found):
+        places = [(await self._find(checked("name", name).familiar))[0] for name in names]
+        async for piece in self._calls.save(places):
             yield piece
 
     async def tag(self, name: str, new: str) -> None:
@@ -185,7 +191,7 @@ class EngineImages:
         await self._list()
         return gone
 
-    # What a collector asks
+    # For the image collector
 
     async def kept(self) -> tuple[PulledImage, ...]:
         return kept_of(await self._list(), self._ledger)
@@ -206,13 +212,13 @@ class EngineImages:
         return next((place for place in reference.places if place in self._seen), None)
 
     async def _find(self, name: str) -> tuple[str, ImageConfig]:
-        """Under which full name, or id, the engine has it, and what it is."""
+        """The full name or id under which the engine has it, and its configuration."""
         places = () if refusal(name) else parse(name).places
         try:
             for place in (*places, *((name,) if _ID.fullmatch(name) else ())):
-                if (found := await self._calls.inspect(place)) is not None:
-                    return place, found
-        except Unpulled as error:
+                if (config := await self._calls.inspect(place)) is not None:
+                    return place, config
+        except ImageFailure as error:
             raise error_of(error.verdict) from error
         raise NotFound(f"There is no image {name} here.")
 
@@ -223,18 +229,18 @@ class EngineImages:
         return result
 
     async def _watch(self) -> None:
-        """What others bring and take is seen before long, also where nobody asks."""
+        """See within LOOK seconds what others add and remove."""
         while True:
             await asyncio.sleep(LOOK)
             with contextlib.suppress(TrainshedError):
                 await self._list()
 
     async def _changing(self, steps: AsyncIterator[ImageStep]) -> AsyncIterator[ImageStep]:
-        """Before the steps end, what is here is known anew."""
+        """List the images again after the last step."""
         try:
             async for step in steps:
                 yield step
-        except Unpulled as error:
+        except ImageFailure as error:
             raise error_of(error.verdict) from error
         await self._list()
 
@@ -258,7 +264,7 @@ class EngineImages:
         reference = fetch.reference
         try:
             fetch.config = await self._have(fetch)
-        except Unpulled as error:
+        except ImageFailure as error:
             fetch.verdict = error.verdict
             log.warning("%s", error.verdict.summary)
         fetch.move()
@@ -270,16 +276,16 @@ class EngineImages:
         return Readiness(installed=(f"{fetch.outcome}.",))
 
     async def _have(self, fetch: Fetch) -> ImageConfig:
-        """Look, and pull where it is not here. An engine that is away for a moment is asked again."""
+        """Look for it, and pull it where it is not here. Ask an engine that does not answer again."""
         until, pause = time.monotonic() + SILENT, 0.2
         while True:
             try:
-                found = await self._look(fetch.reference)
-                return await self._pull(fetch) if found is None or fetch.fresh else found
+                config = await self._look(fetch.reference)
+                return await self._pull(fetch) if config is None or fetch.fresh else config
             except Unavailable as error:
                 if not fetch.jobs and time.monotonic() > until:
                     doing = f"Image {fetch.reference.familiar} could not be pulled"
-                    raise unpulled(doing, error.message) from error
+                    raise image_failure(doing, error.message) from error
                 fetch.sentence = f"{error.message.rstrip('.')}; it is asked again"
                 self._tell(fetch)
             await asyncio.sleep(pause)
@@ -296,7 +302,7 @@ class EngineImages:
             async for _ in self._calls.pull(fetch.reference, fetch.layers):
                 pass
         if (result := await self._look(fetch.reference)) is None:
-            raise unpulled(
+            raise image_failure(
                 f"Image {fetch.reference.familiar} could not be pulled", "it is not here afterwards"
             )
         return result

@@ -2,11 +2,11 @@
  *
  *     /.trainshed/init [--hold] [--hatch PORT]... PROGRAM [ARG...]
  *
- * A hatch is a port on the container's own loopback behind which programs find one of the machine's: the server
- * they were told of. The init listens there and never answers: it hands the socket to whoever listens at
+ * --hatch makes a loopback port: a port on the container's own loopback that leads to the same port of the machine.
+ * The init listens there and never answers: it passes the socket to the server that listens at
  * /.trainshed/hatch/socket (loopback_server.py), again after every restart of the server. Meanwhile connections wait.
  *
- * It may assume three files, mounted one by one so that nothing inside can put others in their place:
+ * The server mounts three files one by one, so that nothing inside can replace them:
  *
  *     /.trainshed/record    spaces, which it overwrites in place, a line each (that works on a full disk):
  *
@@ -18,12 +18,12 @@
  *
  *     /.trainshed/out, /.trainshed/err       the program's output, opened for appending
  *
- * With --hold the box of a program that ends badly, and was not asked to, stays until SIGTERM.
+ * With --hold the container of a program that fails without having been asked to end stays until SIGTERM.
  *
- * It holds a lock on the record as long as it lives: by that the server finds its pid and knows that it is
- * there, without asking the engine. The first SIGTERM it gets goes to all others in the container, further
- * ones to nobody. It never writes the last line before all that the program left is gone, and never reads or
- * writes the program's output but to say why there is none.
+ * It has a lock on the record as long as it lives: by that the server finds its pid and knows that it lives,
+ * without asking the engine. The first SIGTERM it gets goes to all others in the container, further
+ * ones to nobody. It never writes the last line before all processes that the program left are gone. It writes to
+ * the program's output only to say why the program cannot run.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -47,11 +47,11 @@
 #define PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define SPENT 125 /* it was begun before, or cannot begin */
 
-#define HATCHES 8
-#define KNOCK 200 /* milliseconds between two looks for a server, while there is none */
+#define PORTS 8
+#define RETRY 200 /* milliseconds between two tries to reach a server */
 
 static int record = -1;
-static int hatches[HATCHES], opened, talk = -1;
+static int ports[PORTS], opened, server = -1;
 
 static long long now(void) {
     struct timespec t;
@@ -75,7 +75,7 @@ static void note(const char *line) {
         nanosleep(&pause, NULL);
 }
 
-/* Whether this is the first time. The lock comes first: who sees the line sees who wrote it. */
+/* Whether this is the first start. The lock comes before the line, so whoever reads the line finds its writer. */
 static int claim(void) {
     char first = 0, boot[64] = "-", line[128];
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -107,7 +107,7 @@ static void become(char **words) {
     if (!getenv("PATH")) setenv("PATH", PATH, 1);
     execvp(words[0], words);
     if (errno == ENOENT && (strcmp(words[0], "python") == 0 || strcmp(words[0], "python3") == 0)) {
-        /* Images have the one or the other: either means their interpreter, as it does for processes. */
+        /* Images have one of the two names: either means their interpreter, as it does for processes. */
         execvp(strcmp(words[0], "python") ? "python" : "python3", words);
         errno = ENOENT;
     }
@@ -127,7 +127,7 @@ static long killed(void) {
     return -1;
 }
 
-/* Once for what was held too: whoever looked around in there may have been killed since. */
+/* Once, also for a held container: a shell in it may have been killed since. */
 static void note_kills(void) {
     static int noted;
     char line[128];
@@ -147,27 +147,27 @@ static void note_end(const char *how, int status) {
     note(line);
 }
 
-static void open_hatch(const char *port) {
+static void open_port(const char *port) {
     struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(port))};
-    int yes = 1, fd = opened < HATCHES ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    int yes = 1, fd = opened < PORTS ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
     if (fd < 0) return;
     place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (bind(fd, (struct sockaddr *)&place, sizeof place) == 0 && listen(fd, SOMAXCONN) == 0)
-        hatches[opened++] = fd;
+        ports[opened++] = fd;
     else
         close(fd);
 }
 
-/* Who holds the other end of the talk has the hatches: when that end is closed, they are to be had again. */
-static void hand_over(void) {
+/* The server on the other end has the loopback ports: when it closes the connection, they are passed on again. */
+static void pass_ports(void) {
     struct sockaddr_un place = {.sun_family = AF_UNIX, .sun_path = HOME "hatch/socket"};
     union {
-        char room[CMSG_SPACE(sizeof hatches)];
+        char room[CMSG_SPACE(sizeof ports)];
         struct cmsghdr align;
     } held;
     struct iovec word = {.iov_base = "h", .iov_len = 1};
-    size_t size = (size_t)opened * sizeof *hatches;
+    size_t size = (size_t)opened * sizeof *ports;
     struct msghdr message = {.msg_iov = &word, .msg_iovlen = 1};
     memset(&held, 0, sizeof held);
     message.msg_control = held.room;
@@ -176,40 +176,42 @@ static void hand_over(void) {
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(size);
-    memcpy(CMSG_DATA(head), hatches, size);
-    talk = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (talk < 0) return;
-    if (connect(talk, (struct sockaddr *)&place, sizeof place) == 0 && sendmsg(talk, &message, MSG_NOSIGNAL) == 1) return;
-    close(talk);
-    talk = -1;
+    memcpy(CMSG_DATA(head), ports, size);
+    server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server < 0) return;
+    if (connect(server, (struct sockaddr *)&place, sizeof place) == 0 &&
+        sendmsg(server, &message, MSG_NOSIGNAL) == 1)
+        return;
+    close(server);
+    server = -1;
 }
 
-/* Until there is a signal. */
-static void attend(int signals) {
+/* Serve the loopback ports until there is a signal. */
+static void serve_ports(int signals) {
     struct pollfd wait[2] = {{.fd = signals, .events = POLLIN}, {.events = POLLIN}};
     char word;
     ssize_t got;
     while (opened) {
-        if (talk < 0) hand_over();
-        wait[1].fd = talk;
+        if (server < 0) pass_ports();
+        wait[1].fd = server;
         wait[1].revents = 0;
-        poll(wait, 2, talk < 0 ? KNOCK : -1);
-        if (wait[1].revents && ((got = read(talk, &word, 1)) == 0 || (got < 0 && errno != EAGAIN))) {
-            close(talk);
-            talk = -1;
-            poll(wait, 1, KNOCK); /* one that hangs up at once is not asked at once again */
+        poll(wait, 2, server < 0 ? RETRY : -1);
+        if (wait[1].revents && ((got = read(server, &word, 1)) == 0 || (got < 0 && errno != EAGAIN))) {
+            close(server);
+            server = -1;
+            poll(wait, 1, RETRY); /* no busy loop with a server that hangs up at once */
         }
         if (wait[0].revents) return;
     }
 }
 
-/* The program's status once it has ended, or without one until it is asked to end; what else ends is reaped. */
+/* The program's status once it has ended; without a program, wait until asked to end. Reaps all other children. */
 static int hold(pid_t program, int signals, int *asked) {
     struct signalfd_siginfo told;
     int status;
     pid_t gone;
     while (program || !*asked) {
-        attend(signals);
+        serve_ports(signals);
         if (read(signals, &told, sizeof told) != sizeof told) continue;
         if (told.ssi_signo == SIGTERM && !*asked) {
             *asked = 1;
@@ -221,7 +223,7 @@ static int hold(pid_t program, int signals, int *asked) {
     return 0;
 }
 
-/* All that the program left: nothing of it lives once its end is written. */
+/* Kill all that the program left: nothing of it lives once its end is written. */
 static void clear(void) {
     do kill(-1, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0);
@@ -249,11 +251,11 @@ int main(int count, char **words) {
         count--;
     }
     while (count > 3 && strcmp(words[1], "--hatch") == 0) {
-        open_hatch(words[2]);
+        open_port(words[2]);
         words += 2;
         count -= 2;
     }
-    while ((program = fork()) < 0) nanosleep(&pause, NULL); /* no room for a process now: asked for again */
+    while ((program = fork()) < 0) nanosleep(&pause, NULL); /* no room for a process now: try again */
     if (program == 0) become(words + 1);
     status = hold(program, signals, &asked);
     clear();

@@ -1,8 +1,8 @@
-"""One installation on top of an image: a container in which it is done, and what is kept of it.
+"""One installation on top of an image: the container that installs, and the image that is committed from it.
 
-It may assume that nobody else makes the same one, and that the image is here. What the program inside says
-goes into a file, which is read as it grows; by the init's record its end is known. Whoever called it takes
-the container and the folder away, however it ended.
+`DerivedImages` calls it, once at a time for each image, and the base image is here. The program inside
+writes to a file, which is read as it grows; the init's record tells its end. The caller removes the
+container and the folder afterwards, whatever the outcome.
 """
 
 import asyncio
@@ -17,24 +17,24 @@ from pathlib import Path
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine, EngineFault
 from trainshed.backends.container.loopback import LoopbackPort, loopback_ports
-from trainshed.backends.container.record import BLANK, ContainerRecord, parse
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.container.render_installer import InstallerFiles, body, changes
+from trainshed.backends.container.run import BLANK, ContainerRecord, parse
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.layer_port import InstallKit, PipListener
 from trainshed.core.replica import Exit
 
-FIT = Path(__file__).with_name("installer.py")
-LOOK = 0.1  # seconds between two looks at whether it is done
-ASK = 5.0  # ... and at whether its container is still there
-LONGEST = 7200.0  # seconds: what hangs must not keep others from being made for ever
+INSTALLER = Path(__file__).with_name("installer.py")
+LOOK = 0.1  # seconds between two reads of the record
+ASK = 5.0  # seconds between two checks of the container
+LONGEST = 7200.0  # seconds: an installation that hangs must not block others for ever
 _MISSING = 404
-PATIENCE = 60.0  # seconds an engine that is away is waited for, once all is installed
+PATIENCE = 60.0  # seconds to wait for an engine that does not answer to the commit
 
 
 class InstallFailed(Exception):
-    """It failed; with the exit code of what failed."""
+    """With the exit code of the program that failed."""
 
     def __init__(self, code: int, why: str = "") -> None:
         super().__init__(why)
@@ -44,29 +44,29 @@ class InstallFailed(Exception):
 @dataclass(slots=True, kw_only=True)
 class Installation:
     engine: Engine
-    boxes: EngineContainers
+    containers: EngineContainers
     base: ImageConfig
     name: str  # of its container
     folder: Path
     init: str
     home: str  # its id
-    hatch: LoopbackPort
-    hearing: PipListener
+    loopback: LoopbackPort
+    listener: PipListener
     memory: int = 0
     _read: int = 0
     _rest: bytes = b""
 
     async def run(self, kit: InstallKit, moved: Callable[[], None]) -> None:
-        """Install. Raises Broken."""
-        ports = sorted(loopback_ports(kit.addresses)) if self.hatch.folder is not None else []
-        self.hatch.passed.update(ports)
+        """Install. Raises InstallFailed."""
+        ports = sorted(loopback_ports(kit.addresses)) if self.loopback.folder is not None else []
+        self.loopback.passed.update(ports)
         files = await asyncio.to_thread(self._lay_out, kit)
         labels = {f"{LABEL}.home": self.home}
         made = body(self.base, files, kit.shown, ports=ports, labels=labels, memory=self.memory)
         try:
-            await self.boxes.remove(self.name)
-            await self.boxes.create(self.name, made)
-            await self.boxes.start(self.name)
+            await self.containers.remove(self.name)
+            await self.containers.create(self.name, made)
+            await self.containers.start(self.name)
         except EngineFault as fault:
             if fault.status == _MISSING:
                 raise Unavailable(f"The image is no longer here: {fault.message}") from fault
@@ -76,7 +76,7 @@ class Installation:
             raise InstallFailed(128 + end.signal if end.signal else end.code or 1)
 
     async def commit(self, name: str, digest: str) -> str:
-        """The id of what came out, under a name."""
+        """Commit the container under a name; returns the image's id."""
         repository, _, tag = name.rpartition(":")
         query = {
             "container": self.name,
@@ -110,12 +110,12 @@ class Installation:
         self._read, self._rest = 0, b""
         return InstallerFiles(
             init=self.init,
-            fit=str(FIT),
+            installer=str(INSTALLER),
             plan=str(self.folder / "plan"),
             record=str(self.folder / "record"),
             log=str(self.folder / "log"),
             tmp=str(tmp),
-            hatch=str(self.hatch.folder or ""),
+            loopback=str(self.loopback.folder or ""),
         )
 
     async def _end(self, files: InstallerFiles, moved: Callable[[], None]) -> Exit:
@@ -137,24 +137,24 @@ class Installation:
                 await self._look(files)
 
     async def _look(self, files: InstallerFiles) -> None:
-        """Raises Broken where its container has ended without a word."""
+        """Raise InstallFailed where its container has ended and the record has no end."""
         try:
-            box = await self.boxes.look(self.name)
+            info = await self.containers.look(self.name)
         except (EngineFault, Unavailable):
             return
-        if (box is None or not box.running) and _read(files.record).exit is None:
-            more = " for want of memory" if box is not None and box.out_of_memory else ""
+        if (info is None or not info.running) and _read(files.record).exit is None:
+            more = " for want of memory" if info is not None and info.out_of_memory else ""
             raise InstallFailed(1, f"Its container was ended from outside{more}.")
 
     def _listen(self, log: str) -> bool:
-        """Hear what was said since; whether there was anything."""
+        """Pass new output to the listener; whether there was any."""
         with Path(log).open("rb") as file:
             file.seek(self._read)
-            said = file.read()
-        self._read += len(said)
-        *lines, self._rest = (self._rest + said).split(b"\n")
+            output = file.read()
+        self._read += len(output)
+        *lines, self._rest = (self._rest + output).split(b"\n")
         for line in lines:
-            self.hearing.hear(line.decode(errors="replace"))
+            self.listener.hear(line.decode(errors="replace"))
         return bool(lines)
 
 

@@ -1,10 +1,11 @@
-"""Runs inside a container of an image, by the image's own interpreter: installs what a job needs on top.
+"""Runs inside a container, with the image's own interpreter: installs what a job needs on top of the image.
 
     python3 /.trainshed/fit.py
 
-It may assume nothing but the standard library of Python 3.6 and the plan beside it, with what that names.
-Pip is the image's own, or where it has none the one it is lent. What it prints is read while it works; what
-it is told of indexes it writes nowhere. It ends as pip does, with 3 where there is no pip to be had.
+install.py starts it. It uses only the standard library of Python 3.6, the plan beside it and the files the
+plan names. It uses the image's pip, or the one mounted from the server where the image has none. The server
+reads its output while it works. It never writes down index addresses. It exits as pip does, with 3 where
+there is no pip.
 """
 
 import importlib
@@ -19,13 +20,13 @@ from typing import Any
 
 PLAN = "/.trainshed/plan.json"
 NO_PIP = 3
-OLDEST = (3, 9)  # that the lent setuptools builds with
-# Pip by itself, blind to PYTHONPATH: what is on that is for what it builds.
+OLDEST = (3, 9)  # the oldest Python that the mounted setuptools supports
+# Runs pip without PYTHONPATH, which is meant for the builds that pip starts.
 PIP = """import runpy, sys
 if sys.argv[1]: sys.path.insert(0, sys.argv[1])
 sys.argv[:] = ['pip'] + sys.argv[2:]
 runpy.run_module('pip', run_name='__main__', alter_sys=True)"""
-# Of what the image says: what would lead pip elsewhere than into it.
+# Variables of an image that would make pip install elsewhere.
 HARMFUL = ("PYTHONPATH", "PYTHONHOME", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV")
 
 
@@ -38,7 +39,7 @@ def main() -> int:
     env = dict(os.environ, **plan["env"])
     for name in HARMFUL:
         env.pop(name, None)
-    # An image is nobody's system: Debian's word against pip is for machines.
+    # Debian's guard against pip protects machines; an image needs none.
     env.update(PIP_BREAK_SYSTEM_PACKAGES="1", PIP_ROOT_USER_ACTION="ignore", PIP_NO_CACHE_DIR="1")
     env.update(PYTHONUNBUFFERED="1", LC_ALL="C.UTF-8", TMPDIR="/.trainshed/tmp")
     is_old = sys.version_info < OLDEST
@@ -51,7 +52,7 @@ def main() -> int:
         if code:
             return code
     more = [line for line in needing() if line not in before] if plan["packages"] else []
-    if is_old:  # nobody told: pip itself finds out what they need
+    if is_old:  # metadata was not read: pip finds out what they need
         more = [address(item["path"]) for item in plan["packages"]]
     lines = [*plan["requirements"], *more]
     if not lines:
@@ -62,7 +63,7 @@ def main() -> int:
 
 
 def groups(packages: "list[dict[str, Any]]", is_old: bool) -> "list[tuple[bool, list[str]]]":
-    """In order, those together that are built in the same way."""
+    """In order, neighbours grouped that are built in the same way."""
     result: list[tuple[bool, list[str]]] = []
     for package in packages:
         isolated = bool(package["isolated"]) or (is_old and not package["path"].endswith(".whl"))
@@ -80,15 +81,15 @@ def address(path: str) -> str:
 
 
 def needing() -> "list[str]":
-    """By name and version, what is installed now and needs anything itself."""
+    """NAME==VERSION of each installed distribution that has requirements."""
     try:
         from importlib.metadata import distributions
     except ImportError:  # before 3.8
         return []
     importlib.invalidate_caches()
-    places = list(dict.fromkeys([*sys.path[1:], *site.getsitepackages()]))  # a new one is on no path yet
-    found = [distribution for distribution in distributions(path=places) if distribution.requires]
-    return [f"{item.metadata['Name']}=={item.version}" for item in found]
+    places = list(dict.fromkeys([*sys.path[1:], *site.getsitepackages()]))  # new ones are not on sys.path
+    installed = [distribution for distribution in distributions(path=places) if distribution.requires]
+    return [f"{item.metadata['Name']}=={item.version}" for item in installed]
 
 
 def pip(lent: str, env: "dict[str, str]", words: "list[str]") -> int:

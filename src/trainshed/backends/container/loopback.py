@@ -1,8 +1,8 @@
-"""How programs in containers are led to the server: which ports of their loopback are hatches. Pure.
+"""Loopback ports: how programs in containers reach the server. Pure.
 
-A hatch is a port on a container's own loopback that leads to the same port of this machine: init.c listens
-there and hands the socket to `trainshed/loopback_server.py`. Addresses in a job's variables are rewritten: a
-server by any other name is found at 127.0.0.1 inside.
+A loopback port is a port on a container's own loopback that leads to the same port of this machine: init.c
+listens there and passes the socket to `trainshed/loopback_server.py`. Addresses in a job's variables are
+rewritten: a server by any other name is found at 127.0.0.1 inside.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,12 +18,12 @@ INSIDE = "127.0.0.1"
 
 @dataclass(slots=True)
 class LoopbackPort:
-    """What is known of the way, once the server knows it."""
+    """The loopback ports of containers; the server fills it in when it starts."""
 
-    folder: Path | None = None  # where the server waits for sockets; none: there is no way
+    folder: Path | None = None  # where the server waits for sockets; None: there are no loopback ports
     address: str = ""  # of the server, as jobs are told
     beyond: frozenset[int] = frozenset()  # further ports of this machine's loopback that jobs are told of
-    passed: set[int] = field(default_factory=set[int])  # all that lead on: those, and where pip looks
+    passed: set[int] = field(default_factory=set[int])  # those, and ports of package indexes
     google: GoogleRedirect = field(default_factory=GoogleRedirect)
 
     @property
@@ -34,15 +34,15 @@ class LoopbackPort:
 
     @property
     def named(self) -> bool:
-        """Whether Google's names lead to the server inside, at a hatch of their own."""
+        """Whether Google's names lead to the server inside, at a loopback port of their own."""
         taken = {urlsplit(self.address).port, *self.beyond}
         return bool(self.folder is not None and self.google.roots) and PORT not in taken
 
 
-def led(env: Mapping[str, str], hatch: LoopbackPort) -> dict[str, str]:
-    """The variables with the server's address as it is inside, be it told with or without its scheme."""
-    inside = f"{INSIDE}:{hatch.ports[0]}" if hatch.ports else ""
-    outside = hatch.address.removeprefix("http://")
+def with_inside_address(env: Mapping[str, str], loopback: LoopbackPort) -> dict[str, str]:
+    """The variables with the server's address as it is inside, with or without its scheme."""
+    inside = f"{INSIDE}:{loopback.ports[0]}" if loopback.ports else ""
+    outside = loopback.address.removeprefix("http://")
     if not inside or inside == outside:
         return dict(env)
     return {name: value.replace(outside, inside) for name, value in env.items()}
@@ -50,13 +50,13 @@ def led(env: Mapping[str, str], hatch: LoopbackPort) -> dict[str, str]:
 
 def loopback_ports(addresses: Iterable[str]) -> frozenset[int]:
     """The ports of this machine's own loopback that are among these addresses."""
-    found: set[int] = set()
+    ports: set[int] = set()
     for value in addresses:
         if value.startswith("http://"):
             try:
                 place = urlsplit(value)
                 if place.hostname in (INSIDE, "localhost") and place.port:
-                    found.add(place.port)
-            except ValueError:  # no port of any kind
+                    ports.add(place.port)
+            except ValueError:  # not a port number
                 continue
-    return frozenset(found)
+    return frozenset(ports)

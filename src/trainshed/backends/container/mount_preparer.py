@@ -1,34 +1,198 @@
-"""Makes ready what a run finds in its container beside the image: folders, files, volumes (run_mounts.py).
+"""Prepares what a run finds in its container beside the image: folders, files, volumes, views of buckets.
 
-It may assume that a run's folder is its own and that one server works on the home. Making it ready twice does
-no harm. It never looks into a container.
+The starter calls it before each start; preparing the same run twice does no harm. It assumes that a run's
+folder is its own and that one server works on the home. run_mounts.py turns the result into mounts. It
+never looks into a container.
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
+from stat import S_IMODE, S_ISDIR
+from typing import Any
 from weakref import WeakValueDictionary
 
-from trainshed.backends.container.disk import GIB, LIMIT
-from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.limits import GIB, LIMIT
 from trainshed.backends.container.loopback import LoopbackPort
-from trainshed.backends.container.render import Mount, RunMounts
+from trainshed.backends.container.render import LABEL, Mount, RunMounts
 from trainshed.backends.container.run import write
-from trainshed.backends.container.run_mounts import PreparedFolders, furnish, is_root, nfs_volume, scratch
-from trainshed.backends.container.views import ContainerViews, open_to_all
-from trainshed.backends.container.volumes import EngineVolumes
+from trainshed.backends.container.run_mounts import (
+    PreparedFolders,
+    can_overlay,
+    is_root,
+    nfs_volume,
+    overlay_volume,
+    run_mounts_of,
+    scratch,
+    volume,
+)
 from trainshed.backends.machine.code_folders import CodeFolders
-from trainshed.backends.machine.mounts import local_env
+from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts, local_env
 from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
-from trainshed.core.view import ROOT
+from trainshed.core.view import ROOT, S3_ROOT, View
 
-_ANYBODY = 0o666
+_IS_GONE, _IS_THERE = 404, 409
+_WITH_QUOTA = frozenset({"btrfs", "zfs"})  # storage drivers that always have one
+_ANYBODY, _ALL = 0o666, 0o777
 _WORK, _TMP, _OPENED = "work", "tmp", ".work-is-open"
+
+
+class EngineVolumes:
+    """Volumes of the engine, made for a job and removed with it. Every call can be repeated."""
+
+    def __init__(self, engine: Engine, home: str) -> None:
+        self._engine, self._home = engine, home
+        self._info: dict[str, Any] | None = None
+        self._quota: bool | None = None
+
+    def name(self, job: str, what: str) -> str:
+        return f"{LABEL}-{self._home}-{job}-{what}"
+
+    def labels(self, job: str) -> dict[str, str]:
+        return {f"{LABEL}.home": self._home, f"{LABEL}.job": job}
+
+    async def make(self, body: Mapping[str, object]) -> None:
+        try:
+            await self._engine.ask("POST", "/volumes/create", None, body)
+        except EngineFault as error:
+            if error.status != _IS_THERE and "already exists" not in error.message:
+                raise Unavailable(f"The container engine makes no volume: {error.message}") from error
+
+    async def remove(self, job: str) -> None:
+        """Remove all of the job's, once its containers are gone."""
+        for name in (await self._all()).get(job, ()):
+            await self._remove(name)
+
+    async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
+        """Remove those of unknown jobs; `jobs` is called each time, as jobs begin meanwhile."""
+        for job, names in (await self._all()).items():
+            for name in names:
+                if job not in jobs():
+                    await self._remove(name)
+
+    async def is_rootless(self) -> bool:
+        options: list[object] = (await self._engine_info()).get("SecurityOptions") or []
+        return any("rootless" in str(option) for option in options)
+
+    async def holds_quota(self, image: str) -> bool:
+        """Whether the engine can hold a container to a size: tried once, with an image that is here."""
+        if self._quota is None:
+            self._quota = await self._may_hold() and await self._try_quota(image)
+        return self._quota
+
+    async def _may_hold(self) -> bool:
+        info = await self._engine_info()
+        if info.get("Driver") in _WITH_QUOTA:
+            return True
+        status: list[list[object]] = info.get("DriverStatus") or []
+        return any(row[:1] == ["Backing Filesystem"] and "xfs" in str(row[1:]) for row in status)
+
+    async def _try_quota(self, image: str) -> bool:
+        name = f"{LABEL}-{self._home}-quota"
+        body = {"Image": image, "HostConfig": {"StorageOpt": {"size": str(1 << 30)}}}
+        try:
+            await self._engine.ask("POST", "/containers/create", {"name": name}, body)
+            await self._engine.ask("DELETE", f"/containers/{name}", {"force": True})
+        except EngineFault:
+            return False
+        return True
+
+    async def _engine_info(self) -> dict[str, Any]:
+        if self._info is None:
+            self._info = dict(await self._engine.ask("GET", "/info"))
+        return self._info
+
+    async def _all(self) -> dict[str, list[str]]:
+        """Names by job."""
+        # One label only: given several, Podman lists volumes with any of them, Docker those with all.
+        query: dict[str, object] = {"label": [f"{LABEL}.home={self._home}"]}
+        listed: dict[str, Any] = await self._engine.ask("GET", "/volumes", {"filters": query})
+        result: dict[str, list[str]] = {}
+        for item in listed.get("Volumes") or ():
+            labels: dict[str, str] = item.get("Labels") or {}
+            if labels.get(f"{LABEL}.home") == self._home:
+                result.setdefault(labels.get(f"{LABEL}.job", ""), []).append(str(item["Name"]))
+        return result
+
+    async def _remove(self, name: str) -> None:
+        try:
+            await self._engine.ask("DELETE", f"/volumes/{name}")
+        except EngineFault as error:
+            if error.status != _IS_GONE:
+                raise Unavailable(f"Volume {name} cannot be removed: {error.message}") from error
+
+
+class ContainerViews(Mounts):
+    """Views of buckets in containers: the same folders as those of processes, mounted by the engine.
+
+    A snapshot is hard links under an overlay, which is a volume: the engine mounts it once for all replicas
+    of a job. Where the image's user is not root, the job's objects are copied for that user. A rootless
+    engine has no overlay: it mounts the copies.
+    """
+
+    def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
+        super().__init__(jobs, trash, hint)
+        self._users: dict[str, str] = {}  # the image's user, by job
+
+    async def mount(
+        self, job: str, view: View, volumes: EngineVolumes, *, shared: bool, user: str
+    ) -> tuple[tuple[Mount, ...], str]:
+        """The mounts of its job's view for a run that is about to start, and a note on them."""
+        if self._shelf is None:
+            return (), "" if view.lazy else NO_BUCKETS
+        self._users[job], view = user, replace(view, lazy=False)  # nothing reports what a container opens
+        bare = not can_overlay(str(self._jobs)) or await volumes.is_rootless()
+        copies = bare or not is_root(user)
+        folder, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=bare)
+        plain = folder / "plain"
+        if plain.exists():
+            return tuple(Mount(source=str(plain), target=root) for root in (ROOT, S3_ROOT)), note
+        name = volumes.name(job, f"gcs-{folder.name}")
+        await volumes.make(overlay_volume(name, str(folder), volumes.labels(job)))
+        return tuple(volume(name, root) for root in (ROOT, S3_ROOT)), note
+
+    async def forget(self, job: str | None = None) -> None:
+        await super().forget(job)
+        if job is not None:
+            self._users.pop(job, None)
+
+    def _hand_out(self, copies: Path) -> None:
+        job = copies.parents[2].name
+        open_to_all(copies, self._users.get(job, ""))
+
+
+def open_to_all(top: Path, user: str) -> None:
+    """Let the image's user read and change what is there: the folder above is closed to other users.
+
+    A user given by number becomes the owner, where we may chown; a name is known in the image only.
+    """
+    uid, _, gid = user.partition(":")
+    owner = (int(uid), int(gid) if gid.isdecimal() else -1) if uid.isdecimal() else None
+    _open(str(top), _ALL, owner)
+    for folder, folders, names in os.walk(top):
+        for name in folders:
+            _open(f"{folder}/{name}", _ALL, owner)
+        for name in names:
+            _open(f"{folder}/{name}", _ANYBODY, owner)
+
+
+def _open(path: str, mode: int, owner: tuple[int, int] | None) -> None:
+    place = Path(path)
+    if place.is_symlink():
+        return
+    status = place.stat()
+    place.chmod(S_IMODE(status.st_mode) | mode)
+    if owner is not None and (S_ISDIR(status.st_mode) or status.st_nlink == 1):  # else an object
+        with contextlib.suppress(PermissionError):
+            os.chown(path, *owner)
 
 
 class MountPreparer:
@@ -37,14 +201,14 @@ class MountPreparer:
         jobs: Path,
         trash: Path,
         code: CodeStore | None,
-        hatch: LoopbackPort,
+        loopback: LoopbackPort,
         hint: Callable[[str], None],
     ) -> None:
         self.views = ContainerViews(jobs, trash, hint)
         self._folders = CodeFolders(code, hint)
-        self._hatch = hatch
+        self._loopback = loopback
         self._volumes: EngineVolumes | None = None
-        # One launch of a job at a time makes its view.
+        # Launches of a job make its view one after the other.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def use(self, engine: Engine, home: str) -> None:
@@ -56,12 +220,12 @@ class MountPreparer:
             raise Unavailable("The container backend has not been started.")
         return self._volumes
 
-    async def furnish(
+    async def prepare(
         self, launch: Launch, image: ImageConfig, folder: str, *, shared: bool
     ) -> tuple[Launch, RunMounts]:
         """`folder` is the run's; `shared` where others of its job's attempt are alive."""
         name, run = launch.key.name, Path(folder)
-        await self._hatch.google.settled.wait()
+        await self._loopback.google.settled.wait()
         notes: list[str] = []
         quota = 0
         if launch.disk:
@@ -84,8 +248,8 @@ class MountPreparer:
             notes.append(note)
             env |= local_env(launch.view, ROOT if buckets else "")
         volumes = [(self.volumes.name(name.job, f"nfs-{name.pool}-{n}"), m) for n, m in enumerate(launch.nfs)]
-        for volume, mount in volumes:
-            await self.volumes.make(nfs_volume(volume, mount, self.volumes.labels(name.job)))
+        for volume_name, mount in volumes:
+            await self.volumes.make(nfs_volume(volume_name, mount, self.volumes.labels(name.job)))
         try:
             tmp = self._make_files(run, launch.report, len(launch.scratch))
             if launch.disk and not quota:
@@ -104,10 +268,10 @@ class MountPreparer:
             quota=quota,
             notes=tuple(filter(None, notes)),
         )
-        return furnish(launch, image, places, self._hatch)
+        return run_mounts_of(launch, image, places, self._loopback)
 
     async def forget(self, job: str | None = None) -> None:
-        """Give up what is being laid out, of one job or of all."""
+        """Give up preparations, of one job or of all."""
         await self._folders.drop(job)
         await self.views.forget(job)
 
@@ -117,7 +281,7 @@ class MountPreparer:
         for folder in (tmp, *(scratch(tmp, number) for number in range(scratches))):
             Path(folder).mkdir(exist_ok=True)
             Path(folder).chmod(0o1777)
-        for before in range(int(run.name)):  # what earlier runs left there is nobody's any more
+        for before in range(int(run.name)):  # scratch of earlier runs
             shutil.rmtree(run.parent / str(before) / _TMP, ignore_errors=True)
         if report:
             handle = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -126,7 +290,7 @@ class MountPreparer:
         return tmp
 
     def _open(self, run: Path, user: str) -> None:
-        """The job's folder for a user who is not root, once: later runs find it as they left it."""
+        """Open the job's folder to a user who is not root, once: later runs find it as they left it."""
         mark = run.parent / _OPENED
         if not mark.exists():
             open_to_all(run.parent / _WORK, user)

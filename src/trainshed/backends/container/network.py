@@ -1,64 +1,109 @@
-"""A network for each job: its replicas reach each other there by fixed addresses, and others do not.
+"""A network for each job: its replicas reach each other at fixed addresses, and no other job reaches them.
 
-The server asks the engine once which networks there are; each new one is a call. We choose addresses from a
-private range, so every replica knows all of them before any is started. A network has the name of the job it
-was made for, and may serve another job later (network_pool.py). Calls for one job come one after the other
-or together, never while the network is removed.
+The starter makes networks, the reaper removes them. The server asks the engine once which networks exist;
+each new one is a call. Addresses come from a private range, so every replica knows all of them before any
+is started. A network has the name of the job it was made for, and may serve another job later
+(network_pool.py). Callers never use a job's network while they remove it.
 """
 
 import asyncio
 import ipaddress
+import logging
+import os
+import shutil
+import subprocess
+import time
 from collections.abc import Callable, Collection
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
 from trainshed.backends.container.engine import Engine, EngineFault
-from trainshed.backends.container.net import JobNetwork, first_free, prefix, subnets_of
-from trainshed.backends.container.network_anchor import NetworkAnchor
-from trainshed.backends.container.network_isolation import NetworkIsolation
-from trainshed.backends.container.network_pool import MOST, NetworkPool
+from trainshed.backends.container.job_network import JobNetwork, first_free, prefix, subnets_of
+from trainshed.backends.container.network_pool import MOST, NetworkAnchor, NetworkPool
 from trainshed.backends.container.render import LABEL
 from trainshed.core.errors import Invalid, Unavailable, Violation
 
-_UNKNOWN = 250  # replicas, where nobody says how many there will be
-_MOST_TRIES = 64  # subnets somebody else turned out to have
+_log = logging.getLogger(__name__)
+_PLACES = "/usr/local/sbin:/usr/sbin:/sbin"
+_AGAIN = 30.0  # seconds between two checks: others may have replaced all rules
+_MOST = 10.0  # seconds
+_UNKNOWN = 250  # replicas, where their number is not known
+_MOST_TRIES = 64  # subnets that others turned out to use
 _IS_GONE, _IS_THERE = 404, 409
-_VANISHED = "no such network interface"  # said where another's goes while the engine looks at all of them
+_VANISHED = "no such network interface"  # another network was removed while the engine listed all
+
+
+class NetworkIsolation:
+    """One packet rule for the whole range: nothing is forwarded from one of our addresses to another.
+
+    Podman's own isolation does not last: netavark 1.4 removes the rule that leads to all others whenever any
+    network is removed. Our rule stays when the server stops, as containers do. Only root can add it;
+    elsewhere the engine isolates networks alone.
+    """
+
+    def __init__(self, subnets: str) -> None:
+        # The rule may also see packets that stay on one bridge: those belong to one network, and pass.
+        where = ("-s", subnets, "-d", subnets, "-m", "physdev", "!", "--physdev-is-bridged")
+        self._rule = ("FORWARD", *where, "-m", "comment", "--comment", "trainshed", "-j", "DROP")
+        self._is_in_force: bool | None = None
+        self._looked_at = 0.0
+
+    async def ensure(self) -> bool:
+        """Add the rule where it is missing; whether it is in force."""
+        if self._is_in_force is None or (self._is_in_force and time.monotonic() - self._looked_at > _AGAIN):
+            self._is_in_force = await asyncio.to_thread(self._add_rule)
+            self._looked_at = time.monotonic()
+            if not self._is_in_force:
+                _log.info("networks of jobs are kept apart by the container engine alone")
+        return self._is_in_force
+
+    def _add_rule(self) -> bool:
+        program = shutil.which("iptables", path=f"{os.environ.get('PATH', '')}:{_PLACES}")
+        if program is None or os.geteuid() != 0:
+            return False
+        return self._run(program, "-C") or self._run(program, "-I")
+
+    def _run(self, program: str, what: str) -> bool:
+        try:
+            words = [program, "-w", what, *self._rule]
+            return subprocess.run(words, check=False, capture_output=True, timeout=_MOST).returncode == 0
+        except (OSError, subprocess.SubprocessError):
+            return False
 
 
 class Networks:
     def __init__(self, engine: Engine, home: str, subnets: str, folder: Path, *, podman: bool) -> None:
-        """`folder`: where it has its own files."""
+        """`folder` is for the files of the network anchor."""
         self._engine, self._home, self._podman = engine, home, podman
         self._range = ipaddress.IPv4Network(subnets)
         self._taken: set[IPv4Network] | None = None
-        self._given: dict[str, str] = {}  # the name of each job's
-        self._known: dict[str, JobNetwork] = {}  # by their names: those that are surely there
+        self._given: dict[str, str] = {}  # the network's name, by job
+        self._known: dict[str, JobNetwork] = {}  # by name: those that surely exist
         self._making = asyncio.Lock()
-        self._wall = NetworkIsolation(subnets)
-        # Docker keeps a bridge as long as its network is there: nothing is to be held.
+        self._isolation = NetworkIsolation(subnets)
+        # Docker keeps a bridge as long as its network exists: it needs no anchor.
         most = MOST if podman else 0
-        self._spares = NetworkPool(NetworkAnchor(engine, home, folder), self._delete, most=most)
+        self._pool = NetworkPool(NetworkAnchor(engine, home, folder), self._delete, most=most)
 
     async def close(self) -> None:
-        await self._spares.close()
+        await self._pool.close()
 
     @property
     def containers(self) -> frozenset[str]:
-        """Of its own."""
-        return self._spares.containers
+        """Those of the network anchor."""
+        return self._pool.containers
 
     def name(self, job: str) -> str:
-        """Of what it has, or would have."""
+        """The name of the job's network, whether or not it exists."""
         return self._given.get(job) or f"{LABEL}-{self._home}-{job}"
 
     def adopt(self, job: str, name: str) -> None:
-        """An earlier server gave it to the job."""
+        """Remember a network that an earlier server gave to the job."""
         self._given[job] = name
 
     async def make(self, job: str, replicas: int, *, internal: bool = False) -> JobNetwork:
-        """The job's network, made where it is not there."""
+        """The job's network, created where it does not exist."""
         if (known := self._known_of(job)) is not None:
             return known
         async with self._making:
@@ -71,32 +116,32 @@ class Networks:
             return known
 
     async def keep_apart(self) -> bool:
-        """Whether no job reaches another, whatever the engine does. Docker sees to it by itself."""
-        return self._podman and await self._wall.stands()
+        """Whether our rule isolates jobs from each other. Docker isolates them itself."""
+        return self._podman and await self._isolation.ensure()
 
     def forget(self, job: str) -> None:
-        """It may not be there any more, and so may others."""
+        """The job's network, and others, may not exist any more: look again."""
         self._known.pop(self.name(job), None)
-        self._spares.doubt()
+        self._pool.drop_free()
 
     def is_kept(self, job: str) -> bool:
-        """Whether the next job will have it."""
+        """Whether the pool keeps it for the next job."""
         known = self._known_of(job)
-        return known is not None and self._spares.holds(known)
+        return known is not None and self._pool.holds(known)
 
     async def remove(self, job: str) -> None:
-        """Nothing of the job is left in it."""
+        """Remove it, or keep it for the next job. Nothing of the job may be left in it."""
         if job not in self._given and self.name(job) in self._used():
-            return  # it was, and another has it now
+            return  # another job has the network now
         known = self._known_of(job)
-        if known is None or not self._spares.keep(known):
+        if known is None or not self._pool.keep(known):
             await self._delete(known or self.name(job))
         self._given.pop(job, None)
 
-    async def spoil(self, job: str) -> None:
-        """An address is held by the dead: away with the network and all in it; the next has other addresses.
+    async def replace(self, job: str) -> None:
+        """Remove the network and all in it; the next one has other addresses.
 
-        Podman keeps an address for a container whose start it did not survive, under the network's name.
+        When Podman is killed while it starts a container, it keeps that address until the network is removed.
         """
         known = self._known_of(job) or await self._find(self.name(job))
         if self._podman:
@@ -107,7 +152,7 @@ class Networks:
             self._taken.add(known.subnet)
 
     async def sweep(self, jobs: Callable[[], Collection[str]]) -> None:
-        """Take away those of this home that no job has any more."""
+        """Remove those of this home that no job has any more."""
         for item in await self._all():
             labels: dict[str, str] = item.get("Labels") or item.get("labels") or {}
             name = str(item.get("Name") or item.get("name"))
@@ -119,7 +164,7 @@ class Networks:
         return self._known.get(self._given.get(job, ""))
 
     def _used(self) -> frozenset[str]:
-        return self._spares.names.union(self._given.values())
+        return self._pool.names.union(self._given.values())
 
     async def _find_or_make(self, job: str, replicas: int, internal: bool) -> JobNetwork:
         if (given := self._given.get(job)) is not None:
@@ -132,10 +177,10 @@ class Networks:
         bits = prefix(replicas)
         if bits < self._range.prefixlen:
             raise Invalid((Violation("subnets", f"{self._range} has no room for {replicas} replicas."),))
-        if (spare := self._spares.take(bits, internal=internal)) is not None:
-            return spare
+        if (kept := self._pool.take(bits, internal=internal)) is not None:
+            return kept
         made = await self._make(job, bits, internal)
-        self._spares.made(made)
+        self._pool.made(made)
         return made
 
     async def _make(self, job: str, bits: int, internal: bool) -> JobNetwork:
@@ -152,37 +197,37 @@ class Networks:
             try:
                 await self._create(net, job)
             except EngineFault as error:
-                said = error.message.lower()
-                if error.status == _IS_THERE or "already exists" in said or "already used: network" in said:
+                text = error.message.lower()
+                if error.status == _IS_THERE or "already exists" in text or "already used: network" in text:
                     taken.discard(subnet)
                     return await self._find(name)
-                if _VANISHED in said:
+                if _VANISHED in text:
                     taken.discard(subnet)
                     continue
-                if "overlap" in said or "already used" in said or "subnet" in said:
-                    continue  # it stays among the taken ones
+                if "overlap" in text or "already used" in text or "subnet" in text:
+                    continue  # the subnet stays in `taken`
                 taken.discard(subnet)
                 raise
             return net
         raise Unavailable(f"No subnet of {self._range} is free on this machine.")
 
     def _new_name(self, job: str) -> str:
-        """Not that of one that was the job's before, and is another's now."""
+        """A name that no network has, also where another job has the one made for this job."""
         own, used = self.name(job), self._used()
         others = (f"{own}-{number}" for number in range(2, len(used) + 3))
         return next(name for name in (own, *others) if name not in used)
 
     async def _all(self) -> list[dict[str, Any]]:
-        # Podman by its own words: for Docker's it looks at every container, and stumbles over a broken one.
+        # Podman's own API: its Docker API inspects every container, and fails at a broken one.
         return await self._engine.ask("GET", "/libpod/networks/json" if self._podman else "/networks")
 
     async def _find(self, name: str) -> JobNetwork:
         place = f"/libpod/networks/{name}/json" if self._podman else f"/networks/{name}"
-        told: dict[str, Any] = await self._engine.ask("GET", place)
-        found = subnets_of(told)
-        if not found:
+        inspected: dict[str, Any] = await self._engine.ask("GET", place)
+        subnets = subnets_of(inspected)
+        if not subnets:
             raise Unavailable(f"Network {name} has no addresses.")
-        return JobNetwork(name, found[0], bool(told.get("Internal") or told.get("internal")))
+        return JobNetwork(name, subnets[0], bool(inspected.get("Internal") or inspected.get("internal")))
 
     async def _create(self, net: JobNetwork, job: str) -> None:
         labels = {f"{LABEL}.home": self._home, f"{LABEL}.job": job}

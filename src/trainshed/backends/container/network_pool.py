@@ -1,44 +1,179 @@
-"""Networks that are kept for the next job, while jobs come thick and fast.
+"""Keeps networks of Podman for the next job while jobs start in quick succession.
 
-One that is new is held as soon as several were wanted within a short time; when its job is over, the next one
-has it. Where none was wanted for a while all are let go, also those of jobs that still run: they need no
-holder. It may assume that a network is given back only when nothing of its job is left. It never makes one,
-and whatever goes wrong here costs time only.
+Podman removes a bridge with all its packet rules when the last container leaves it, and sets both up again
+for the next. That is two thirds of the cost of a short job, and Podman does one at a time. So an anchor
+container, which does nothing, stays in the networks that are kept, and the next job gets one that is
+already set up.
+
+`Networks` calls it. A new network is kept once several jobs needed one within a short time. After a while
+without such jobs the anchor leaves all networks; those of running jobs need no anchor. Callers give a
+network back only when nothing of its job is left. The pool never creates a network, and a failure here
+costs only time.
 """
 
 import asyncio
+import contextlib
+import fcntl
 import logging
+import os
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 
-from trainshed.backends.container.net import JobNetwork
-from trainshed.backends.container.network_anchor import NetworkAnchor
+from trainshed.backends.container.containers import EngineContainers
+from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.job_network import JobNetwork
+from trainshed.backends.container.render import LABEL
+from trainshed.backends.machine.compiled import compiled
 from trainshed.background_tasks import BackgroundTasks
-from trainshed.core.errors import TrainshedError
+from trainshed.core.errors import TrainshedError, Unavailable
 
+_SOURCE = Path(__file__).with_name("network_anchor.c")
+_MEMORY, _PIDS = 32 << 20, 8
 _log = logging.getLogger(__name__)
-_MANY, _WITHIN = 3, 5.0  # jobs in so many seconds: the next will not be long
-MOST = 8  # held at once
-_IDLE = 20.0  # seconds without a job that wanted one
-_TRIES = 3  # to hold one, after which it is given up
+_MANY, _WITHIN = 3, 5.0  # jobs in so many seconds: the next one will come soon
+MOST = 8  # networks kept at once
+_IDLE = 20.0  # seconds without a job that needed one
+_TRIES = 3  # failures in a row, after which no network is kept
 _CLOSING = 3.0  # seconds
+
+
+class NetworkAnchor:
+    """A container that does nothing and stays in the networks that are kept. Holding is best effort.
+
+    It needs no image. It forwards nothing, has no capability, and ends by itself when the server does, also
+    when the server is killed. Pass each network once.
+    """
+
+    def __init__(self, engine: Engine, home: str, folder: Path) -> None:
+        self._engine, self._home = engine, home
+        self._containers = EngineContainers(engine, home)
+        self._tools, self._root = folder / "bin", folder / "holder"
+        self.name = self._new_name()
+        self._networks: dict[str, JobNetwork] = {}
+        self._turn = asyncio.Lock()
+        self._alive: int | None = None  # the descriptor of the locked file
+
+    @property
+    def networks(self) -> tuple[JobNetwork, ...]:
+        return tuple(self._networks.values())
+
+    def holds(self, net: JobNetwork) -> bool:
+        return net.name in self._networks
+
+    async def hold(self, net: JobNetwork) -> None:
+        async with self._turn:
+            if not await self._connected(net):
+                await self._begin(net)
+            self._networks[net.name] = net
+
+    async def let_go(self, net: JobNetwork) -> None:
+        """Leave the network, if the anchor is in it; the anchor ends with the last."""
+        async with self._turn:
+            if self._networks.pop(net.name, None) is None:
+                return
+            if not self._networks:
+                await self._end()
+                return
+            with contextlib.suppress(EngineFault):
+                await self._tell("disconnect", net, {})
+
+    async def close(self) -> None:
+        async with self._turn:
+            if self._alive is not None:
+                await self._end()
+
+    async def _connected(self, net: JobNetwork) -> bool:
+        """False where there is no anchor, or somebody removed it."""
+        if self._alive is None:
+            return False
+        try:
+            await self._tell("connect", net, {"static_ips": [net.last]})
+        except EngineFault as error:
+            if "no such container" not in error.message:
+                raise
+            await self._end()
+            return False
+        except Unavailable:
+            self._networks[net.name] = net  # perhaps: the engine stopped answering
+            raise
+        return True
+
+    async def _begin(self, net: JobNetwork) -> None:
+        await asyncio.to_thread(self._prepare_files)
+        self.name = self._new_name()  # leftovers of an earlier one must not conflict
+        spec = {
+            "name": self.name,
+            "rootfs": str(self._root),
+            "entrypoint": ["/holder"],
+            "command": ["/alive"],
+            "labels": {f"{LABEL}.home": self._home},
+            "netns": {"nsmode": "bridge"},
+            "Networks": {net.name: {"static_ips": [net.last]}},
+            "sysctl": {"net.ipv4.ip_forward": "0"},  # it forwards nothing between networks
+            "cap_drop": ["ALL"],
+            "no_new_privileges": True,
+            "read_only_filesystem": True,
+            "restart_policy": "no",
+            "log_configuration": {"driver": "none"},
+            "resource_limits": {"memory": {"limit": _MEMORY}, "pids": {"limit": _PIDS}},
+        }
+        try:
+            await self._engine.ask("POST", "/libpod/containers/create", None, spec)
+            await self._containers.start(self.name)
+        except BaseException:
+            with contextlib.suppress(TrainshedError):
+                await self._end()
+            raise
+
+    async def _end(self) -> None:
+        self._networks.clear()
+        if self._alive is not None:
+            os.close(self._alive)
+            self._alive = None
+        await self._containers.remove(self.name)
+
+    def _new_name(self) -> str:
+        return f"{LABEL}-{self._home}-holder-{os.urandom(3).hex()}"
+
+    def _prepare_files(self) -> None:
+        """Make its files, and lock the one for which it waits."""
+        program = compiled(_SOURCE, self._tools)
+        if program is None:
+            raise Unavailable("The network anchor cannot be compiled.")
+        try:
+            self._root.mkdir(mode=0o755, exist_ok=True)
+            shutil.copy2(program, self._root / ".holder")
+            (self._root / ".holder").replace(self._root / "holder")
+            alive = self._root / "alive"
+            alive.unlink(missing_ok=True)  # that of an earlier anchor, which may be ending
+            self._alive = os.open(alive, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise Unavailable(f"The files of the network anchor cannot be made: {error}.") from error
+
+    async def _tell(self, verb: str, net: JobNetwork, more: dict[str, object]) -> None:
+        body = {"container": self.name, **more}
+        async with self._engine.open("POST", f"/libpod/networks/{net.name}/{verb}", None, body) as answer:
+            await answer.whole()  # the body is no JSON
 
 
 class NetworkPool:
     def __init__(
         self,
-        holder: NetworkAnchor,
+        anchor: NetworkAnchor,
         remove: Callable[[JobNetwork], Coroutine[None, None, None]],
         *,
         most: int = MOST,
     ) -> None:
-        self._holder, self._remove, self._most = holder, remove, most
+        self._anchor, self._remove, self._most = anchor, remove, most
         self._free: list[JobNetwork] = []
         self._wanted: deque[float] = deque(maxlen=_MANY)
         self._background = BackgroundTasks()
         self._resting = False
-        self._failures = 0  # to hold one, in a row
+        self._failures = 0  # in a row
 
     @property
     def names(self) -> frozenset[str]:
@@ -46,7 +181,7 @@ class NetworkPool:
 
     @property
     def containers(self) -> frozenset[str]:
-        return frozenset((self._holder.name,))
+        return frozenset((self._anchor.name,))
 
     def take(self, bits: int, *, internal: bool) -> JobNetwork | None:
         self._wanted.append(time.monotonic())
@@ -57,23 +192,23 @@ class NetworkPool:
         return None
 
     def made(self, net: JobNetwork) -> None:
-        """There was none to take."""
+        """A network was created because the pool had none."""
         rush = len(self._wanted) == _MANY and self._wanted[-1] - self._wanted[0] < _WITHIN
-        if rush and self._failures < _TRIES and len(self._holder.held) < self._most:
+        if rush and self._failures < _TRIES and len(self._anchor.networks) < self._most:
             self._background.run(self._hold(net))
 
     def holds(self, net: JobNetwork) -> bool:
-        return self._holder.holds(net)
+        return self._anchor.holds(net)
 
     def keep(self, net: JobNetwork) -> bool:
-        """Whether it takes back what its job needs no more."""
+        """Whether the pool takes the network back."""
         kept = self.holds(net)
         if kept:
             self._free.append(net)
         return kept
 
-    def doubt(self) -> None:
-        """Networks have vanished: no more of those that are free is given away."""
+    def drop_free(self) -> None:
+        """Networks have vanished: give none of the free ones away."""
         free, self._free = self._free, []
         for net in free:
             self._background.run(self._let_go(net, free=True))
@@ -81,8 +216,8 @@ class NetworkPool:
     async def close(self) -> None:
         await self._background.close()
         try:
-            async with asyncio.timeout(_CLOSING):  # the next server goes on
-                await self._holder.close()
+            async with asyncio.timeout(_CLOSING):  # the next server removes the rest
+                await self._anchor.close()
                 while self._free:
                     await self._remove(self._free.pop())
         except (TimeoutError, TrainshedError) as error:
@@ -90,39 +225,39 @@ class NetworkPool:
 
     async def _hold(self, net: JobNetwork) -> None:
         try:
-            await self._holder.hold(net)
+            await self._anchor.hold(net)
             self._failures = 0
         except TrainshedError as error:
-            if "network not found" not in error.message:  # as it is where its job has ended meanwhile
+            if "network not found" not in error.message:  # its job has ended meanwhile
                 self._failures += 1
                 _log.info("a network is not kept for the next job: %s", error.message)
-        if self._holder.held and not self._resting:
+        if self._anchor.networks and not self._resting:
             self._resting = True
             self._background.run(self._rest())
 
     async def _rest(self) -> None:
-        """One at a time, so that a job that comes now does not wait for all of them."""
+        """Leave them one at a time, so that a new job does not wait for all."""
         try:
-            while held := self._holder.held:
+            while networks := self._anchor.networks:
                 wait = self._wanted[-1] + _IDLE - time.monotonic()
                 if wait > 0:
                     await asyncio.sleep(wait)
                     continue
-                await self._let_go(held[0], free=self._claim(held[0]))
+                await self._let_go(networks[0], free=self._claim(networks[0]))
         finally:
             self._resting = False
 
     def _claim(self, net: JobNetwork) -> bool:
-        """Whether it was free; nobody else has it from now on."""
+        """Take it out of the free ones; whether it was free."""
         free = net in self._free
         if free:
             self._free.remove(net)
         return free
 
     async def _let_go(self, net: JobNetwork, *, free: bool) -> None:
-        """And away with it, unless a job has it."""
+        """Leave it, and remove it unless a job has it."""
         try:
-            await self._holder.let_go(net)
+            await self._anchor.let_go(net)
             if free or self._claim(net):  # its job may have ended meanwhile
                 await self._remove(net)
         except TrainshedError as error:

@@ -1,7 +1,7 @@
-"""Takes away what the engine still has of jobs that are over: nobody waits for it.
+"""Removes what the engine still has of jobs that are over. Nobody waits for it.
 
-It may be given up at any line: a later server finds by the labels what is left, and takes that away. An
-engine that is away, or busy with the very container, is asked again until it has done it.
+The backend calls it. It may be interrupted at any line: a later server finds the rest by its labels. It
+repeats a removal until the engine has done it.
 """
 
 import asyncio
@@ -12,58 +12,60 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 
 from trainshed.backends.container.containers import EngineContainers
-from trainshed.backends.container.job_group import JobGroups
+from trainshed.backends.container.limits import JobGroups
+from trainshed.backends.container.mount_preparer import EngineVolumes
 from trainshed.backends.container.network import Networks
-from trainshed.backends.container.volumes import EngineVolumes
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError, Unavailable
 
 _log = logging.getLogger(__name__)
 _SOON, _SELDOM = 0.1, 30.0  # seconds between two tries
 _PATIENCE = 10.0  # seconds
-_REST, _LONGEST = 0.3, 20.0  # seconds a burial waits after a launch, and at most
+_REST, _LONGEST = 0.3, 20.0  # seconds a removal waits after a launch, and at most
 
 
 @dataclass(slots=True)
 class ContainerReaper:
-    boxes: EngineContainers
+    containers: EngineContainers
     networks: Networks
     volumes: EngineVolumes
     groups: JobGroups
-    _burials: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
+    _removals: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]])
     _background: BackgroundTasks = field(default_factory=BackgroundTasks)
-    _urgent: set[str] = field(default_factory=set[str])  # jobs somebody waits for after all
+    _urgent: set[str] = field(default_factory=set[str])  # jobs that a launch waits for
     _launches: int = 0
     _launched_at: float = 0.0
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def begin(self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]) -> None:
-        """Take away what no folder knows any more; what is known is asked again before each step."""
-        self._background.run(insist(lambda: self._sweep(jobs, containers), "earlier jobs"))
+        """Remove what belongs to no folder; the callables are asked again before each step."""
+        self._background.run(retry_until_done(lambda: self._sweep(jobs, containers), "earlier jobs"))
 
     async def close(self) -> None:
         await self._background.close()  # the next server goes on
 
-    def bury(self, job: str, containers: Sequence[str]) -> None:
-        burial = self._background.run(insist(lambda: self._bury(job, containers), f"job {job}"))
-        self._burials[job] = burial
-        burial.add_done_callback(lambda _: self._buried(job))
+    def remove_job(self, job: str, containers: Sequence[str]) -> None:
+        removal = self._background.run(
+            retry_until_done(lambda: self._remove_when_idle(job, containers), f"job {job}")
+        )
+        self._removals[job] = removal
+        removal.add_done_callback(lambda _: self._removed(job))
 
-    def _buried(self, job: str) -> None:
-        self._burials.pop(job, None)
+    def _removed(self, job: str) -> None:
+        self._removals.pop(job, None)
         self._urgent.discard(job)
 
     async def wait(self, job: str) -> None:
-        """Until nothing of the job is being taken away."""
-        if (burial := self._burials.get(job)) is not None:
+        """Wait until nothing of the job is being removed."""
+        if (removal := self._removals.get(job)) is not None:
             self._urgent.add(job)
-            _, late = await asyncio.wait((burial,), timeout=_PATIENCE)
+            _, late = await asyncio.wait((removal,), timeout=_PATIENCE)
             if late:
                 raise Unavailable(f"The container engine has not taken away yet what is left of job {job}.")
 
     @contextlib.contextmanager
-    def giving_way(self) -> Generator[None]:
-        """While something is started: that waits for the engine, and a burial for nobody."""
+    def launching(self) -> Generator[None]:
+        """While a launch runs, removals wait: somebody waits for the launch, and nobody for a removal."""
         self._launches += 1
         try:
             yield
@@ -71,7 +73,7 @@ class ContainerReaper:
             self._launches -= 1
             self._launched_at = time.monotonic()
 
-    async def _bury(self, job: str, containers: Sequence[str]) -> None:
+    async def _remove_when_idle(self, job: str, containers: Sequence[str]) -> None:
         for _ in range(int(_LONGEST / _SOON)):
             # Where the network is kept, the next launch may need it.
             if not self._is_busy() or job in self._urgent or self.networks.is_kept(job):
@@ -85,7 +87,7 @@ class ContainerReaper:
 
     async def _take_away(self, job: str, containers: Sequence[str]) -> None:
         for container in containers:
-            await self.boxes.remove(container)
+            await self.containers.remove(container)
         await self.networks.remove(job)
         await self.volumes.remove(job)
         if not self.groups.remove(job):
@@ -95,11 +97,11 @@ class ContainerReaper:
         self, jobs: Callable[[], Collection[str]], containers: Callable[[], Collection[str]]
     ) -> None:
         stuck: TrainshedError | None = None
-        for name in await self.boxes.names():
+        for name in await self.containers.names():
             if name not in containers():
                 try:
-                    await self.boxes.remove(name)
-                except TrainshedError as error:  # the others go all the same
+                    await self.containers.remove(name)
+                except TrainshedError as error:  # remove the others all the same
                     stuck = error
         if stuck is not None:
             raise stuck
@@ -108,15 +110,15 @@ class ContainerReaper:
         await self.volumes.sweep(jobs)
 
 
-async def insist(work: Callable[[], Coroutine[None, None, None]], whose: str) -> None:
-    """Do it until it succeeds, less and less often; what is in the way is told once."""
-    pause, told = _SOON, False
+async def retry_until_done(work: Callable[[], Coroutine[None, None, None]], whose: str) -> None:
+    """Repeat until it succeeds, with growing pauses; log the obstacle once."""
+    pause, is_logged = _SOON, False
     while True:
         try:
             return await work()
         except TrainshedError as error:
-            if pause > _PATIENCE and not told:
-                told = True
+            if pause > _PATIENCE and not is_logged:
+                is_logged = True
                 _log.warning("the container engine keeps what is left of %s: %s", whose, error.message)
         await asyncio.sleep(pause)
         pause = min(2 * pause, _SELDOM)

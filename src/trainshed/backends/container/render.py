@@ -1,14 +1,15 @@
-"""A Launch as the body by which an engine makes its container. Pure.
+"""Turns a Launch into the body with which an engine creates its container. Pure.
 
-It may assume that names are safe (the backend checks). It never looks at the machine or the engine: what it
-needs of them comes in a Frame. Nothing a job says can make a container privileged, share a namespace of the
-host's or see the engine's socket: no field of a Launch leads there.
+The starter and the installer call it with names that the backend has checked. Podman's compatible API knows
+no CDI devices, so for those `spec` translates the body into Podman's own form. All it needs to know of the
+machine and the engine comes in a ContainerFrame. No field of a Launch can make a container privileged,
+share a namespace of the host or mount the engine's socket.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from trainshed.backends.container.specgen import CDI
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
@@ -17,12 +18,13 @@ from trainshed.core.names import RunKey
 INSIDE = "/.trainshed"
 LABEL = "trainshed"
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
-PYTHON = "python3"  # the image's interpreter; the init finds one that has the other name too
+PYTHON = "python3"  # the image's interpreter; the init tries `python` too
 _PERIOD = 100_000  # microseconds
 PIDS = 4096  # and more for many CPUs: a program has threads for each
 PIDS_PER_CPU = 1024
 _WEIGHT = 1024  # of one CPU, as engines count
 _LEAST_WEIGHT, _MOST_WEIGHT = 2, 262_144
+CDI = "cdi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Mount:
     source: str
     target: str
     read_only: bool = False
-    options: Mapping[str, object] = field(default_factory=dict[str, object])  # further fields of the engine's
+    options: Mapping[str, object] = field(default_factory=dict[str, object])  # further fields for the engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +40,13 @@ class RunMounts:
     """What a container is given beside its image: folders, variables, where it starts."""
 
     mounts: tuple[Mount, ...] = ()
-    binds: tuple[str, ...] = ()  # as the engine writes them, where a Mount cannot say it
+    binds: tuple[str, ...] = ()  # in the engine's own syntax, where a Mount cannot express it
     env: Mapping[str, str] = field(default_factory=dict[str, str])  # weaker than the job's own
     workdir: str = ""  # the image's where empty
     command: tuple[str, ...] = ()  # before the arguments, where the job has no command of its own
-    hatches: tuple[int, ...] = ()  # ports of its loopback that lead to this machine's
+    loopback_ports: tuple[int, ...] = ()  # ports of its loopback that lead to this machine's
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # further addresses by name
-    quota: int = 0  # bytes of its own file system, where the engine can hold it to them
+    quota: int = 0  # bytes of its own file system, where the engine can enforce them
     note: str = ""  # a sentence on how it was started
 
 
@@ -52,14 +54,14 @@ class RunMounts:
 class ContainerFrame:
     """What rendering needs to know of the backend."""
 
-    home: str  # its id: by this label its containers are known
+    home: str  # its id, the label of its containers
     init: str
     record: str
     podman: bool
     network: str
-    address: str = ""  # the replica's own; the engine's choice where empty
+    address: str = ""  # of the replica; the engine chooses where empty
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # address by name
-    parent: str = ""  # the cgroup that holds all of its job to what they share; none where empty
+    parent: str = ""  # the cgroup of the job (limits.py); none where empty
 
 
 def container_name(home: str, key: RunKey) -> str:
@@ -67,17 +69,21 @@ def container_name(home: str, key: RunKey) -> str:
 
 
 def render(
-    launch: Launch, image: ImageConfig, frame: ContainerFrame, furnishing: RunMounts
+    launch: Launch, image: ImageConfig, frame: ContainerFrame, run_mounts: RunMounts
 ) -> dict[str, object]:
     key, place = launch.key, launch.placement
     endpoint = {"IPAMConfig": {"IPv4Address": frame.address}} if frame.address else {}
     body: dict[str, object] = {
         "Image": image.id,
-        "Entrypoint": [f"{INSIDE}/init", *(("--hold",) if launch.held else ()), *_hatches(furnishing)],
-        "Cmd": list(words(launch, image, furnishing)),
-        "Env": [f"{name}={value}" for name, value in _env(launch, image, furnishing).items()],
+        "Entrypoint": [
+            f"{INSIDE}/init",
+            *(("--hold",) if launch.held else ()),
+            *_loopback_options(run_mounts),
+        ],
+        "Cmd": list(words(launch, image, run_mounts)),
+        "Env": [f"{name}={value}" for name, value in _env(launch, image, run_mounts).items()],
         "User": image.user,
-        "WorkingDir": furnishing.workdir or image.workdir or "/",
+        "WorkingDir": run_mounts.workdir or image.workdir or "/",
         "Labels": {
             f"{LABEL}.home": frame.home,
             f"{LABEL}.job": key.name.job,
@@ -85,7 +91,7 @@ def render(
         },
         "Tty": False,
         "OpenStdin": False,
-        "HostConfig": _host(launch, frame, furnishing),
+        "HostConfig": _host(launch, frame, run_mounts),
         "NetworkingConfig": {"EndpointsConfig": {frame.network: endpoint}},
     }
     if place.host in launch.peers:
@@ -93,33 +99,33 @@ def render(
     return body
 
 
-def _hatches(furnishing: RunMounts) -> tuple[str, ...]:
-    return tuple(word for port in furnishing.hatches for word in ("--hatch", str(port)))
+def _loopback_options(run_mounts: RunMounts) -> tuple[str, ...]:
+    return tuple(word for port in run_mounts.loopback_ports for word in ("--hatch", str(port)))
 
 
-def words(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> tuple[str, ...]:
-    """What is run: a command replaces the image's entry point, and either one the image's own arguments."""
+def words(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> tuple[str, ...]:
+    """The command line: a command replaces the image's entry point; either replaces its arguments."""
     if launch.module:
         return (PYTHON, "-m", launch.module, *launch.args)
     if launch.command:
         return (*launch.command, *launch.args)
-    if furnishing.command:
-        return (*furnishing.command, *launch.args)
+    if run_mounts.command:
+        return (*run_mounts.command, *launch.args)
     return (*image.entrypoint, *(launch.args or image.command))
 
 
-def _env(launch: Launch, image: ImageConfig, furnishing: RunMounts) -> dict[str, str]:
-    env = {"PYTHONUNBUFFERED": "1"}  # into a file Python would hold lines back, and a follower see nothing
+def _env(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> dict[str, str]:
+    env = {"PYTHONUNBUFFERED": "1"}  # else Python would buffer lines, and a follower see nothing
     env |= image.env
-    env |= furnishing.env
+    env |= run_mounts.env
     env |= launch.env
-    # Images made for NVIDIA's runtime say "all", which would be the machine's.
+    # Images made for NVIDIA's runtime set "all", which would be all of the machine's.
     env["NVIDIA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus) or "void"
     env["TRAINSHED_RUN"] = str(launch.key)
     return env
 
 
-def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[str, object]:
+def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[str, object]:
     place = launch.placement
     memory = memory_limit(place, launch.room).most
     own = (
@@ -129,27 +135,27 @@ def _host(launch: Launch, frame: ContainerFrame, furnishing: RunMounts) -> dict[
         Mount(source=launch.stderr, target=f"{INSIDE}/err"),
     )
     return {
-        "Binds": list(furnishing.binds),
-        "Mounts": [mounted(mount) for mount in (*own, *furnishing.mounts)],
+        "Binds": list(run_mounts.binds),
+        "Mounts": [mounted(mount) for mount in (*own, *run_mounts.mounts)],
         "NetworkMode": frame.network,
-        "ExtraHosts": [f"{name}:{address}" for name, address in {**frame.hosts, **furnishing.hosts}.items()],
+        "ExtraHosts": [f"{name}:{address}" for name, address in {**frame.hosts, **run_mounts.hosts}.items()],
         "Memory": memory,
-        "MemorySwap": memory,  # of both together: no swap
+        "MemorySwap": memory,  # memory and swap together: no swap
         **_processors(launch),
         **({"CgroupParent": frame.parent} if frame.parent else {}),
         "PidsLimit": max(PIDS, round(max(place.cpus, launch.room.cpus if launch.room else 0) * PIDS_PER_CPU)),
         "ShmSize": memory // 2,
-        **walls(),
+        **security_options(),
         **_gpus(place.gpus, frame.podman),
-        # Below 1024 only root may listen; Docker lets everybody in its containers.
-        **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if furnishing.hosts else {}),
-        **({"StorageOpt": {"size": str(furnishing.quota)}} if furnishing.quota else {}),
+        # Docker lets every user in its containers listen below 1024; Podman needs this.
+        **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if run_mounts.hosts else {}),
+        **({"StorageOpt": {"size": str(run_mounts.quota)}} if run_mounts.quota else {}),
     }
 
 
 def _processors(launch: Launch) -> dict[str, object]:
-    """A quota of time; of what the job's replicas share all may be used by one, and the weights decide."""
-    # As a share of time: Docker gives no more processors than there are, whatever `up --cpus` says.
+    """A quota of CPU time; each replica may use all that the job's replicas share, by weight."""
+    # A quota, because Docker refuses more CPUs than the machine has, also where `up --cpus` says more.
     cpus, room = launch.placement.cpus, launch.room
     if room is None or not room.cpus:
         return {"CpuPeriod": _PERIOD, "CpuQuota": round(max(cpus, 0.01) * _PERIOD)}
@@ -158,8 +164,8 @@ def _processors(launch: Launch) -> dict[str, object]:
     return {"CpuPeriod": _PERIOD, "CpuQuota": quota, "CpuShares": weight}
 
 
-def walls() -> dict[str, object]:
-    """What holds for every container of ours, whatever runs in it; its output is in files, not in a log."""
+def security_options() -> dict[str, object]:
+    """Options of every container of ours. Its output goes to files, not to the engine's log."""
     return {
         "CapDrop": list(_DROPPED),
         "SecurityOpt": ["no-new-privileges"],
@@ -185,3 +191,66 @@ def mounted(mount: Mount) -> dict[str, object]:
         "ReadOnly": mount.read_only,
         **mount.options,
     }
+
+
+def devices(body: Mapping[str, Any]) -> list[str]:
+    """The CDI devices a body asks for, by their names."""
+    requests: Sequence[Mapping[str, Any]] = body["HostConfig"].get("DeviceRequests") or ()
+    return [str(name) for request in requests if request["Driver"] == CDI for name in request["DeviceIDs"]]
+
+
+def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:
+    host: Mapping[str, Any] = body["HostConfig"]
+    mounts: Sequence[Mapping[str, Any]] = host["Mounts"]
+    endpoints: Mapping[str, Mapping[str, Any]] = body["NetworkingConfig"]["EndpointsConfig"]
+    made: dict[str, object] = {
+        "name": name,
+        "image": body["Image"],
+        "entrypoint": body["Entrypoint"],
+        "command": body["Cmd"],
+        "env": dict(word.split("=", 1) for word in body["Env"]),
+        "user": body["User"],
+        "work_dir": body["WorkingDir"],
+        "labels": body["Labels"],
+        "mounts": [_bind(mount) for mount in mounts if mount["Type"] == "bind"],
+        "volumes": [_volume(mount) for mount in mounts if mount["Type"] == "volume"],
+        "netns": {"nsmode": "bridge"},
+        "Networks": {net: _endpoint(endpoint) for net, endpoint in endpoints.items()},
+        "hostadd": host["ExtraHosts"],
+        "resource_limits": {
+            "memory": {"limit": host["Memory"], "swap": host["MemorySwap"]},
+            "cpu": {
+                "quota": host["CpuQuota"],
+                "period": host["CpuPeriod"],
+                **({"shares": host["CpuShares"]} if "CpuShares" in host else {}),
+            },
+            "pids": {"limit": host["PidsLimit"]},
+        },
+        "shm_size": host["ShmSize"],
+        "cap_drop": host["CapDrop"],
+        "no_new_privileges": True,
+        "restart_policy": "no",
+        "log_configuration": {"driver": host["LogConfig"]["Type"]},
+        "devices": [{"path": device} for device in devices(body)],
+    }
+    if "Hostname" in body:
+        made["hostname"] = body["Hostname"]
+    if "CgroupParent" in host:
+        made["cgroup_parent"] = host["CgroupParent"]
+    if "StorageOpt" in host:
+        made["storage_opts"] = host["StorageOpt"]
+    return made
+
+
+def _bind(mount: Mapping[str, Any]) -> dict[str, object]:
+    options = ["rbind", "ro" if mount["ReadOnly"] else "rw"]
+    return {"type": "bind", "source": mount["Source"], "destination": mount["Target"], "options": options}
+
+
+def _volume(mount: Mapping[str, Any]) -> dict[str, object]:
+    return {"Name": mount["Source"], "Dest": mount["Target"], "Options": ["nocopy"]}
+
+
+def _endpoint(endpoint: Mapping[str, Any]) -> dict[str, object]:
+    address = endpoint.get("IPAMConfig", {}).get("IPv4Address")
+    return {"static_ips": [address]} if address else {}

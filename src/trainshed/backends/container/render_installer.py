@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from trainshed.backends.container.render import INSIDE, LABEL, PIDS, PYTHON, Mount, mounted, walls
+from trainshed.backends.container.render import INSIDE, LABEL, PIDS, PYTHON, Mount, mounted, security_options
 from trainshed.core.image import ImageConfig
 from trainshed.core.package import Package
 from trainshed.core.requirements import normal
@@ -20,24 +20,24 @@ from trainshed.core.runtime import RuntimeNeed
 
 LENT = f"{INSIDE}/lent"
 NOT_FOUND = 127
-_FORM = "1"  # another one, and everything is made anew
+_FORM = "1"  # change it to rebuild every derived image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallerFiles:
-    """What one installation has on this machine."""
+    """The files of one installation on this machine."""
 
     init: str
-    fit: str
+    installer: str
     plan: str
     record: str
     log: str
     tmp: str
-    hatch: str = ""  # the folder in which the server waits for sockets
+    loopback: str = ""  # the folder in which the server waits for sockets
 
 
 def digest_of(base: str, packages: Sequence[Package], requirements: Sequence[str]) -> str:
-    """Packages in their order, as the later may replace what the earlier brought; requirements in none."""
+    """Packages in order, as a later one may replace files of an earlier one; requirements in any order."""
     made_of = [_FORM, base, [(package.sha256, package.name) for package in packages], normal(requirements)]
     return sha256(json.dumps(made_of).encode()).hexdigest()[:32]
 
@@ -69,22 +69,22 @@ def body(
     labels: dict[str, str],
     memory: int = 0,
 ) -> dict[str, object]:
-    """The container that installs: as bounded as any, root in it because an image's packages are root's."""
+    """The container that installs: limited as any, but root, who owns an image's packages."""
     own = (
         Mount(source=files.init, target=f"{INSIDE}/init", read_only=True),
         Mount(source=files.record, target=f"{INSIDE}/record"),
         Mount(source=files.log, target=f"{INSIDE}/out"),
         Mount(source=files.log, target=f"{INSIDE}/err"),
-        Mount(source=files.fit, target=f"{INSIDE}/fit.py", read_only=True),
+        Mount(source=files.installer, target=f"{INSIDE}/fit.py", read_only=True),
         Mount(source=files.plan, target=f"{INSIDE}/plan.json", read_only=True),
         Mount(source=files.tmp, target=f"{INSIDE}/tmp"),
         *(Mount(source=here, target=inside, read_only=True) for here, inside in shown),
-        *((Mount(source=files.hatch, target=f"{INSIDE}/hatch", read_only=True),) if ports else ()),
+        *((Mount(source=files.loopback, target=f"{INSIDE}/hatch", read_only=True),) if ports else ()),
     )
-    hatches = [word for port in ports for word in ("--hatch", str(port))]
+    listens = [word for port in ports for word in ("--hatch", str(port))]
     return {
         "Image": image.id,
-        "Entrypoint": [f"{INSIDE}/init", *hatches],
+        "Entrypoint": [f"{INSIDE}/init", *listens],
         "Cmd": [PYTHON, f"{INSIDE}/fit.py"],
         "User": "0",
         "WorkingDir": "/",
@@ -95,13 +95,13 @@ def body(
             "Mounts": [mounted(mount) for mount in own],
             "PidsLimit": PIDS,
             **({"Memory": memory, "MemorySwap": memory} if memory else {}),
-            **walls(),
+            **security_options(),
         },
     }
 
 
 def changes(image: ImageConfig, digest: str) -> tuple[str, ...]:
-    """By which what comes out is run as the image it was made of is."""
+    """Commit options that keep the base image's command, user and folder."""
     return (
         f"ENTRYPOINT {json.dumps(list(image.entrypoint))}",
         f"CMD {json.dumps(list(image.command))}",

@@ -1,32 +1,108 @@
-"""One run as its folder tells it: prepared, begun by an init, ended; and what is remembered of it.
+"""One run of a container: its folder, the record its init writes, and what the server remembers of it.
 
     launch.json   the container's name, and what it was made of
-    record        spaces, until the init writes into it (record.py)
+    record        spaces, until the init writes into it (init.c lists the lines)
     asked         exists once SIGTERM has been sent
-    killed        exists once SIGKILL was about to be
+    killed        exists once SIGKILL was about to be sent
     seen          exists once a server has seen the init
-    unstarted     why the engine can never start it, in words
-    disk, full    the bytes it may fill, where it is looked at; that it did, in words (disk.py)
+    unstarted     why the engine can never start it, as a sentence
+    disk          the bytes it may fill, where limits.py watches them
+    full          that it filled more, as a sentence
 
-The name of the container is the lock: the engine gives it once. It may assume that one server at a time
-works on a home. It never asks the engine and never waits.
+The backend and its parts call it; one server at a time works on a home. The engine gives a container's name
+once, so the name is the lock. The init holds a file lock on the record while it lives. A program in the
+container may write into the record too: lines that state no fact are skipped. This module never asks the
+engine and never waits.
 """
 
 import contextlib
+import fcntl
 import json
 import os
+import struct
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainshed.backends.container.record import BLANK, ContainerRecord, holder, parse
-from trainshed.backends.machine.run import KnownRun, as_limit, as_plain, over_memory
+from trainshed.backends.machine.run import KnownRecord, KnownRun, as_limit, as_plain, not_run, over_memory
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Handle
+from trainshed.core.replica import Exit, Handle
 
-_ANYBODY = 0o666  # the image's user, whoever that is; the folder above lets nobody else pass
+BLANK = b" " * 512
+_LOCK = "hhqqi"  # struct flock of a 64-bit Linux
+_MOST_CODE = 255
+_MOST_SIGNAL = 64
+_ANYBODY = 0o666  # the image's user may be anybody; the folder above is closed to others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRecord(KnownRecord):
+    oom: int = 0
+
+    @property
+    def begun(self) -> bool:
+        return self.started_at is not None
+
+
+def parse(text: bytes) -> ContainerRecord:
+    boot, oom, unstarted = "", 0, ""
+    held_exit = ended = started_at = ended_at = None
+    for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            match line.split():
+                case ["init", boot_id, at] if started_at is None:
+                    started_at, boot = _moment(at), boot_id
+                case ["oom", count]:
+                    oom = int(count)
+                case ["unstarted", number]:
+                    unstarted = not_run(number)
+                case ["held", how, number, at] if held_exit is None:
+                    ended_at, held_exit = _moment(at), _exit(how, number)
+                case ["exit" | "signal" as how, number, at]:
+                    ended, ended_at = held_exit or _exit(how, number), ended_at if held_exit else _moment(at)
+                case _:
+                    pass
+    return ContainerRecord(
+        boot=boot,
+        started_at=started_at,
+        oom=oom,
+        held=held_exit,
+        exit=ended,
+        ended_at=ended_at,
+        unstarted=unstarted,
+    )
+
+
+def _exit(how: str, number: str) -> Exit:
+    """Raise ValueError where it is none: programs in the container can write into the record."""
+    value = int(number)
+    if how == "exit" and 0 <= value <= _MOST_CODE:
+        return Exit(code=value)
+    if how == "signal" and 0 < value <= _MOST_SIGNAL:
+        return Exit(signal=value)
+    raise ValueError(how)
+
+
+def lock_owner(path: str) -> int | None:
+    """The pid that has the lock; None where it is free; 0 where the pid is not visible from here."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        asked = struct.pack(_LOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_LOCK, fcntl.fcntl(handle, fcntl.F_GETLK, asked))
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+
+def _moment(nanoseconds: str) -> datetime:
+    return datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
 
 
 @dataclass(slots=True, eq=False)
@@ -34,10 +110,10 @@ class ContainerRun(KnownRun):
     container: str  # its name
     _: KW_ONLY
     has_limits: bool = True
-    network: str = ""  # as it was begun in by an earlier server
-    group: str = ""  # the cgroup that holds its job to what its replicas share
+    network: str = ""  # in which an earlier server began it
+    group: str = ""  # the cgroup of its job (limits.py)
     killed: bool = False
-    seen: bool = False  # its init was seen from here: where it is not to be seen any more, it is dead
+    seen: bool = False  # this machine has seen its init: once that is not visible any more, it is dead
     refusals: int = 0  # of the engine, to start it
 
     @property
@@ -51,7 +127,7 @@ class ContainerRun(KnownRun):
         return f"{self.folder}/record"
 
     def prepare(self, body: Mapping[str, object], outputs: tuple[str, ...]) -> None:
-        """Everything an init needs; the record last and whole, so that a half-made run is no run."""
+        """Make all that an init needs; the record last and atomically, so that a half-made run is no run."""
         os.makedirs(self.folder, 0o700, exist_ok=True)
         self.describe(body)
         for path in outputs:
@@ -63,7 +139,7 @@ class ContainerRun(KnownRun):
         os.rename(f"{self.folder}/.record", self.record)
 
     def describe(self, body: Mapping[str, object]) -> None:
-        """What its container is made of, which may be other than when it was tried before."""
+        """Write what its container is made of, which may differ from an earlier try."""
         launch = {
             "container": self.container,
             "hold": self.holds,
@@ -84,11 +160,11 @@ class ContainerRun(KnownRun):
         except OSError:
             return ContainerRecord()
 
-    def holder(self) -> int | None:
-        return holder(self.record)
+    def init_pid(self) -> int | None:
+        return lock_owner(self.record)
 
     def write_end(self, code: int, at: datetime) -> None:
-        """It can never be started: an end, as an init would have written it."""
+        """Write an end as an init does, for a run that can never start."""
         at_ns = int(at.timestamp() * 1e9)
         with open(self.record, "r+b") as file:
             file.write(f"init - {at_ns}\nexit {code} {at_ns}\n".encode())

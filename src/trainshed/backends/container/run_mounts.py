@@ -3,8 +3,8 @@
     /trainshed/code          the job's folder, where it has one; where its program starts then
     /.trainshed/tmp          scratch on the disk, its run's own
     /.trainshed/report       where it may report its progress
-    /.trainshed/hatch        the way to the server (loopback.py)
-    /.trainshed/roots.pem    whom to trust where Google's names lead to the server
+    /.trainshed/hatch        the socket of the server (loopback.py)
+    /.trainshed/roots.pem    the certificates to trust where Google's names lead to the server
     /gcs, /s3                buckets
     /mnt/nfs/NAME            folders of NFS servers
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from trainshed.backends.container.loopback import INSIDE as LOOPBACK
-from trainshed.backends.container.loopback import LoopbackPort, led
+from trainshed.backends.container.loopback import LoopbackPort, with_inside_address
 from trainshed.backends.container.render import INSIDE, Mount, RunMounts
 from trainshed.core.google import HOSTS, past_proxies
 from trainshed.core.image import ImageConfig
@@ -31,67 +31,67 @@ ROOTS = f"{INSIDE}/roots.pem"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedFolders:
-    """What was made ready for one run, on this machine."""
+    """What was prepared for one run, on this machine."""
 
     tmp: str
     code: str = ""  # the folder; none where empty
     report: str = ""  # the file
     buckets: tuple[Mount, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])  # what is told of the buckets
-    nfs: tuple[tuple[str, NfsMount], ...] = ()  # with the volumes they are
-    quota: int = 0  # bytes: the engine itself holds the run to them
+    env: Mapping[str, str] = field(default_factory=dict[str, str])  # about the buckets
+    nfs: tuple[tuple[str, NfsMount], ...] = ()  # by volume
+    quota: int = 0  # bytes that the engine itself enforces
     notes: tuple[str, ...] = ()
 
 
-def furnish(
-    launch: Launch, image: ImageConfig, places: PreparedFolders, hatch: LoopbackPort
+def run_mounts_of(
+    launch: Launch, image: ImageConfig, places: PreparedFolders, loopback: LoopbackPort
 ) -> tuple[Launch, RunMounts]:
-    """The launch with its variables as they are to be inside, and all the rest."""
+    """The launch with its variables as they are inside, and what is mounted for it."""
     mounts = [Mount(source=places.tmp, target=TMP), *places.buckets]
-    named = hatch.named and bool(launch.google_env)
-    google = _google_env(launch.google_env, image, hatch) if named else {}
-    env = led({**google, **launch.env, **places.env}, hatch)
+    named = loopback.named and bool(launch.google_env)
+    google = _google_env(launch.google_env, image, loopback) if named else {}
+    env = with_inside_address({**google, **launch.env, **places.env}, loopback)
     env |= past_proxies({**image.env, **env}) if named else {}
     if places.code:
         mounts.append(Mount(source=places.code, target=CODE))
     if places.report:
         mounts.append(Mount(source=places.report, target=f"{INSIDE}/report"))
         env[REPORT] = f"{INSIDE}/report"
-    if hatch.ports:
-        mounts.append(Mount(source=str(hatch.folder), target=f"{INSIDE}/hatch", read_only=True))
+    if loopback.ports:
+        mounts.append(Mount(source=str(loopback.folder), target=f"{INSIDE}/hatch", read_only=True))
     if named:
-        mounts.append(Mount(source=hatch.google.roots, target=ROOTS, read_only=True))
+        mounts.append(Mount(source=loopback.google.roots, target=ROOTS, read_only=True))
     mounts += [volume(name, mount.target) for name, mount in places.nfs]
     mounts += [Mount(source=scratch(places.tmp, n), target=path) for n, path in enumerate(launch.scratch)]
     start = f"{CODE}/{launch.working_directory}".rstrip("/") if places.code else ""
-    furnishing = RunMounts(
+    run_mounts = RunMounts(
         mounts=tuple(mounts),
         env={} if "TMPDIR" in image.env else {"TMPDIR": TMP},
         workdir=start,
-        hatches=hatch.ports,
+        loopback_ports=loopback.ports,
         hosts=dict.fromkeys(HOSTS, LOOPBACK) if named else {},
         quota=places.quota,
         note=" ".join(places.notes),
     )
-    return replace(launch, env=env), furnishing
+    return replace(launch, env=env), run_mounts
 
 
-def _google_env(env: Mapping[str, str], image: ImageConfig, hatch: LoopbackPort) -> dict[str, str]:
-    """What goes with Google's names, as it is inside. An image that has roots of its own keeps them."""
+def _google_env(env: Mapping[str, str], image: ImageConfig, loopback: LoopbackPort) -> dict[str, str]:
+    """The variables for Google's names, as they are inside. An image's own variables win."""
     return {
-        name: ROOTS if value == hatch.google.roots else value
+        name: ROOTS if value == loopback.google.roots else value
         for name, value in env.items()
         if name not in image.env
     }
 
 
 def scratch(tmp: str, number: int) -> str:
-    """The folder that is a run's own at one of the paths its job names."""
+    """The folder behind one of the scratch paths of a job."""
     return f"{tmp}/.scratch-{number}"
 
 
 def volume(name: str, target: str) -> Mount:
-    """One that the engine keeps. Nothing of the image is copied into it."""
+    """A volume of the engine. Nothing of the image is copied into it."""
     return Mount(source=name, target=target, options={"Type": "volume", "VolumeOptions": {"NoCopy": True}})
 
 
@@ -99,7 +99,7 @@ def overlay_volume(name: str, folder: str, labels: Mapping[str, str]) -> dict[st
     """The body of a volume that shows `lower` with what is written in `upper`, to all who have it at once."""
     layers = {"lowerdir": "lower", "upperdir": "upper", "workdir": "work"}
     options = ",".join(f"{word}={folder}/{layer}" for word, layer in layers.items())
-    # As the keeper mounts it: what was written is in `upper` as a whole, under its own name.
+    # As the keeper mounts it: `upper` then has whole files under their own names.
     options += ",index=off,metacopy=off,redirect_dir=off,nodev,nosuid"
     return _local(name, {"type": "overlay", "device": "overlay", "o": options}, labels)
 

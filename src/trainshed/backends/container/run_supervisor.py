@@ -1,9 +1,10 @@
-"""Tends the runs of containers from their start to the end of their last process.
+"""Supervises the runs of containers from their start to the end of their last process.
 
-The init of a container tells all there is to know in its record, and holds a lock on it while it lives: so
-who it is, that it lives and how it ended needs no engine. The engine is asked only about an init that died
-without a word. It may assume a running event loop. It changes what is remembered of a run and nothing else;
-it never forgets one and never starts one. An end is shown only when all of the run is gone.
+The backend calls it from its event loop. The init of a container writes all facts into its record, and
+holds a lock on it while it lives: so its pid, that it lives and how it ended are known without the engine.
+The engine is asked only about an init that died before it wrote an end. The supervisor changes what is
+remembered of a run and nothing else; it never forgets a run and never starts one. It shows an end only when
+all of the run is gone.
 """
 
 import asyncio
@@ -13,8 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trainshed.backends.container.containers import ContainerInfo, EngineContainers
-from trainshed.backends.container.record import ContainerRecord
-from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.container.run import ContainerRecord, ContainerRun
 from trainshed.backends.machine import processes
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
@@ -23,15 +23,15 @@ from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.replica import Exit, Sight
 
 _PATIENCE = 5.0  # seconds for an init to write its first line
-_KILLING = 10.0  # seconds of killing before the caller hears that it is not over yet
+_KILLING = 10.0  # seconds of killing after which the caller gets control back
 _SILENCE = 60.0  # seconds an engine may be silent about a container that has ended
-_LATE = 5.0  # seconds it may show one as running that is dead
-_BLIND = 0.25  # seconds between looks at a record whose init is not to be seen from here
+_LATE = 5.0  # seconds for which it may show a dead container as running
+_BLIND = 0.25  # seconds between reads of a record whose init is not visible from here
 
 
 class ContainerRunSupervisor:
-    def __init__(self, boxes: EngineContainers, hint: Callable[[ContainerRun], None]) -> None:
-        self._boxes = boxes
+    def __init__(self, containers: EngineContainers, hint: Callable[[ContainerRun], None]) -> None:
+        self._containers = containers
         self._hint = hint
         self._watch = ProcessEndWatch()
         self._background = BackgroundTasks()
@@ -49,17 +49,17 @@ class ContainerRunSupervisor:
     def find_again(self, run: ContainerRun) -> None:
         record = run.read()
         if record is None:
-            return  # not even prepared: it is launched anew
+            return  # not prepared: it is launched again
         if record.begun:
             self._show(run, record.started_at, record)
             if not self._adopt(run) and not self._told_end(run):
                 self._background.run(self._judge(run))
         else:
-            # Prepared, and the server was killed. A start that was under way may still come.
+            # Prepared, and the server was killed: a start that was under way may still happen.
             self._background.run(self._await_init(run))
 
     def _show(self, run: ContainerRun, started_at: datetime | None, record: ContainerRecord | None) -> None:
-        """A run that is alive, in whatever way."""
+        """Show a run that is alive, running or held."""
         if record is not None and record.held is not None:
             memory = run.killed_for_memory if record.oom else ""
             run.show(Sight.HELD, started_at, exit=record.held, ended_at=record.ended_at, out_of_memory=memory)
@@ -69,18 +69,18 @@ class ContainerRunSupervisor:
             self._background.run(run.await_hold(lambda: _memory(run), lambda: self._hint(run)))
 
     async def ask(self, run: ContainerRun) -> None:
-        """SIGTERM, once, to all of the run but its init, which sees to it that it is once."""
+        """Send SIGTERM to the init, which passes the first one to all others."""
         if run.sight is None or run.asked:
             return
         run.asked = True
-        await self._init(run)  # before that it would not hear
+        await self._init(run)  # before it begins it would miss the signal
         if not run.gone.is_set():
             if not self._send(run, signal.SIGTERM):
-                await self._boxes.signal(run.container, "SIGTERM")
+                await self._containers.signal(run.container, "SIGTERM")
             run.mark("asked")
 
     async def kill(self, run: ContainerRun) -> None:
-        """SIGKILL to its init, with which everything goes, until it is gone or the time is up."""
+        """Send SIGKILL to its init, which ends the whole container, until it is gone or the time is up."""
         if run.sight is None:
             await self._give_up_start(run)
         elif not run.killed and not run.gone.is_set():
@@ -95,21 +95,21 @@ class ContainerRunSupervisor:
                 try:
                     await self._kill_unseen(run)
                 except Unavailable:
-                    if not sent:  # else it is dead, and that is about to be seen without the engine
+                    if not sent:  # else it is dead, which shows without the engine
                         raise
             await run.pause(pause)
             pause = min(pause * 2, 0.5)
 
     async def _kill_unseen(self, run: ContainerRun) -> None:
-        """Its init has not begun, is not to be seen from here, or is dead."""
-        box = await self._boxes.look(run.container)
-        if box is None or not box.running:
-            self._conclude(run, box)
-        elif not run.seen or run.holder() is not None:
-            await self._boxes.signal(run.container, "SIGKILL")
+        """For an init that has not begun, is not visible from here, or is dead."""
+        info = await self._containers.look(run.container)
+        if info is None or not info.running:
+            self._conclude(run, info)
+        elif not run.seen or run.init_pid() is not None:
+            await self._containers.signal(run.container, "SIGKILL")
 
     def _adopt(self, run: ContainerRun) -> bool:
-        """Watch the init; False where there is none to be seen."""
+        """Watch the init; False where none is visible."""
         known = identify(run)
         if known is None:
             return False
@@ -152,37 +152,37 @@ class ContainerRunSupervisor:
         self._hint(run)
 
     async def _judge(self, run: ContainerRun, *, dead: bool = False) -> None:
-        """Its init is not to be seen: it died without a word, or lives where this server cannot see it."""
+        """Find the end of a run whose init is not visible: it is dead, or hidden from this server."""
         loop = asyncio.get_running_loop()
         began, pause = loop.time(), 0.01
         while not run.gone.is_set() and not self._told_end(run):
-            if run.killed and dead:  # to be told by nobody else, and with it everything in the container
+            if run.killed and dead:  # nobody else will report it, and the container is gone with it
                 self._conclude(run, None)
                 return
             try:
-                box = await self._boxes.look(run.container)
+                info = await self._containers.look(run.container)
             except TrainshedError:
                 if loop.time() - began > _SILENCE:
                     self._conclude(run, None)
             else:
-                # Of one that was seen the engine may be late to know that it is dead, and never be told.
-                late = (dead or run.seen) and run.holder() is None and loop.time() - began > _LATE
-                if box is None or not box.running or late:
-                    self._conclude(run, box)
+                # The engine may learn late, or never, that an init is dead which this server has seen.
+                late = (dead or run.seen) and run.init_pid() is None and loop.time() - began > _LATE
+                if info is None or not info.running or late:
+                    self._conclude(run, info)
                     return
             await asyncio.sleep(pause)
             pause = min(pause * 2, _BLIND)
 
-    def _conclude(self, run: ContainerRun, box: ContainerInfo | None) -> None:
-        """Its init is dead. Where that wrote no end, one is known only where we, or the kernel, killed it."""
+    def _conclude(self, run: ContainerRun, info: ContainerInfo | None) -> None:
+        """Its init is dead. Without an end in the record, one is known only if we or the kernel killed it."""
         if run.gone.is_set() or self._told_end(run):
             return
-        record, oom = run.read() or ContainerRecord(), box is not None and box.out_of_memory
+        record, oom = run.read() or ContainerRecord(), info is not None and info.out_of_memory
         here = record.boot in ("", processes.boot_id())
         if record.held is not None:
             self._end(run, record, record.held, record.oom > 0)
             return
-        if here and (run.killed or oom) and (record.begun or (box is not None and box.begun)):
+        if here and (run.killed or oom) and (record.begun or (info is not None and info.begun)):
             self._end(run, record, Exit(signal=signal.SIGKILL), oom)
         else:
             self._lose(run, record)
@@ -197,7 +197,7 @@ class ContainerRunSupervisor:
             self._hint(run)
 
     async def _init(self, run: ContainerRun) -> bool:
-        """Whether its init has begun, waited for where a launch did not."""
+        """Wait for its init to begin; whether it did."""
         pause, record = 0.001, run.read()
         while not (record and record.begun) and pause < _PATIENCE and not run.gone.is_set():
             await run.pause(pause)
@@ -205,9 +205,9 @@ class ContainerRunSupervisor:
         return record is not None and record.begun
 
     async def _give_up_start(self, run: ContainerRun) -> None:
-        """No init has begun it: take its container away. Where one was faster, it is like any other."""
+        """No init has begun it: remove its container. If one began meanwhile, treat it like any other."""
         if run.container:
-            await self._boxes.remove(run.container)
+            await self._containers.remove(run.container)
         record = run.read()
         if record is not None and record.begun:
             self.find_again(run)
@@ -229,11 +229,11 @@ def _memory(run: ContainerRun) -> str:
 
 
 def identify(run: ContainerRun) -> Identity | None:
-    """The init of a run that is alive; None where none is to be seen from here."""
-    pid = run.holder()
+    """The init of a run that is alive; None where none is visible from here."""
+    pid = run.init_pid()
     seen = processes.look(pid) if pid else None
-    # Held before and after the look: so it is its start time, and not of one that was given its pid.
-    return Identity(seen.pid, seen.start) if seen is not None and run.holder() == seen.pid else None
+    # It has the lock before and after the look, so the start time is its own, and not of a reused pid.
+    return Identity(seen.pid, seen.start) if seen is not None and run.init_pid() == seen.pid else None
 
 
 def _may_signal(pid: int) -> bool:

@@ -1,9 +1,9 @@
-"""Shells in containers: programs that the engine starts beside the one of a run, in its box.
+"""Shells in containers: programs that the engine starts beside the run's own program.
 
-They end with the box. When somebody hangs up the engine lets them go on: so they bear a mark in their
-environment, by which they are found and killed; where this server may not, another one started beside them
-does it. The mark names the home, so that a server finds what one that was killed left. What a program prints
-waits at the engine until somebody reads it.
+The backend calls it. Shells end with their container. When a user disconnects, the engine lets the program
+run on; so each has a mark in its environment, by which it is found and killed. Where this server may not
+kill it, `kill` runs inside the container. The mark names the home, so a server finds what a killed one
+left. Output waits at the engine until somebody reads it.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ _REFUSED = re.compile(rb"executable file not found|no such file or directory|OCI
 _NOT_THERE = re.compile(rb"OCI runtime exec failed.*(?:executable file not found|no such file)", re.I | re.S)
 _FORBIDDEN, _MISSING = _NOT_STARTED = (126, 127)
 _KILLED = 128 + signal.SIGKILL
-_HANGING_UP = 0.3  # seconds in which what was hung up on may end by itself
+_HANGING_UP = 0.3  # seconds for a program to end by itself after SIGHUP
 _END_OF_INPUT = b"\x04"
-_HEAD = 8  # bytes before each piece where there is no terminal: which stream, and how long
+_HEAD = 8  # bytes before each piece without a terminal: the stream and the length
 
 
 class ContainerTerminal:
@@ -85,7 +85,7 @@ class ContainerTerminal:
             self._line.finish()
 
     async def resize(self, screen: Screen) -> None:
-        # An engine refuses for a program that has ended, and for one that has hardly begun.
+        # An engine refuses while the program is starting, and after it has ended.
         for pause in (0.0, 0.02, 0.1):
             await asyncio.sleep(pause)
             with contextlib.suppress(EngineFault, Unavailable):
@@ -95,10 +95,10 @@ class ContainerTerminal:
 
     async def wait(self) -> int:
         pause = 0.005
-        while (told := await self.look()) is not None:
-            if not told.get("Running"):
-                code = told.get("ExitCode")
-                if code == _FORBIDDEN and self._is_missing:  # as Docker has it; a shell tells the two apart
+        while (state := await self.look()) is not None:
+            if not state.get("Running"):
+                code = state.get("ExitCode")
+                if code == _FORBIDDEN and self._is_missing:  # Docker returns 126 for this too
                     return _MISSING
                 return code if isinstance(code, int) and code >= 0 else _KILLED
             if self._run.gone.is_set():
@@ -112,11 +112,11 @@ class ContainerTerminal:
             return
         self._closed = True
         self._line.close()
-        told = await self.look()
-        if told is None or not told.get("Running"):
+        state = await self.look()
+        if state is None or not state.get("Running"):
             await self._kill([])
             return
-        pid = int(told.get("Pid") or 0)
+        pid = int(state.get("Pid") or 0)
         _hang_up(pid)
         await asyncio.sleep(_HANGING_UP)
         await self._kill([pid])
@@ -125,16 +125,16 @@ class ContainerTerminal:
                 await asyncio.wait_for(self.wait(), 10)
 
     async def look(self) -> dict[str, Any] | None:
-        """None where the engine has forgotten it, as it does with its box, or is gone itself."""
+        """None where the engine has forgotten it, as it does with its container, or does not answer."""
         try:
             return await self._engine.ask("GET", f"/exec/{self._id}/json")
         except (EngineFault, Unavailable):
             return None
 
     async def refused(self) -> bool:
-        """Whether it was not even started. What the engine says of that is then read."""
-        told = await self.look()
-        if told is None or told.get("Running") or told.get("ExitCode") not in _NOT_STARTED:
+        """Whether it was not started. Then the engine's message is what `read` returns."""
+        state = await self.look()
+        if state is None or state.get("Running") or state.get("ExitCode") not in _NOT_STARTED:
             return False
         words = b""
         while piece := await self.read():
@@ -146,7 +146,7 @@ class ContainerTerminal:
         self._first = _NO_SHELL
 
     def _unwrapped(self) -> bytes | None:
-        """The next piece, of whichever stream; None: it has not come whole."""
+        """The next piece of either stream; None where it is not complete."""
         if len(self._rest) < _HEAD:
             return None
         size = int.from_bytes(self._rest[4:_HEAD], "big")
@@ -160,9 +160,9 @@ class ContainerTerminal:
         return piece
 
     async def _kill(self, pids: list[int]) -> None:
-        """All that bears the mark, and these."""
-        found = {*await asyncio.to_thread(_marked, self._mark), *pids} - {0}
-        kept = [pid for pid in found if not _killed(pid)]
+        """Kill all processes with the mark, and these."""
+        marked = {*await asyncio.to_thread(_marked, self._mark), *pids} - {0}
+        kept = [pid for pid in marked if not _killed(pid)]
         inside = [number for number in map(_inside, kept) if number]
         if inside:
             with contextlib.suppress(EngineFault, Unavailable):
@@ -177,7 +177,7 @@ class ContainerShells:
         self._open: set[ContainerTerminal] = set()
 
     async def begin(self, home: str) -> None:
-        """End what an earlier server of this home left: nobody reads it any more."""
+        """End shells that an earlier server of this home left."""
         self._home = f"{home}."
         for pid in await asyncio.to_thread(_marked, self._home):
             _killed(pid)
@@ -226,7 +226,7 @@ async def _made(
 
 
 def exec_body(command: Sequence[str], screen: Screen | None, mark: str) -> dict[str, object]:
-    """What is asked of the engine: as the run's own user, in its own folder, with no more rights."""
+    """The exec request: the run's own user and folder, and no more rights."""
     env = [f"{MARK}={mark}"] if mark else []
     return {
         "AttachStdin": True,
@@ -240,7 +240,7 @@ def exec_body(command: Sequence[str], screen: Screen | None, mark: str) -> dict[
 
 
 def _marked(mark: str) -> set[int]:
-    """Processes of this machine whose mark begins so; those of others are not to be seen."""
+    """Processes whose mark begins with this; those of other users are not visible."""
     wanted, result = f"\0{MARK}={mark}".encode(), set[int]()
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit():
@@ -267,7 +267,7 @@ def _killed(pid: int) -> bool:
 
 
 def _inside(pid: int) -> str:
-    """Its number in the box."""
+    """Its pid inside the container."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:  # noqa: PTH123
         for line in file:
             if line.startswith("NSpid:"):

@@ -1,13 +1,14 @@
-"""Starts one run: what it finds in its container, its network, its files, its container.
+"""Starts one run: its mounts, its network, its files, its container.
 
-Every step bears being made again: a killed server leaves at most a container that was not started, and the
-next launch goes on from there. It may assume that no other launch of the same replica goes on and that its
-earlier runs are gone. A record that an init has begun is never started again, and the init sees to it too.
+The backend calls it, never for two runs of a replica at once, and only when earlier runs are gone. Every
+step can be repeated: a killed server leaves at most a container that was not started, and the next launch
+continues there. A record that an init has begun is never started again; the init checks that too.
 """
 
 import asyncio
 import contextlib
 import re
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,30 +16,45 @@ from pathlib import Path
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages
 from trainshed.backends.container.engine import EngineFault
-from trainshed.backends.container.job_group import JobGroups
+from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import ContainerFrame, render
 from trainshed.backends.container.run import ContainerRun, write
+from trainshed.backends.machine.compiled import compiled
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.runtime import RuntimeNeed
 
-# What the engine says of a container that can never be started, however often it is tried.
+_SOURCE = Path(__file__).with_name("init.c")
+# Messages of the engine about a container that can never start.
 _HOPELESS = re.compile(
     r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
     r"|unknown filesystem type|access denied by server",
     re.I,
 )
-# What may be over later, however long it takes.
+# Messages about conditions that may pass, however long it takes.
 _PASSING = re.compile(
     r"no space left|cannot allocate memory|temporarily unavailable|too many|timeout|timed out|deadline", re.I
 )
-_TAKEN = "is already allocated to container"  # said of an address
+_TAKEN = "is already allocated to container"  # about an address
 _STUBBORN = 12  # refusals: about a minute
-_NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # another one at each try
+_NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # differs at each try
+
+
+def make_init(tools: Path, compiler: str = "cc") -> str:
+    """The path of the init: compiled once and static, for any image. Raise Unavailable where it cannot be."""
+    try:
+        tools.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if program := compiled(_SOURCE, tools, compiler):
+            return str(program)
+    except OSError as error:
+        raise Unavailable(f"The init of containers cannot be made: {error}.") from error
+    if shutil.which(compiler) is None:
+        raise Unavailable(f"Containers need a C compiler once, to make their init: there is no '{compiler}'.")
+    raise Unavailable(f"The init of containers cannot be compiled by '{compiler}', or does not run here.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +62,7 @@ class Starter:
     home: str  # its id
     init: str
     podman: bool
-    boxes: EngineContainers
+    containers: EngineContainers
     networks: Networks
     images: Images
     mount_preparer: MountPreparer
@@ -54,17 +70,17 @@ class Starter:
     groups: JobGroups
 
     async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
-        """`shared` where others of its job's attempt are alive. Returns with a record that tells all else."""
+        """`shared`: other replicas of its attempt are alive. On return the record tells all else."""
         job = run.key.name.job
         image = await self.images.resolve(launch.image, job)
         if launch.packages or launch.requirements:
             image = await self.derived.resolve(need_of(launch), image, job)
-        launch, furnishing = await self.mount_preparer.furnish(launch, image, run.folder, shared=shared)
-        run.note = furnishing.note
+        launch, run_mounts = await self.mount_preparer.prepare(launch, image, run.folder, shared=shared)
+        run.note = run_mounts.note
         run.memory = memory_limit(launch.placement, launch.room)
         run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
-        body = render(launch, image, self.frame(run, launch, net), furnishing)
+        body = render(launch, image, self.frame(run, launch, net), run_mounts)
         record = run.read()
         try:
             if record is None:
@@ -77,8 +93,8 @@ class Starter:
         if record is not None and record.begun:
             return
         try:
-            await self.boxes.create(run.container, body)
-            await self.boxes.start(run.container)
+            await self.containers.create(run.container, body)
+            await self.containers.start(run.container)
         except EngineFault as error:
             await self._not_started(run, launch, error, shared)
 
@@ -96,27 +112,27 @@ class Starter:
         )
 
     async def _not_started(self, run: ContainerRun, launch: Launch, error: EngineFault, shared: bool) -> None:
-        """The engine refused. Returns where there is a run nevertheless, or one that can never be."""
+        """The engine refused. Returns if the run began anyway, or never can; else raises Unavailable."""
         run.refusals += 1
         record = run.read()
         if record is not None and record.begun:
             return
         with contextlib.suppress(EngineFault):
-            await self.boxes.remove(run.container)
-        said = " ".join(_NUMBER.sub("", error.message).split())
-        stuck = run.refusals > _STUBBORN and not _PASSING.search(said)
-        if _HOPELESS.search(said) or (stuck and _TAKEN not in said):
-            await asyncio.to_thread(_refuse, run, launch.stderr, said)
+            await self.containers.remove(run.container)
+        message = " ".join(_NUMBER.sub("", error.message).split())
+        stuck = run.refusals > _STUBBORN and not _PASSING.search(message)
+        if _HOPELESS.search(message) or (stuck and _TAKEN not in message):
+            await asyncio.to_thread(_refuse, run, launch.stderr, message)
             return
-        if _TAKEN in said and shared and run.refusals > _STUBBORN:
-            return  # only others of its job, which live, keep it from another address: it is lost
-        if _TAKEN in said and not shared:
+        if _TAKEN in message and shared and run.refusals > _STUBBORN:
+            return  # a new network would need its living peers to stop: the run is lost
+        if _TAKEN in message and not shared:
             with contextlib.suppress(TrainshedError):
-                await self.networks.spoil(run.key.name.job)
+                await self.networks.replace(run.key.name.job)
         self.networks.forget(run.key.name.job)
         self.images.forget(launch.image, run.key.name.job)
         self.derived.forget(need_of(launch), run.key.name.job)
-        raise Unavailable(f"The container engine does not start {run.key}: {said}")
+        raise Unavailable(f"The container engine does not start {run.key}: {message}")
 
 
 def need_of(launch: Launch) -> RuntimeNeed:

@@ -1,10 +1,10 @@
-"""What every container uses, in one pass: CPU and memory by its cgroup, disk by its processes, its network.
+"""What every container uses, and the stacks of its programs, read from outside.
 
-The kernel is asked, never the engine: a look costs a few small files for each container. Groups may be v1,
-v2 or both side by side; where the engine may make none (rootless, on v1) the processes that descend from the
-container's first one are counted instead. Loopback is left out of the network: it never leaves the container.
-
-It may assume that one thread at a time calls it, and pids that were those of the containers' inits just now.
+The backend calls it. It asks the kernel and never the engine: a sample costs a few small files for each
+container. Cgroups may be v1, v2 or both; where the engine cannot make any (rootless on v1), the processes
+that descend from the container's init are counted. The network leaves out loopback. Nothing runs inside a
+container for this. Where this server may not read a process's memory, a stack holds only what the kernel
+tells.
 """
 
 import asyncio
@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.machine import spy
 from trainshed.backends.machine.cgroup import find
 from trainshed.backends.machine.gpu import Gpus
 from trainshed.backends.machine.proc import TICKS, RisingSum, cpu_of_group, io_of, memory_of, slurp, stat_of
 from trainshed.backends.machine.processes import ProcessFamilies
+from trainshed.backends.machine.stacks import ALL, Describer
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
+from trainshed.core.stacks import StackDump, ThreadStack
 
 MEASURES = frozenset(Measure)
 
@@ -30,7 +33,7 @@ MEASURES = frozenset(Measure)
 class LiveContainer:
     """A container that is alive."""
 
-    pid: int  # of its init, as this machine counts
+    pid: int  # of its init, on this machine
     gpus: tuple[str, ...] = ()
 
 
@@ -79,12 +82,14 @@ class ContainerStats:
 
     def _look(self, runs: list[ContainerRun]) -> Mapping[RunKey, Usage]:
         self._gpus = {run.key: self._gpus.get(run.key) or devices(run.folder) for run in runs}
-        boxes = {run.key: LiveContainer(pid, self._gpus[run.key]) for run in runs if (pid := run.holder())}
-        return self._sampler.sample(boxes)
+        containers = {
+            run.key: LiveContainer(pid, self._gpus[run.key]) for run in runs if (pid := run.init_pid())
+        }
+        return self._sampler.sample(containers)
 
 
 def devices(folder: str) -> tuple[str, ...]:
-    """The GPUs a run was given, by what it was made of."""
+    """The GPUs of a run, by its launch.json."""
     try:
         body: Any = json.loads(slurp(f"{folder}/launch.json"))["body"]
         env = dict(str(line).split("=", 1) for line in body["Env"])
@@ -104,16 +109,16 @@ class ContainerSampler:
     def close(self) -> None:
         self._gpus.close()
 
-    def sample(self, boxes: Mapping[RunKey, LiveContainer]) -> dict[RunKey, Usage]:
+    def sample(self, containers: Mapping[RunKey, LiveContainer]) -> dict[RunKey, Usage]:
         known: dict[RunKey, _TrackedContainer] = {}
-        for key, box in boxes.items():
+        for key, container in containers.items():
             tracked = self._tracked.get(key)
-            if tracked is None or tracked.pid != box.pid:
-                groups = slurp(f"{self._proc}/{box.pid}/cgroup")
+            if tracked is None or tracked.pid != container.pid:
+                groups = slurp(f"{self._proc}/{container.pid}/cgroup")
                 if not groups:
                     continue  # it has ended meanwhile
                 tracked = _TrackedContainer(
-                    box.pid, groups_of(self._mounted(), groups.decode(errors="replace"))
+                    container.pid, groups_of(self._mounted(), groups.decode(errors="replace"))
                 )
             known[key] = tracked
         self._tracked = known
@@ -121,7 +126,7 @@ class ContainerSampler:
         result: dict[RunKey, Usage] = {}
         for key, tracked in known.items():
             if stat_of(slurp(f"{self._proc}/{tracked.pid}/stat")) is not None:
-                result[key] = self._use(tracked, pids[key], boxes[key].gpus)
+                result[key] = self._use(tracked, pids[key], containers[key].gpus)
         return result
 
     def _mounted(self) -> str:
@@ -146,8 +151,8 @@ class ContainerSampler:
         taken, groups = time.monotonic(), tracked.groups
         seconds, memory = cpu_in(groups), memory_in(groups)
         ticks = own = shared = read = written = 0
-        # The first of them first: what ends meanwhile is missed once, and never counted twice.
-        for pid in sorted(pids, key=lambda one: one != tracked.pid):
+        # The init first: its counters include children that ended, so none is counted twice.
+        for pid in sorted(pids, key=lambda pid: pid != tracked.pid):
             folder = f"{self._proc}/{pid}"
             if seconds is None and (stat := stat_of(slurp(f"{folder}/stat"))):
                 ticks += stat.ticks
@@ -165,24 +170,24 @@ class ContainerSampler:
             written_bytes=int(tracked.written.take(written)),
             received_bytes=int(tracked.received.take(received)),
             sent_bytes=int(tracked.sent.take(sent)),
-            processes=max(0, len(pids) - 1),  # the init is ours
+            processes=max(0, len(pids) - 1),  # without our init
             gpus=self._gpus.use(gpus),
         )
 
 
 def members(pid: int, proc: str = "/proc") -> list[int]:
-    """The processes of the container whose init that is, without it."""
+    """The processes of the container with this init, without the init."""
     text = slurp(f"{proc}/self/mountinfo").decode(errors="replace")
     folder = groups_of(text, slurp(f"{proc}/{pid}/cgroup").decode(errors="replace")).members
-    told = slurp(f"{folder}/cgroup.procs") if folder else b""
-    found = [int(part) for part in told.split()] if told else ProcessFamilies(proc).look({pid})[pid]
-    return sorted(item for item in found if item != pid)
+    listed = slurp(f"{folder}/cgroup.procs") if folder else b""
+    pids = [int(part) for part in listed.split()] if listed else ProcessFamilies(proc).look({pid})[pid]
+    return sorted(item for item in pids if item != pid)
 
 
 def groups_of(mounts: str, groups: str) -> ContainerCgroups:
-    """Where the numbers of a process's groups are, by /proc/self/mountinfo and /proc/PID/cgroup. Pure.
+    """The folders of a process's cgroups, by /proc/self/mountinfo and /proc/PID/cgroup. Pure.
 
-    A group that holds more than containers, as the root does, is none of a container's.
+    The root group is not a container's.
     """
     old = {name: _deep(mounts, groups, name) for name in ("cpuacct", "memory")}
     if old["cpuacct"] or old["memory"]:
@@ -201,7 +206,7 @@ def _deep(mounts: str, groups: str, controller: str) -> str:
 
 
 def cpu_in(groups: ContainerCgroups) -> float | None:
-    """Seconds of CPU of all that ever ran in it."""
+    """CPU seconds of all processes that ever ran in it."""
     if not groups.cpu:
         return None
     if groups.is_new:
@@ -211,7 +216,7 @@ def cpu_in(groups: ContainerCgroups) -> float | None:
 
 
 def memory_in(groups: ContainerCgroups) -> int | None:
-    """Bytes in use, without files that are merely still cached: those go when somebody needs room."""
+    """Bytes in use, without the inactive file cache, which the kernel frees when memory is short."""
     if not groups.memory:
         return None
     name, line = (
@@ -238,3 +243,32 @@ def carried(text: bytes) -> tuple[int, int]:
         if name.strip() != b"lo" and len(fields) >= 9:
             received, sent = received + int(fields[0]), sent + int(fields[8])
     return received, sent
+
+
+class ContainerStacks:
+    """Stacks of the runs of a backend: looked at in a thread, one look at a time."""
+
+    def __init__(self) -> None:
+        self._describer = Describer()
+        self._looking = asyncio.Lock()
+
+    def close(self) -> None:
+        self._describer.close()
+
+    async def dump(self, runs: Iterable[ContainerRun]) -> Mapping[RunKey, StackDump]:
+        async with self._looking:
+            alive = [run for run in runs if run.sight is Sight.RUNNING]
+            return await asyncio.to_thread(self._dump, alive) if alive else {}
+
+    def _dump(self, runs: list[ContainerRun]) -> dict[RunKey, StackDump]:
+        deadline = time.monotonic() + ALL
+        result: dict[RunKey, StackDump] = {}
+        for run in runs:
+            if pid := run.init_pid():
+                result[run.key] = self._describer.describe_all(members(pid), self._look, deadline)
+        return result
+
+    def _look(self, pid: int, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
+        if self._describer.spy is None:
+            return (), "Its Python stacks are not told: py-spy is not here, or may not look into processes."
+        return spy.spy_on(self._describer.spy, pid, patience)

@@ -1,4 +1,4 @@
-"""One network: its name, its addresses, and how either kind of engine is told of it. Pure."""
+"""One network: its name, its addresses, and the bodies with which Docker and Podman create it. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -7,35 +7,35 @@ from ipaddress import IPv4Network
 from typing import Any
 
 _SMALLEST = 27  # bits: room for 28 replicas
-_OWN = 4  # addresses that are no replica's: the network's, the bridge's, the holder's, that for all
+_OWN = 4  # addresses that no replica gets: network, bridge, anchor, broadcast
 
 
 @dataclass(frozen=True, slots=True)
 class JobNetwork:
     name: str
     subnet: IPv4Network
-    internal: bool = False  # it leads nowhere
+    internal: bool = False  # no route out
 
     def address(self, number: int) -> str:
         return str(self.subnet.network_address + 2 + number)
 
     @property
     def last(self) -> str:
-        """The address of whoever holds it between two jobs."""
+        """The address of the network anchor."""
         return str(self.subnet.broadcast_address - 1)
 
     @property
     def _place(self) -> dict[str, str]:
         subnet, gateway = str(self.subnet), str(self.subnet.network_address + 1)
-        # One that leads nowhere does not lead to this machine either: its bridge has no address.
+        # An internal network must not reach this machine either, so its bridge has no address.
         return {"subnet": subnet} if self.internal else {"subnet": subnet, "gateway": gateway}
 
     def for_podman(self, labels: Mapping[str, str], *, isolate: bool) -> dict[str, object]:
-        """By its own words: Docker's have none for what keeps networks apart."""
+        """For Podman's own API: its Docker API cannot isolate networks."""
         return {
             "name": self.name,
             "driver": "bridge",
-            # Its own choice is free among its own networks only: another engine may have the same bridge.
+            # Podman avoids only its own bridge names; another engine may use the same one.
             "network_interface": f"ts{blake2b(self.name.encode(), digest_size=6).hexdigest()}",
             "dns_enabled": False,
             "internal": self.internal,
@@ -58,7 +58,7 @@ class JobNetwork:
 
 
 def prefix(replicas: int) -> int:
-    """Bits of the smallest network with room for them."""
+    """Prefix length of the smallest network with room for so many replicas."""
     return min(_SMALLEST, 32 - (replicas + _OWN - 1).bit_length())
 
 
@@ -69,11 +69,11 @@ def first_free(within: IPv4Network, bits: int, taken: Collection[IPv4Network]) -
     return None
 
 
-def subnets_of(told: Mapping[str, Any]) -> list[IPv4Network]:
-    """Of a network as Docker tells of it, or Podman."""
+def subnets_of(network: Mapping[str, Any]) -> list[IPv4Network]:
+    """The subnets in an answer of Docker or Podman."""
     result: list[IPv4Network] = []
-    plan: dict[str, Any] = told.get("IPAM") or {}
-    parts: list[dict[str, Any]] = plan.get("Config") or told.get("subnets") or []
+    plan: dict[str, Any] = network.get("IPAM") or {}
+    parts: list[dict[str, Any]] = plan.get("Config") or network.get("subnets") or []
     for part in parts:
         subnet = str(part.get("Subnet") or part.get("subnet") or "")
         if subnet and ":" not in subnet:
