@@ -32,6 +32,7 @@ class GoogleListener:
         self, home: Path, certificates: Certificates, redirect: GoogleRedirect, serve: ServeTls
     ) -> None:
         self._home, self._certificates, self._redirect, self._serve = home, certificates, redirect, serve
+        redirect.settled.clear()  # launches wait from now on until it is known how far the names lead here
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._server: asyncio.Server | None = None
         self._renewing: asyncio.Task[None] | None = None

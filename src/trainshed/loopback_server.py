@@ -30,7 +30,7 @@ _BACKLOG = 1024
 _PIECE = 256 * 1024
 
 Serve = Callable[[socket.socket], Awaitable[asyncio.Server]]
-ServeNamed = Callable[[socket.socket, int], Awaitable[asyncio.Server]]  # with the init's pid
+ServeGoogle = Callable[[socket.socket, int], Awaitable[asyncio.Server]]  # with the init's pid
 
 
 @dataclass(slots=True, eq=False)
@@ -44,11 +44,14 @@ class _InitConversation:
 
 
 class LoopbackServer:
-    """`serve` makes a server of the API on a socket; `beyond` are ports of others on this machine."""
+    """`serve` answers with the API at a socket, `serve_google` with what Google's names lead to.
 
-    def __init__(self, folder: Path, serve: Serve, beyond: Set[int] = frozenset()) -> None:
-        self._folder, self._serve, self._beyond = folder, serve, beyond
-        self.named: ServeNamed | None = None  # ... of what Google's names lead to, at their port
+    Connections to `passed` ports go on to the same port of this machine. The set may grow meanwhile.
+    """
+
+    def __init__(self, folder: Path, serve: Serve, serve_google: ServeGoogle, passed: Set[int]) -> None:
+        self._folder, self._passed = folder, passed
+        self._serve, self._serve_google = serve, serve_google
         self._listener: socket.socket | None = None
         self._talks: set[_InitConversation] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -147,10 +150,10 @@ class LoopbackServer:
         for hatch in given:
             port = hatch.getsockname()[1]
             try:
-                if port in self._beyond:
+                if port in self._passed:
                     server = await asyncio.start_server(_passer(port), sock=hatch, backlog=_BACKLOG)
-                elif port == PORT and self.named is not None:
-                    server = await self.named(hatch, _pid(talk.line))
+                elif port == PORT:
+                    server = await self._serve_google(hatch, _pid(talk.line))
                 else:
                     server = await self._serve(hatch)
             except (OSError, ValueError) as error:

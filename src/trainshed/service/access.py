@@ -55,14 +55,35 @@ class JobStanding:
     until: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketGrants:
+    """What the settings tell jobs of buckets kept elsewhere."""
+
+    granted: Callable[[str], Mapping[str, str]] = lambda _: {}  # variables for the jobs of a project
+    shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without what is secret in them
+    ports: frozenset[int] = frozenset()  # of this machine's loopback, that are among them
+
+
+NO_GRANTS = BucketGrants()
+
+
 class AccessService:
-    def __init__(self, tokens: JobTokens, store: Store, buckets: Buckets, clock: Clock) -> None:
-        self.address = ""  # where its jobs reach this server; before it is known they are told nothing
-        self.beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that jobs are told of
-        self.roots = ""  # the file of roots for programs that come by Google's names; empty: there is none
-        # What the settings tell the jobs of a project.
-        self.granted: Callable[[str], Mapping[str, str]] = lambda _: {}
-        self.shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without what is secret in it
+    def __init__(
+        self,
+        tokens: JobTokens,
+        store: Store,
+        buckets: Buckets,
+        clock: Clock,
+        *,
+        address: str = "",
+        roots: str = "",
+        grants: BucketGrants = NO_GRANTS,
+    ) -> None:
+        """`address` is where jobs reach this server; without it they are told nothing of its buckets.
+
+        `roots` is the file of roots for programs that come by Google's names; empty: there is none.
+        """
+        self._address, self._roots, self._grants = address, roots, grants
         self._tokens = tokens
         self._clock = clock
         self._store = store
@@ -73,17 +94,17 @@ class AccessService:
         """The launch with the variables by which its program finds the buckets. The job's own win, then those
         of the settings.
         """
-        found, google = self.granted(job.project), dict[str, str]()
-        if self.address:
+        found, google = self._grants.granted(job.project), dict[str, str]()
+        if self._address:
             token = self._tokens.issue(job.id)
-            found = {**bucket_env(self.address, token, job.project), **found}
-            if self.roots and not wants_google(launch.env):
-                google = google_env(self.address, token, self.roots)
+            found = {**bucket_env(self._address, token, job.project), **found}
+            if self._roots and not wants_google(launch.env):
+                google = google_env(self._address, token, self._roots)
         return replace(launch, env={**found, **launch.env}, google_env=google) if found else launch
 
     def told(self, project: str) -> Mapping[str, str]:
         """The same variables for people to read, those of a job's own excepted."""
-        return {**told_env(project), **self.shown(project)}
+        return {**told_env(project), **self._grants.shown(project)}
 
     def token_of(self, job: str) -> str:
         return self._tokens.issue(job)

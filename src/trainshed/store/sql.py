@@ -42,14 +42,19 @@ READERS = 2  # one long listing does not hold up a short question
 class SqlStore:
     """`sqlite:///path/of/jobs.db`, `postgresql://user@host/name`."""
 
-    def __init__(self, url: str, *, busy: timedelta = BUSY) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        busy: timedelta = BUSY,
+        on_commit: Callable[[Job, bool], None] = lambda _job, _is_deleted: None,
+    ) -> None:
+        """`on_commit` is told of every job written, and if it is deleted."""
         self._database = open_database(url, busy)
         self._decoded = Decoded()
         self._active: dict[str, Job] = {}
         self._ended = Decoded(JUST_ENDED)  # the last ones: those who waited for them ask now
-        self.on_commit: Callable[[Job, bool], None] = (
-            _nobody  # told of every job written, and if it is deleted
-        )
+        self._on_commit = on_commit
         self._followers: list[Callable[[str, Job | None], None]] = []
         self._doubtful = False  # a commit failed half-way: memory may be behind the database
         self._writer: Writer | None = None
@@ -250,7 +255,7 @@ class SqlStore:
         else:
             self._active[job.id] = job
             self._tell(job.id, job)
-        self.on_commit(job, False)
+        self._on_commit(job, False)
 
     def _tell(self, id: str, job: Job | None) -> None:
         for follow in self._followers:
@@ -260,14 +265,10 @@ class SqlStore:
         self._active.pop(job.id, None)
         self._ended.drop(job.id)
         self._decoded.drop(job.id)
-        self.on_commit(job, True)
+        self._on_commit(job, True)
 
     def _doubt(self) -> None:
         self._doubtful = True
-
-
-def _nobody(_job: Job, _is_deleted: bool) -> None:
-    """Told in place of somebody."""
 
 
 def open_database(url: str, busy: timedelta = BUSY) -> Database:
