@@ -1,6 +1,8 @@
 """The certificates by which programs of jobs trust this server under Google's names (decision 34).
 
-Called by serving.py. An authority of the home's own signs one certificate for those names; both are made by
+`google_listener` has them renewed.
+
+An authority of the home's own signs one certificate for those names; both are made by
 the `openssl` program, since Python's library cannot. The authority is bound to its names: whoever got its key
 could not sign for others. It never leaves the home, and no store of the machine is changed: programs are
 given a file with the machine's roots and this one. A kill at any line leaves whole files or none.

@@ -1,7 +1,8 @@
 """Serves Google's names: a TLS listener on a loopback address of this server's own (decision 34).
 
-Opened by serving.py once the server is ready, so that nobody waits for certificates but the first launch.
-What it can do it tells the backends by a GoogleRedirect; what it cannot do is no reason to fail.
+`serving` opens it once the server is ready, so that only the first launch waits for certificates. It tells
+the backends by a GoogleRedirect how far the names lead here. It never fails the server: it says what it
+cannot do.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ class GoogleListener:
         self, home: Path, certificates: Certificates, redirect: GoogleRedirect, serve: ServeTls
     ) -> None:
         self._home, self._certificates, self._redirect, self._serve = home, certificates, redirect, serve
+        redirect.settled.clear()  # launches wait from now on until it is known how far the names lead here
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._server: asyncio.Server | None = None
         self._renewing: asyncio.Task[None] | None = None

@@ -1,11 +1,12 @@
 """The server inside containers, at the address at which it is found outside.
 
-The init of a container listens on the container's own loopback and hands that socket over, here, where all
-of them come: the server accepts on it as on its own. No packet passes between the networks, so it works where
-a container reaches nothing else. While no server runs connections wait at the init's socket, and the next
-server is handed it again. Some ports may lead elsewhere: to stores on this machine's loopback that jobs are
-told of. It may assume nothing of who comes, since programs in a container can come too: what is handed over
-is a listening socket of theirs or is dropped, and leads nowhere but where the settings say.
+`serving` opens it. The init of a container listens on the container's own loopback, connects here and hands
+that socket over: the server accepts on it as on its own. No packet passes between the networks, so it works
+where a container reaches nothing else. While no server runs connections wait at the init's socket, and the
+init hands it to the next server. Some ports lead elsewhere: to stores on this machine's loopback that jobs
+are told of. It trusts nobody who connects, since programs in a container can connect too: what they hand
+over is a socket that listens on their loopback or is closed. It never passes bytes to a port that the
+settings do not name.
 """
 
 import asyncio
@@ -23,19 +24,19 @@ from trainshed.core.google import PORT
 log = logging.getLogger(__name__)
 
 SOCKET = "socket"
-MOST_TALKS = 10_000
-HASTE = 10.0  # seconds in which who has come must have handed something over
-_MOST_HATCHES = 8
+MOST_INITS = 10_000
+HASTE = 10.0  # seconds in which an init that connected must have handed its sockets over
+_MOST_PORTS = 8
 _BACKLOG = 1024
 _PIECE = 256 * 1024
 
 Serve = Callable[[socket.socket], Awaitable[asyncio.Server]]
-ServeNamed = Callable[[socket.socket, int], Awaitable[asyncio.Server]]  # with the init's pid
+ServeGoogle = Callable[[socket.socket, int], Awaitable[asyncio.Server]]  # with the init's pid
 
 
 @dataclass(slots=True, eq=False)
 class _InitConversation:
-    """With one init; when it ends the container has."""
+    """A connection of one init. It ends when the container does."""
 
     line: socket.socket
     late: asyncio.TimerHandle | None = None
@@ -44,17 +45,20 @@ class _InitConversation:
 
 
 class LoopbackServer:
-    """`serve` makes a server of the API on a socket; `beyond` are ports of others on this machine."""
+    """`serve` answers with the API at a socket, `serve_google` with what Google's names lead to.
 
-    def __init__(self, folder: Path, serve: Serve, beyond: Set[int] = frozenset()) -> None:
-        self._folder, self._serve, self._beyond = folder, serve, beyond
-        self.named: ServeNamed | None = None  # ... of what Google's names lead to, at their port
+    Connections to `passed` ports go on to the same port of this machine. The set may grow meanwhile.
+    """
+
+    def __init__(self, folder: Path, serve: Serve, serve_google: ServeGoogle, passed: Set[int]) -> None:
+        self._folder, self._passed = folder, passed
+        self._serve, self._serve_google = serve, serve_google
         self._listener: socket.socket | None = None
-        self._talks: set[_InitConversation] = set()
+        self._conversations: set[_InitConversation] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
-        """Be there for the inits: those of before come again. A disk without sockets is no reason to fail."""
+        """Listen for inits; those of an earlier server connect again. A disk without sockets is logged."""
         try:
             self._listener = self._listen()
         except OSError as error:
@@ -84,13 +88,13 @@ class LoopbackServer:
         return listener
 
     async def close(self) -> None:
-        """Be there no more: connections wait with the inits from now on."""
+        """Stop listening. From now on connections wait at the inits' sockets."""
         loop = asyncio.get_running_loop()
         if self._listener is not None:
             loop.remove_reader(self._listener.fileno())
             self._listener.close()
             self._listener = None
-        for talk in list(self._talks):
+        for talk in list(self._conversations):
             self._end(talk)
         for task in list(self._tasks):
             task.cancel()
@@ -104,18 +108,18 @@ class LoopbackServer:
                 line, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as error:  # no file numbers left: those who wait are taken when there are
+            except OSError as error:  # no file numbers left: those that wait are accepted later
                 log.warning("the server cannot be reached from further containers now: %s", error)
                 loop.remove_reader(self._listener.fileno())
                 loop.call_later(1.0, self._listen_again)
                 return
             line.setblocking(False)
-            if len(self._talks) >= MOST_TALKS:
+            if len(self._conversations) >= MOST_INITS:
                 line.close()
                 continue
             talk = _InitConversation(line)
             talk.late = loop.call_later(HASTE, self._end, talk)
-            self._talks.add(talk)
+            self._conversations.add(talk)
             loop.add_reader(line.fileno(), self._hear, talk)
 
     def _listen_again(self) -> None:
@@ -124,48 +128,48 @@ class LoopbackServer:
 
     def _hear(self, talk: _InitConversation) -> None:
         try:
-            word, handles, _, _ = socket.recv_fds(talk.line, 1, _MOST_HATCHES, socket.MSG_CMSG_CLOEXEC)
+            word, handles, _, _ = socket.recv_fds(talk.line, 1, _MOST_PORTS, socket.MSG_CMSG_CLOEXEC)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             self._end(talk)
             return
-        given = [one for handle in handles if (one := _hatch(handle)) is not None]
-        if not word or talk.heard or not given:
-            for one in given:
-                one.close()
+        listeners = [given for handle in handles if (given := _loopback_listener(handle)) is not None]
+        if not word or talk.heard or not listeners:
+            for listener in listeners:
+                listener.close()
             self._end(talk)
             return
         talk.heard = True
         if talk.late is not None:
             talk.late.cancel()
-        task = asyncio.create_task(self._take(talk, given))
+        task = asyncio.create_task(self._take(talk, listeners))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _take(self, talk: _InitConversation, given: list[socket.socket]) -> None:
-        for hatch in given:
-            port = hatch.getsockname()[1]
+    async def _take(self, talk: _InitConversation, listeners: list[socket.socket]) -> None:
+        for listener in listeners:
+            port = listener.getsockname()[1]
             try:
-                if port in self._beyond:
-                    server = await asyncio.start_server(_passer(port), sock=hatch, backlog=_BACKLOG)
-                elif port == PORT and self.named is not None:
-                    server = await self.named(hatch, _pid(talk.line))
+                if port in self._passed:
+                    server = await asyncio.start_server(_passer(port), sock=listener, backlog=_BACKLOG)
+                elif port == PORT:
+                    server = await self._serve_google(listener, _pid(talk.line))
                 else:
-                    server = await self._serve(hatch)
+                    server = await self._serve(listener)
             except (OSError, ValueError) as error:
-                log.warning("a container's way to this server cannot be taken: %s", error)
-                hatch.close()
+                log.warning("programs in a container cannot reach this server: %s", error)
+                listener.close()
                 continue
-            if talk in self._talks:
+            if talk in self._conversations:
                 talk.servers.append(server)
             else:
                 server.close()
 
     def _end(self, talk: _InitConversation) -> None:
-        if talk not in self._talks:
+        if talk not in self._conversations:
             return
-        self._talks.discard(talk)
+        self._conversations.discard(talk)
         if talk.late is not None:
             talk.late.cancel()
         asyncio.get_running_loop().remove_reader(talk.line.fileno())
@@ -174,8 +178,8 @@ class LoopbackServer:
             server.close()
 
 
-def _hatch(handle: int) -> socket.socket | None:
-    """What was handed over, where it is a socket that listens on loopback."""
+def _loopback_listener(handle: int) -> socket.socket | None:
+    """The socket that was handed over; None, and closed, where it does not listen on loopback."""
     try:
         given = socket.socket(fileno=handle)
     except OSError:
@@ -188,19 +192,19 @@ def _hatch(handle: int) -> socket.socket | None:
             given.setblocking(False)
             return given
     except OSError as error:
-        log.debug("a container handed over what is no hatch: %s", error)
+        log.debug("a container handed over no socket that listens: %s", error)
     given.close()
     return None
 
 
 def _pid(line: socket.socket) -> int:
-    """Who came: an init, or a program in a container that does as one."""
+    """Of the process that connected: an init, or a program in a container that does as one."""
     credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return struct.unpack("3i", credentials)[0]
 
 
 def _passer(port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    """Bytes both ways, between who comes and the port of this machine."""
+    """Pass bytes both ways between a connection and the port of this machine."""
 
     async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

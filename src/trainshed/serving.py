@@ -1,4 +1,7 @@
-"""Serves: one process, one event loop, one door. Starts what was put together, says so, ends it in order."""
+"""Serves what was assembled: one process, one event loop. `server` calls `run`.
+
+It listens, starts the assembly, prints where the server is, and closes everything in order at a signal.
+"""
 
 import asyncio
 import contextlib
@@ -14,57 +17,38 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
 from uvicorn.config import Config
-from uvicorn.server import Server
+from uvicorn.server import Server, ServerState
 
 from trainshed import __version__
-from trainshed.api.app import make_app
-from trainshed.api.google_hosts import GoogleHosts
-from trainshed.api.methods import methods
-from trainshed.api.request_gate import RequestGate
-from trainshed.api.storage_table import storage_methods
-from trainshed.assembly import Assembly, assemble
-from trainshed.certificates import Certificates
+from trainshed.assembly.api import CONNECTION, INIT
+from trainshed.assembly.assembly import Assembly, assemble
 from trainshed.core.errors import TrainshedError
-from trainshed.core.google import HOSTS
 from trainshed.google_listener import GoogleListener
-from trainshed.identity.open import NoAuthentication
-from trainshed.identity.origin import foreign_request
-from trainshed.identity.token import TokenFile
-from trainshed.loopback_server import LoopbackServer, Serve
+from trainshed.loopback_server import LoopbackServer
 from trainshed.settings import DEFAULT_HOME, Settings, SettingsError
 
 _FORGIVING = "trainshed.google_protocol:ForgivingHttp"
-CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
 
 
 async def serve(settings: Settings) -> None:
-    authenticator = TokenFile(settings.home / "token") if settings.auth else NoAuthentication()
-    shed = assemble(settings)
     listener = listen(settings.host, settings.port)
-    port = listener.getsockname()[1]
-    name = name_here(settings.host)
-    url = shed.access.address = f"http://{name}:{port}"
-    inside = ("127.0.0.1",) if settings.engine != "none" else ()  # as containers know it
-    own = frozenset({settings.host, name, *inside, *settings.allowed_hosts})
-    door = RequestGate(authenticator, shed.access)
-    app = make_app(methods(shed.handlers), door, lambda host, origin: foreign_request(host, origin, own))
-    if not settings.s3:  # one that was killed may have left word of its store
-        (settings.home / "s3" / "env.json").unlink(missing_ok=True)
-    server = _Server(configure(app), lambda: announce(settings.home, url))
-    google = serve_google(shed, settings.home, door, server)
-    if settings.engine != "none":
-        server.hatches = lead(shed, settings.home / "hatch", url, server.serve_at)
-        server.hatches.named = google.serve_at
-    await shed.open()
+    url = f"http://{local_name(settings.host)}:{listener.getsockname()[1]}"
+    assembly = assemble(settings, url)
+    sockets = SocketServer(configure(assembly.api.app), ServerState())
+    google = listen_for_google(assembly, sockets)
+    loopback = listen_in_containers(assembly, sockets, google)
+    server = _Server(sockets, loopback, lambda: announce(settings.home, url))
+    await assembly.open()
     gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
     gc.enable()
-    beside = (shed.tick(), tell_containers(server, shed), tell_google(server, google))
+    beside = (assembly.tick(), announce_containers(server, assembly), announce_google(server, google))
     tasks = [asyncio.create_task(work) for work in beside]
     try:
         await server.serve(sockets=[listener])
@@ -73,7 +57,7 @@ async def serve(settings: Settings) -> None:
             task.cancel()
         (settings.home / "server.json").unlink(missing_ok=True)
         await google.close()
-        await shed.close()
+        await assembly.close()
 
 
 def configure(app: ASGIApp, http: str = "httptools") -> Config:
@@ -81,7 +65,7 @@ def configure(app: ASGIApp, http: str = "httptools") -> Config:
         app,
         http=http,
         lifespan="off",
-        ws=cast(type[asyncio.Protocol], _talking),
+        ws=cast(type[asyncio.Protocol], _websocket_protocol),
         ws_max_size=1 << 20,
         ws_ping_timeout=None,  # a program that does not read what is typed keeps pongs from being read
         ws_per_message_deflate=False,
@@ -94,25 +78,57 @@ def configure(app: ASGIApp, http: str = "httptools") -> Config:
     )
 
 
-def _talking(**given: Any) -> asyncio.Protocol:
-    """What speaks WebSocket, imported by the first who does."""
+def _websocket_protocol(**given: Any) -> asyncio.Protocol:
+    """Imported at the first WebSocket."""
     from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
     return WSProtocol(**given)
 
 
+@dataclass(frozen=True, slots=True)
+class SocketServer:
+    """Answers HTTP at sockets. The server and the listeners beside it share one, and so their connections."""
+
+    config: Config
+    state: ServerState
+
+    async def serve_at(
+        self,
+        listener: socket.socket,
+        *,
+        config: Config | None = None,
+        context: ssl.SSLContext | None = None,
+        about: Mapping[str, object] = MappingProxyType({}),
+    ) -> asyncio.Server:
+        """Answer there as at the server's own address, or as `config` says; with `context` over TLS.
+
+        `about` is what is known of every connection from the start.
+        """
+        used = config or self.config
+        make_protocol = cast(Callable[..., asyncio.Protocol], used.http_protocol_class)
+
+        def connected() -> asyncio.Protocol:
+            state = {CONNECTION: dict(about)}
+            return make_protocol(config=used, server_state=self.state, app_state=state)
+
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(connected, sock=listener, ssl=context, backlog=self.config.backlog)
+
+
 class _Server(Server):
     """Says that it is ready once it is."""
 
-    def __init__(self, config: Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
+    def __init__(
+        self, sockets: SocketServer, loopback: LoopbackServer | None, ready: Callable[[], None]
+    ) -> None:
+        super().__init__(sockets.config)
+        self.server_state = sockets.state
         self.is_ready = asyncio.Event()
-        self.hatches: LoopbackServer | None = None
+        self._loopback, self._ready = loopback, ready
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Stop at a signal, and leave `serve` as from any other call: it is then that all is put away."""
+        """Stop at a signal, and leave `serve` as from any other call: the caller then closes everything."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
@@ -124,85 +140,51 @@ class _Server(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.hatches is not None:
-            self.hatches.open()
+        if self._loopback is not None:
+            self._loopback.open()
         self._ready()
         self.is_ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self.hatches is not None:
-            await self.hatches.close()
+        if self._loopback is not None:
+            await self._loopback.close()
         await super().shutdown(sockets)
 
-    async def serve_at(
-        self,
-        listener: socket.socket,
-        *,
-        config: Config | None = None,
-        context: ssl.SSLContext | None = None,
-        about: Mapping[str, object] = MappingProxyType({}),
-    ) -> asyncio.Server:
-        """Answer there too, as at the door; or as another configuration says, over TLS where told.
 
-        `about` is what is known of every connection from the start.
-        """
-        used = config or self.config
-        speak = cast(Callable[..., asyncio.Protocol], used.http_protocol_class)
-
-        def made() -> asyncio.Protocol:
-            state = {**self.lifespan.state, CONNECTION: dict(about)}
-            return speak(config=used, server_state=self.server_state, app_state=state)
-
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(made, sock=listener, ssl=context, backlog=self.config.backlog)
+def listen_in_containers(
+    assembly: Assembly, sockets: SocketServer, google: GoogleListener
+) -> LoopbackServer | None:
+    """The server inside containers; None where there are none."""
+    loopback = assembly.backends.loopback
+    if loopback.folder is None:
+        return None
+    return LoopbackServer(loopback.folder, sockets.serve_at, google.serve_at, loopback.passed)
 
 
-def lead(shed: Assembly, folder: Path, url: str, serve: Serve) -> LoopbackServer:
-    """The way to the server out of containers, which what runs them is told of."""
-    hatch = shed.backend.hatch
-    hatch.folder, hatch.address, hatch.beyond = folder, url, shed.access.beyond
-    hatch.passed |= hatch.beyond
-    return LoopbackServer(folder, serve, hatch.passed)
-
-
-def serve_google(shed: Assembly, home: Path, door: RequestGate, server: _Server) -> GoogleListener:
+def listen_for_google(assembly: Assembly, sockets: SocketServer) -> GoogleListener:
     """This server under Google's names, not open yet."""
-    certificates = Certificates(home / "tls", HOSTS, os.environ)
-    shed.access.roots = str(certificates.roots)
-    shed.backend.google.settled.clear()
-
-    async def caller(scope: Scope) -> str:
-        """Whose connection it is does not change: asked once for each."""
-        known: dict[str, Any] = scope["state"][CONNECTION]
-        if "token" not in known:
-            if known["init"]:
-                job = await shed.backend.job_of_init(known["init"])
-            else:
-                job = await shed.backend.processes.calling_job(scope["client"], scope["server"])
-            known["token"] = shed.access.token_of(job) if job else ""
-        return known["token"]
+    config = configure(assembly.api.google, _FORGIVING)
+    config.load()
 
     async def serve_tls(listener: socket.socket, context: ssl.SSLContext, init: int) -> asyncio.Server:
-        return await server.serve_at(listener, config=config, context=context, about={"init": init})
+        return await sockets.serve_at(listener, config=config, context=context, about={INIT: init})
 
-    tokens = shed.handlers.tokens
-    config = configure(GoogleHosts(storage_methods(shed.handlers.storage), tokens, door, caller), _FORGIVING)
-    config.load()
-    return GoogleListener(home, certificates, shed.backend.google, serve_tls)
+    home = assembly.shared.settings.home
+    return GoogleListener(home, assembly.access.certificates, assembly.backends.google, serve_tls)
 
 
-async def tell_google(server: _Server, google: GoogleListener) -> None:
+async def announce_google(server: _Server, google: GoogleListener) -> None:
     await server.is_ready.wait()
     print(f"  Google's hosts   {await google.open()}", flush=True)
 
 
-async def tell_containers(server: _Server, shed: Assembly) -> None:
+async def announce_containers(server: _Server, assembly: Assembly) -> None:
     """Say who runs containers, or why nobody does, once the server is ready: nobody waits for an engine."""
     await server.is_ready.wait()
-    print(f"  containers       {await shed.backend.containers.look()}", flush=True)
+    print(f"  containers       {await assembly.backends.containers.look()}", flush=True)
 
 
-def name_here(host: str) -> str:
+def local_name(host: str) -> str:
     """What commands and jobs of this machine call the server: one that listens everywhere, by loopback."""
     if host in ("", "0.0.0.0", "::"):
         return "127.0.0.1"

@@ -182,12 +182,12 @@ def _row(name: str, default: object, metadata: Mapping[str, Any]) -> Setting:
 
 
 SETTINGS: Mapping[str, Setting] = {
-    one.name: _row(one.name, one.default, one.metadata) for one in fields(Settings)
+    row.name: _row(row.name, row.default, row.metadata) for row in fields(Settings)
 }
 _FLAGS = {row.flag: row for row in SETTINGS.values()}
 _NEGATIVES = {row.negative: row for row in SETTINGS.values() if row.is_switch}
 _LEFT_EMPTY = (values.place, values.folder, values.engine, str)  # whose empty text says nothing
-Said = dict[str, tuple[list[str], str]]  # a setting's name to its texts and where they were said
+SettingTexts = dict[str, tuple[list[str], str]]  # a setting's name to its texts and where they were given
 
 
 def shown(value: object) -> str:
@@ -205,19 +205,19 @@ def resolve(
     args: Iterable[str], environ: Mapping[str, str] | None = None
 ) -> tuple[Settings, Mapping[str, str]]:
     """The settings, and where each comes from: its flag, its variable, FILE:LINE, or DEFAULT."""
-    said = _from_variables(os.environ if environ is None else environ) | _from_flags(args)
-    said = _from_file(said) | said
-    found = {name: _value(SETTINGS[name], *texts) for name, texts in said.items()}
-    found.setdefault("home", values.place(DEFAULT_HOME))
-    if "s3_buckets" in found:
-        found.setdefault("s3", True)
-    settings = Settings(**found)
+    texts = _from_variables(os.environ if environ is None else environ) | _from_flags(args)
+    texts = _from_file(texts) | texts
+    given = {name: _value(SETTINGS[name], *source) for name, source in texts.items()}
+    given.setdefault("home", values.place(DEFAULT_HOME))
+    if "s3_buckets" in given:
+        given.setdefault("s3", True)
+    settings = Settings(**given)
     if not settings.auth and not is_loopback(settings.host):
         raise SettingsError(
             f"--no-auth lets anyone in, so it needs a loopback address, and {settings.host} is none: "
             "leave out --no-auth, or use --host 127.0.0.1"
         )
-    return settings, {name: said[name][1] if name in said else DEFAULT for name in SETTINGS}
+    return settings, {name: texts[name][1] if name in texts else DEFAULT for name in SETTINGS}
 
 
 def _value(row: Setting, texts: list[str], where: str) -> Any:
@@ -229,8 +229,8 @@ def _value(row: Setting, texts: list[str], where: str) -> Any:
     return tuple(dict.fromkeys(read)) if row.many else read[-1]
 
 
-def _from_flags(args: Iterable[str]) -> Said:
-    result: Said = {}
+def _from_flags(args: Iterable[str]) -> SettingTexts:
+    result: SettingTexts = {}
     queue = list(args)
     while queue:
         flag, equals, text = queue.pop(0).partition("=")
@@ -251,7 +251,7 @@ def _from_flags(args: Iterable[str]) -> Said:
     return result
 
 
-def _from_variables(environ: Mapping[str, str]) -> Said:
+def _from_variables(environ: Mapping[str, str]) -> SettingTexts:
     """Lists are separated by spaces."""
     there = ((row, environ.get(row.variable, "")) for row in SETTINGS.values())
     return {
@@ -259,20 +259,20 @@ def _from_variables(environ: Mapping[str, str]) -> Said:
     }
 
 
-def _from_file(said: Said) -> Said:
+def _from_file(given: SettingTexts) -> SettingTexts:
     """What the settings file says: the one that is named, or the one in the home, where there is one."""
-    home = values.place(said["home"][0][-1] if "home" in said else DEFAULT_HOME)
-    named = "config" in said
-    file = values.place(said["config"][0][-1]) if named else home / "trainshed.toml"
+    home = values.place(given["home"][0][-1] if "home" in given else DEFAULT_HOME)
+    named = "config" in given
+    file = values.place(given["config"][0][-1]) if named else home / "trainshed.toml"
     if not named and not file.is_file():
         return {}
     from trainshed.settings_file import read_file
 
-    found = read_file(file, {row.name: row.many for row in SETTINGS.values()})
+    rows = read_file(file, {row.name: row.many for row in SETTINGS.values()})
     for name in ("config",) if named else ("config", "home"):
-        if name in found:
-            raise SettingsError(f"{found[name][1]}: {name} cannot be set here; give {SETTINGS[name].flag}")
-    for name, (texts, where) in found.items():
+        if name in rows:
+            raise SettingsError(f"{rows[name][1]}: {name} cannot be set here; give {SETTINGS[name].flag}")
+    for name, (texts, where) in rows.items():
         if SETTINGS[name].read in (values.place, values.folder):  # as seen from the file
-            found[name] = [str(file.parent / Path(text).expanduser()) for text in texts], where
-    return {"config": ([str(file)], str(file)), **found}
+            rows[name] = [str(file.parent / Path(text).expanduser()) for text in texts], where
+    return {"config": ([str(file)], str(file)), **rows}

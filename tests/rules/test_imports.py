@@ -15,6 +15,7 @@ LINTER = "from importlinter.cli import lint_imports; import sys; sys.exit(lint_i
 OFFENCES = {
     "down": ("core/names.py", "import trainshed.service.job_notifier"),
     "root": ("control/queue.py", "import trainshed.store"),
+    "served": ("serving.py", "import trainshed.store"),
     "adapters": ("wire/page.py", "import trainshed.store"),
     "siblings": ("backends/container/loopback.py", "import trainshed.backends.process.render"),
     "plain": ("core/names.py", "import pydantic"),
@@ -44,7 +45,7 @@ def test_imports_keep_every_contract():
     done = lint(ROOT)
     assert done.returncode == 0, (
         "an import contract is broken. Move the code where it belongs, or put a port (core/ports.py) "
-        f"in between and let server.py join the two:\n{done.stdout}{done.stderr}"
+        f"in between and let trainshed.assembly join the two:\n{done.stdout}{done.stderr}"
     )
 
 

@@ -20,9 +20,13 @@ async def serve(listener: socket.socket) -> asyncio.Server:
     return await asyncio.start_server(answer, sock=listener)
 
 
+async def serve_google(listener: socket.socket, init: int) -> asyncio.Server:
+    raise OSError(f"init {init}: nothing is served under Google's names")
+
+
 @asynccontextmanager
 async def opened(folder: Path, beyond: frozenset[int] = frozenset()) -> AsyncIterator[LoopbackServer]:
-    one = LoopbackServer(folder, serve, beyond)
+    one = LoopbackServer(folder, serve, serve_google, beyond)
     one.open()
     try:
         yield one

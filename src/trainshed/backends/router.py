@@ -1,9 +1,9 @@
 """Two backends of one machine as one: the second runs the images that the first refuses, once it is there.
 
-Nothing above learns which of them has a run. The second need not be there: it is looked for when a job asks
-for it or something of it may be left from an earlier server, and then stays. Until it is found its jobs wait
-with a reason, and what is left of it is neither shown nor called lost. It may assume that both know a run by
-its RunKey alone, and that the nodes of the first are those of the second.
+Callers never learn which backend has a run. The second may be absent: the router looks for it when a job asks
+for it, or when an earlier server may have left runs in it, and then keeps it. Until it is found its jobs wait
+with a reason, and runs left in it are neither shown nor called lost. Both backends must know a run by its
+RunKey alone, and have the same nodes.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger("trainshed")
 
 START = 10.0  # seconds a server that is to be ready waits for the second
 AGAIN = 2.0  # seconds between looks for the second, while somebody wants it
-FORGOTTEN = 30.0  # seconds after which a wish that was not repeated is none any more
+FORGOTTEN = 30.0  # seconds after which a job that did not ask again no longer wants it
 
 
 class _Viewing(Protocol):
@@ -107,11 +107,11 @@ class Router:
         if self._other is None:
             async with self._finding:
                 if self._other is None:
-                    found = await self._second.find()
+                    other = await self._second.find()
                     for hint in self._hints:
-                        found.on_change(hint)
-                    self._other, self._left = found, frozenset()
-                    self.capabilities = _both(self._first.capabilities, found.capabilities)
+                        other.on_change(hint)
+                    self._other, self._left = other, frozenset()
+                    self.capabilities = _both(self._first.capabilities, other.capabilities)
                     waiting, self._waiting = self._waiting, set()
                     for job in waiting:
                         self._hint(job)
@@ -188,8 +188,8 @@ class Router:
             await other.remove(job)
 
     async def jobs(self) -> frozenset[str]:
-        found = await self._first.jobs() | self._left
-        return found if self._other is None else found | await self._other.jobs()
+        jobs = await self._first.jobs() | self._left
+        return jobs if self._other is None else jobs | await self._other.jobs()
 
     async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
         ours, _ = self._parts(spec)
@@ -301,16 +301,16 @@ async def _cleared(beside: Backend, key: RunKey) -> Handle | None:
     return None
 
 
-def _both(one: Capabilities, two: Capabilities) -> Capabilities:
+def _both(first: Capabilities, second: Capabilities) -> Capabilities:
     """What either can do, and what holds for every run."""
     return Capabilities(
-        name=f"{one.name}, {two.name}",
-        survives_server=one.survives_server and two.survives_server,
-        kills_escapees=one.kills_escapees and two.kills_escapees,
-        measures=one.measures | two.measures,
-        stacks=one.stacks or two.stacks,
-        views=one.views or two.views,
-        private_network=one.private_network or two.private_network,
-        shells=one.shells or two.shells,
-        images=one.images or two.images,
+        name=f"{first.name}, {second.name}",
+        survives_server=first.survives_server and second.survives_server,
+        kills_escapees=first.kills_escapees and second.kills_escapees,
+        measures=first.measures | second.measures,
+        stacks=first.stacks or second.stacks,
+        views=first.views or second.views,
+        private_network=first.private_network or second.private_network,
+        shells=first.shells or second.shells,
+        images=first.images or second.images,
     )

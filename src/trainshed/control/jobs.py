@@ -219,25 +219,6 @@ class JobLoop:
         if self.outputs is not None:
             self.outputs.forget(job.id)
 
-    async def note_drop(self, job_id: str, dropped: int) -> None:
-        """Part of the job's output had to go: keep that in its history."""
-        for _ in range(MOST_TURNS):
-            job = await self.store.load(job_id)
-            if job is None:
-                return
-            event = Event(
-                at=self.clock.now(),
-                reason=Reason.LOG_DROPPED,
-                message=f"The job is over its log quota: {dropped} bytes of its output were dropped so far.",
-                severity=Severity.WARNING,
-                attempt=job.status.attempt,
-            )
-            try:
-                await self.store.write(job, job.status, (event,))
-                return
-            except Conflict:
-                continue
-
 
 def _is_plain_to_see(plan: Plan) -> bool:
     """Whether the plan only records that replicas run, which the next look would see again."""

@@ -58,14 +58,35 @@ class JobStanding:
     until: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketGrants:
+    """What the settings tell jobs of buckets kept elsewhere."""
+
+    granted: Callable[[str], Mapping[str, str]] = lambda _: {}  # variables for the jobs of a project
+    shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without what is secret in them
+    ports: frozenset[int] = frozenset()  # of this machine's loopback, that are among them
+
+
+NO_GRANTS = BucketGrants()
+
+
 class AccessService:
-    def __init__(self, tokens: JobTokens, store: Store, buckets: Buckets, clock: Clock) -> None:
-        self.address = ""  # where jobs reach this server; while empty, jobs get no variables for buckets
-        self.beyond: frozenset[int] = frozenset()  # ports of this machine's loopback that jobs may use
-        self.roots = ""  # the file of root certificates for Google's host names; empty: none
-        # The variables that the settings give to the jobs of a project.
-        self.granted: Callable[[str], Mapping[str, str]] = lambda _: {}
-        self.shown: Callable[[str], Mapping[str, str]] = lambda _: {}  # ... without their secrets
+    def __init__(
+        self,
+        tokens: JobTokens,
+        store: Store,
+        buckets: Buckets,
+        clock: Clock,
+        *,
+        address: str = "",
+        roots: str = "",
+        grants: BucketGrants = NO_GRANTS,
+    ) -> None:
+        """`address` is where jobs reach this server; without it they are told nothing of its buckets.
+
+        `roots` is the file of roots for programs that come by Google's names; empty: there is none.
+        """
+        self._address, self._roots, self._grants = address, roots, grants
         self._tokens = tokens
         self._clock = clock
         self._store = store
@@ -77,17 +98,17 @@ class AccessService:
 
         The job's own variables win, then those of the settings.
         """
-        env, google = self.granted(job.project), dict[str, str]()
-        if self.address:
+        env, google = self._grants.granted(job.project), dict[str, str]()
+        if self._address:
             token = self._tokens.issue(job.id)
-            env = {**bucket_env(self.address, token, job.project), **env}
-            if self.roots and not wants_google(launch.env):
-                google = google_env(self.address, token, self.roots)
+            env = {**bucket_env(self._address, token, job.project), **env}
+            if self._roots and not wants_google(launch.env):
+                google = google_env(self._address, token, self._roots)
         return replace(launch, env={**env, **launch.env}, google_env=google) if env else launch
 
     def told(self, project: str) -> Mapping[str, str]:
-        """The same variables for people to read: without secrets, and without the job's own."""
-        return {**told_env(project), **self.shown(project)}
+        """The same variables for people to read, those of a job's own excepted."""
+        return {**told_env(project), **self._grants.shown(project)}
 
     def token_of(self, job: str) -> str:
         return self._tokens.issue(job)

@@ -10,11 +10,9 @@ from starlette.types import ASGIApp
 from trainshed.api.app import make_app
 from trainshed.api.call import SOCKET
 from trainshed.api.methods import methods
-from trainshed.api.request_gate import RequestGate
 from trainshed.api.route import Route
-from trainshed.assembly import assemble
+from trainshed.assembly.assembly import assemble
 from trainshed.core.permission import Permission
-from trainshed.identity import TokenFile
 from trainshed.settings import Settings
 
 PUBLIC = {
@@ -28,9 +26,9 @@ PUBLIC = {
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     home: Path = tmp_path_factory.mktemp("home")
-    shed = assemble(Settings.from_args(["--home", str(home), "--engine", "none"]))
-    door = RequestGate(TokenFile(home / "token"), shed.access)
-    return make_app(methods(shed.handlers), door, lambda host, origin: None)
+    settings = Settings.from_args(["--home", str(home), "--engine", "none"])
+    assembly = assemble(settings, "http://127.0.0.1:8080")
+    return make_app(methods(assembly.api.handlers), assembly.access.gate, lambda host, origin: None)
 
 
 def routes(app: ASGIApp) -> tuple[Route, ...]:

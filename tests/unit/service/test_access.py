@@ -19,7 +19,7 @@ from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.permission import principal_of_job
 from trainshed.core.ports import Operation
 from trainshed.service import access
-from trainshed.service.access import AccessService, AnswerCache
+from trainshed.service.access import NO_GRANTS, AccessService, AnswerCache, BucketGrants
 from trainshed.testing.bucket import MemoryBuckets
 from trainshed.testing.store import MemoryStore
 
@@ -51,6 +51,9 @@ class CountedStore(MemoryStore):
         return await super().load(job)
 
 
+HERE = "http://127.0.0.1:99"
+
+
 @dataclass
 class Bench:
     clock: Clock = field(default_factory=Clock)
@@ -58,7 +61,12 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.buckets = MemoryBuckets(self.clock)
-        self.access = AccessService(PlainTokens(), self.store, self.buckets, self.clock)
+        self.access = self.serving()
+
+    def serving(self, address: str = "", roots: str = "", grants: BucketGrants = NO_GRANTS) -> AccessService:
+        return AccessService(
+            PlainTokens(), self.store, self.buckets, self.clock, address=address, roots=roots, grants=grants
+        )
 
     async def job(self, identity: str = "1", project: str = "p1") -> Job:
         return await self.store.insert(replace(a_job(), id=identity, project=project), ())
@@ -173,29 +181,29 @@ def a_launch(**env: str) -> Launch:
 
 async def test_a_launch_gets_what_goes_with_googles_names_unless_its_job_means_google(bench: Bench) -> None:
     job = await bench.job()
-    bench.access.address = "http://127.0.0.1:99"
-    assert bench.access.equip(job, a_launch()).google_env == {}  # nothing serves them
-    bench.access.roots = "/h/roots.pem"
-    env = bench.access.equip(job, a_launch()).google_env
-    assert env == google_env("http://127.0.0.1:99", "job.1", "/h/roots.pem")
+    assert bench.serving(HERE).equip(job, a_launch()).google_env == {}  # nothing serves them
+    access = bench.serving(HERE, roots="/h/roots.pem")
+    env = access.equip(job, a_launch()).google_env
+    assert env == google_env(HERE, "job.1", "/h/roots.pem")
     means_google = a_launch(STORAGE_EMULATOR_HOST="https://storage.googleapis.com")
-    assert bench.access.equip(job, means_google).google_env == {}
+    assert access.equip(job, means_google).google_env == {}
 
 
 async def test_a_launch_gets_the_way_to_the_buckets_and_the_jobs_own_variables_win(bench: Bench) -> None:
     job = await bench.job()
-    assert bench.access.equip(job, a_launch(A="1")) == a_launch(A="1")  # nobody knows yet where we are
-    bench.access.address = "http://127.0.0.1:99"
-    env = bench.access.equip(job, a_launch(A="1", FSSPEC_GCS_TOKEN="mine")).env
+    assert bench.access.equip(job, a_launch(A="1")) == a_launch(A="1")  # nobody knows where we are
+    env = bench.serving(HERE).equip(job, a_launch(A="1", FSSPEC_GCS_TOKEN="mine")).env
     assert env["STORAGE_EMULATOR_HOST"] == "http://127.0.0.1:99/t/job.1"
     assert (env["A"], env["FSSPEC_GCS_TOKEN"]) == ("1", "mine")
 
 
 async def test_people_are_told_the_same_variables_as_the_programs_of_a_job(bench: Bench) -> None:
-    bench.access.address = "http://127.0.0.1:99"
-    bench.access.granted = lambda project: {"FSSPEC_GCS_TOKEN": "a secret", "B": project}
-    bench.access.shown = lambda project: {"FSSPEC_GCS_TOKEN": HIDDEN, "B": project}
-    given, told = bench.access.equip(await bench.job(), a_launch()).env, bench.access.told("p1")
+    grants = BucketGrants(
+        granted=lambda project: {"FSSPEC_GCS_TOKEN": "a secret", "B": project},
+        shown=lambda project: {"FSSPEC_GCS_TOKEN": HIDDEN, "B": project},
+    )
+    access = bench.serving(HERE, grants=grants)
+    given, told = access.equip(await bench.job(), a_launch()).env, access.told("p1")
     assert told.keys() == given.keys()
     assert {name: given[name] for name, value in told.items() if value != HIDDEN} == {
         name: value for name, value in told.items() if value != HIDDEN
@@ -205,8 +213,9 @@ async def test_people_are_told_the_same_variables_as_the_programs_of_a_job(bench
 
 async def test_what_the_settings_grant_wins_over_what_every_job_is_told(bench: Bench) -> None:
     job = await bench.job()
-    bench.access.address = "http://127.0.0.1:99"
-    bench.access.granted = lambda project: {"GOOGLE_SERVICE_ACCOUNT_KEY": f"key of {project}", "B": "2"}
-    env = bench.access.equip(job, a_launch(B="3")).env
+    grants = BucketGrants(
+        granted=lambda project: {"GOOGLE_SERVICE_ACCOUNT_KEY": f"key of {project}", "B": "2"}
+    )
+    env = bench.serving(HERE, grants=grants).equip(job, a_launch(B="3")).env
     assert (env["GOOGLE_SERVICE_ACCOUNT_KEY"], env["B"]) == ("key of p1", "3")
     assert env["STORAGE_EMULATOR_HOST"].startswith("http://127.0.0.1:99/t/")

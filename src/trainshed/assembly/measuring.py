@@ -1,43 +1,38 @@
-"""What looks at replicas while they run, put together: collector, hang watch, and who answers from them.
-
-A part of the composition root with a name of its own. It joins ports and names no adapter: server.py does.
-"""
+"""What looks at replicas while they run: collector, hang watch, and the services that answer from them."""
 
 import asyncio
+import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from trainshed.assembly.backends import MachineBackend
+from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.storage import Storage
 from trainshed.control.collector import Collector
 from trainshed.control.hangs import HangWatcher
-from trainshed.core.job import Job
 from trainshed.core.metrics import RunReading
-from trainshed.core.names import ReplicaName
-from trainshed.core.ports import Backend, Clock, MetricStore, Stacks, Stats, Store
+from trainshed.core.ports import MetricStore
+from trainshed.logs.size import printed
 from trainshed.service.metrics import LatestReadings, MetricService
 from trainshed.service.stacks import StackService
 
 log = logging.getLogger("trainshed")
 
 
-class Visible(Backend, Stats, Stacks, Protocol):
-    """A backend that has these abilities, each where its capabilities say so."""
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Measuring:
     store: MetricStore
     collector: Collector
     service: MetricService
     hangs: HangWatcher
-    where: StackService
+    stacks: StackService
     tasks: tuple[asyncio.Task[None], ...] = ()
 
     def begin(self) -> None:
         self.tasks = tuple(map(asyncio.create_task, (self.collector.run(), self.hangs.run())))
         for task in self.tasks:
-            task.add_done_callback(_lament)
+            task.add_done_callback(_log_failure)
 
     async def close(self) -> None:
         for task in self.tasks:
@@ -47,25 +42,23 @@ class Measuring:
         await self.store.close()
 
 
-def _lament(looking: asyncio.Task[None]) -> None:
-    """Jobs go on without metrics or hang watch; whoever keeps the server should know."""
-    if not looking.cancelled() and (error := looking.exception()) is not None:
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """Jobs go on without metrics or hang watch; whoever runs the server should know."""
+    if not task.cancelled() and (error := task.exception()) is not None:
         log.error("replicas are not looked at any more", exc_info=error)
 
 
-def measure(
-    metrics: MetricStore,
-    store: Store,
-    backend: Visible,
-    clock: Clock,
-    printed: Callable[[ReplicaName], int],
-    ring: Callable[[Job], None],
-    hint_job: Callable[[str], None],
-) -> Measuring:
+def make_measuring(shared: SharedParts, storage: Storage, backend: MachineBackend) -> Measuring:
+    store, metrics, clock = storage.store, storage.metrics, shared.clock
     board = LatestReadings(clock)
     stacks = backend if backend.capabilities.stacks else None
     hangs = HangWatcher(
-        store=store, clock=clock, stacks=stacks, printed=printed, ring=ring, hint_job=hint_job
+        store=store,
+        clock=clock,
+        stacks=stacks,
+        printed=functools.partial(printed, shared.settings.home / "logs"),
+        ring=shared.notifier.ring,
+        hint_job=shared.queues.jobs.hint,
     )
 
     def show(readings: Sequence[RunReading]) -> None:
@@ -79,5 +72,10 @@ def measure(
         clock=clock,
         show=show,
     )
-    service = MetricService(store, metrics, board, clock, collector.settle)
-    return Measuring(metrics, collector, service, hangs, StackService(store, stacks))
+    return Measuring(
+        store=metrics,
+        collector=collector,
+        service=MetricService(store, metrics, board, clock, collector.settle),
+        hangs=hangs,
+        stacks=StackService(store, stacks),
+    )

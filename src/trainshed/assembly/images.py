@@ -1,29 +1,20 @@
-"""Image caches put together: what people may do with them, who fills them, who makes room on the disk.
-
-A part of the composition root with a name of its own.
-"""
+"""Images on this machine: image caches and who fills them, and who makes room on the disk."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainshed.api.image_caches import ImageCacheHandlers
-from trainshed.api.manifests import ManifestHandlers
-from trainshed.backing import MachineBackends
-from trainshed.clock import SteadyClock
+from trainshed.assembly.backends import MachineBackend
+from trainshed.assembly.shared import SharedParts
 from trainshed.control.image_caches import CacheKeeper
 from trainshed.control.image_collector import COLLECT, ImageCollector
 from trainshed.control.queue import WorkQueue
 from trainshed.core.image_cache import ImageCache
 from trainshed.service.image_caches import ImageCacheService
-from trainshed.service.jobs import JobService
-from trainshed.service.manifests import ManifestService
-from trainshed.settings import Settings
 from trainshed.store.sql import SqlStore
-from trainshed.wire.pool import Offer
 
 
-@dataclass(frozen=True, slots=True)
-class Caching:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageParts:
     keeper: CacheKeeper
     service: ImageCacheService
     collector: ImageCollector
@@ -38,19 +29,14 @@ class Caching:
         await self.keeper.close()
         await self.collecting.close()
 
-    def manifests(self, jobs: JobService, offer: Offer) -> ManifestHandlers:
-        return ManifestHandlers(ManifestService(jobs), self.service, offer)
-
-    def kept(self) -> Iterable[ImageCache]:
+    def caches(self) -> Iterable[ImageCache]:
         return self.keeper.caches
 
-    def caches(self) -> ImageCacheHandlers:
-        return ImageCacheHandlers(self.service)
 
-
-def keep_caches(settings: Settings, store: SqlStore, backend: MachineBackends, clock: SteadyClock) -> Caching:
+def make_images(shared: SharedParts, store: SqlStore, backend: MachineBackend) -> ImageParts:
+    settings, clock = shared.settings, shared.clock
     filling = WorkQueue(clock)
-    keeper = CacheKeeper(store, backend.shelf, clock, filling)
+    keeper = CacheKeeper(store, backend.image_store, clock, filling)
     collector = ImageCollector(
         store=store,
         shelf=lambda: backend.images,
@@ -60,4 +46,4 @@ def keep_caches(settings: Settings, store: SqlStore, backend: MachineBackends, c
         retention=settings.image_retention,
     )
     service = ImageCacheService(store, clock, filling.hint, keeper.latest)
-    return Caching(keeper, service, collector, WorkQueue(clock))
+    return ImageParts(keeper=keeper, service=service, collector=collector, collecting=WorkQueue(clock))

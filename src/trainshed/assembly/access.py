@@ -1,0 +1,37 @@
+"""Who may do what: people by the server's token, programs of jobs by tokens of their own."""
+
+import os
+from dataclasses import dataclass
+
+from trainshed.api.request_gate import RequestGate
+from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.storage import Storage
+from trainshed.certificates import Certificates
+from trainshed.core.google import HOSTS
+from trainshed.identity.job_token import SignedJobTokens
+from trainshed.identity.open import NoAuthentication
+from trainshed.identity.token import TokenFile
+from trainshed.service.access import AccessService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    service: AccessService
+    gate: RequestGate
+    certificates: Certificates  # by which programs trust this server under Google's names
+
+
+def make_access(shared: SharedParts, storage: Storage) -> Access:
+    settings, home = shared.settings, shared.settings.home
+    certificates = Certificates(home / "tls", HOSTS, os.environ)
+    service = AccessService(
+        tokens=SignedJobTokens(home / "job-secret"),
+        store=storage.store,
+        buckets=storage.buckets,
+        clock=shared.clock,
+        address=shared.address,
+        roots=str(certificates.roots),
+        grants=storage.grants,
+    )
+    authenticator = TokenFile(home / "token") if settings.auth else NoAuthentication()
+    return Access(service=service, gate=RequestGate(authenticator, service), certificates=certificates)

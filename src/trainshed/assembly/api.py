@@ -1,0 +1,118 @@
+"""The services behind HTTP: the table of methods at the server's address, storage under Google's names."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import ASGIApp, Scope
+
+from trainshed import __version__
+from trainshed.api.app import make_app
+from trainshed.api.code import CodeHandlers
+from trainshed.api.custom_jobs import CustomJobHandlers
+from trainshed.api.google_hosts import GoogleHosts
+from trainshed.api.google_tokens import GoogleTokens
+from trainshed.api.health import HealthHandlers
+from trainshed.api.image_caches import ImageCacheHandlers
+from trainshed.api.images import ImageHandlers
+from trainshed.api.legacy_jobs import LegacyJobHandlers
+from trainshed.api.log_entries import LogHandlers
+from trainshed.api.manifests import ManifestHandlers
+from trainshed.api.methods import Handlers, methods
+from trainshed.api.metrics import MetricHandlers
+from trainshed.api.models import ModelHandlers
+from trainshed.api.output import OutputOfJobs
+from trainshed.api.request_gate import RequestGate
+from trainshed.api.runtimes import RuntimeHandlers
+from trainshed.api.shells import ShellHandlers
+from trainshed.api.stacks import StackHandlers
+from trainshed.api.storage_table import StorageHandlers, storage_methods
+from trainshed.api.training_pipelines import PipelineHandlers
+from trainshed.api.watch import WatchOfJobs
+from trainshed.api.why import WhyHandlers
+from trainshed.assembly.backends import Backends
+from trainshed.assembly.services import Services
+from trainshed.assembly.shared import SharedParts
+from trainshed.console import file as console_file
+from trainshed.identity.origin import foreign_request
+from trainshed.service.access import AccessService
+from trainshed.service.hints import JobHints
+from trainshed.service.legacy import LegacyJobService
+from trainshed.service.manifests import ManifestService
+from trainshed.service.pipelines import PipelineService
+
+CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
+INIT = "init"  # in that: the pid of a container's init, where all who connect are in that container
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpApi:
+    handlers: Handlers
+    app: ASGIApp
+    google: ASGIApp  # what is served under Google's names
+
+
+def make_api(
+    shared: SharedParts, services: Services, job_hints: JobHints, gate: RequestGate, backends: Backends
+) -> HttpApi:
+    handlers = make_handlers(services, job_hints)
+    hosts = own_hosts(shared)
+    storage = storage_methods(handlers.storage)
+    return HttpApi(
+        handlers=handlers,
+        app=make_app(methods(handlers), gate, lambda host, origin: foreign_request(host, origin, hosts)),
+        google=GoogleHosts(storage, handlers.tokens, gate, JobOfConnection(services.access, backends).token),
+    )
+
+
+def own_hosts(shared: SharedParts) -> frozenset[str]:
+    """The names by which this server may be asked."""
+    settings = shared.settings
+    name = shared.address.removeprefix("http://").rpartition(":")[0]
+    inside = ("127.0.0.1",) if settings.engine != "none" else ()  # as containers know it
+    return frozenset({settings.host, name, *inside, *settings.allowed_hosts})
+
+
+@dataclass(frozen=True, slots=True)
+class JobOfConnection:
+    """Which job's program is at the other end of a connection."""
+
+    access: AccessService
+    backends: Backends
+
+    async def token(self, scope: Scope) -> str:
+        """Of that job; empty where it is none. Asked once for a connection: the answer does not change."""
+        known: dict[str, Any] = scope["state"][CONNECTION]
+        if "token" not in known:
+            if known[INIT]:
+                job = await self.backends.machine.job_of_init(known[INIT])
+            else:
+                job = await self.backends.processes.calling_job(scope["client"], scope["server"])
+            known["token"] = self.access.token_of(job) if job else ""
+        return known["token"]
+
+
+def make_handlers(services: Services, job_hints: JobHints) -> Handlers:
+    jobs, logs, offer, clock = services.jobs, services.logs, services.offer, services.jobs.clock
+    progress, access = services.metrics.board.progress, services.access
+    return Handlers(
+        custom_jobs=CustomJobHandlers(jobs, logs, offer, clock, progress, access.told),
+        log_entries=LogHandlers(logs=logs, clock=clock),
+        output=OutputOfJobs(jobs, logs, clock),
+        watch=WatchOfJobs(jobs, job_hints),
+        health=HealthHandlers(version=__version__),
+        why=WhyHandlers(services.why, offer),
+        metrics=MetricHandlers(jobs, services.metrics, __version__, time.time()),
+        stacks=StackHandlers(services.stacks),
+        shells=ShellHandlers(services.shells, console_file),
+        code=CodeHandlers(services.code),
+        runtimes=RuntimeHandlers(services.runtimes),
+        legacy=LegacyJobHandlers(LegacyJobService(jobs, services.storage.buckets), offer),
+        storage=StorageHandlers.of(services.storage),
+        pipelines=PipelineHandlers(PipelineService(jobs), offer),
+        models=ModelHandlers(services.models),
+        manifests=ManifestHandlers(ManifestService(jobs), services.image_caches, offer),
+        caches=ImageCacheHandlers(services.image_caches),
+        tokens=GoogleTokens(access),
+        images=ImageHandlers(services.images),
+    )

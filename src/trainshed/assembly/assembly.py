@@ -1,0 +1,123 @@
+"""Puts a server together from its parts. `serving` calls `assemble`, then `open`, and `close` at the end."""
+
+import asyncio
+from dataclasses import dataclass
+
+from trainshed.assembly.access import Access, make_access
+from trainshed.assembly.api import HttpApi, make_api
+from trainshed.assembly.backends import Backends, make_backends
+from trainshed.assembly.control import Control, make_control
+from trainshed.assembly.images import ImageParts, make_images
+from trainshed.assembly.measuring import Measuring, make_measuring
+from trainshed.assembly.services import make_services
+from trainshed.assembly.shared import SharedParts, make_shared
+from trainshed.assembly.storage import Storage, make_storage
+from trainshed.core.admit import is_waiting
+from trainshed.core.job import Job
+from trainshed.core.names import ReplicaName
+from trainshed.core.replica import Phase
+from trainshed.settings import Settings
+
+TICK = 10.0  # seconds between looks at everything that is not over: hints may be lost, ticks are not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """All parts, whole; `open` starts them, `close` ends them. Replicas outlive it."""
+
+    shared: SharedParts
+    storage: Storage
+    access: Access
+    backends: Backends
+    images: ImageParts
+    measuring: Measuring
+    control: Control
+    api: HttpApi
+
+    async def open(self) -> None:
+        queues, control, storage = self.shared.queues, self.control, self.storage
+        queues.jobs.serve(control.job_loop.turn)
+        queues.schedule.serve(control.scheduler.cycle)
+        queues.chores.serve(lambda chore: control.chores[chore](chore))
+        self.backends.machine.on_change(queues.jobs.hint)
+        if not self.shared.settings.s3:  # a server that was killed may have left the file of its store
+            (self.shared.settings.home / "s3" / "env.json").unlink(missing_ok=True)
+        await storage.store.start()
+        await storage.logs.start()
+        await storage.code.start()
+        await storage.metrics.start()
+        await self.backends.runtimes.start()
+        await storage.buckets.start()
+        await self.backends.machine.start()
+        await self._resume()
+        await self.images.open()
+        self.measuring.begin()
+
+    async def _resume(self) -> None:
+        """Go on with what an earlier server left."""
+        queues = self.shared.queues
+        active = await self.storage.store.active()
+        for job in active:
+            self._measure(job)
+        self.control.outputs.begin(active)
+        admitted = self.control.scheduler.backlog.admitted
+        for job in admitted.keys() | await self.backends.machine.jobs():
+            queues.jobs.hint(job)
+        for job in active:
+            if is_waiting(job) and job.spec.scheduling.max_wait is not None:
+                queues.jobs.at(job.id, job.created_at + job.spec.scheduling.max_wait)
+        queues.hint_scheduler()
+        for chore in self.control.chores:
+            queues.chores.hint(chore)
+
+    def _measure(self, job: Job) -> None:
+        for replica in job.status.replicas:
+            if replica.phase in (Phase.RUNNING, Phase.MISSING):
+                name = ReplicaName(job.id, job.status.attempt, replica.pool, replica.index)
+                stdout = self.storage.logs.sink(name).stdout
+                self.measuring.collector.watch(job.key(replica), stdout, begun=False)
+
+    async def tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            for job in list(self.control.scheduler.backlog.admitted):
+                self.shared.queues.jobs.hint(job)
+            self.shared.queues.hint_scheduler()  # it looks at all those that wait
+
+    async def close(self) -> None:
+        queues, storage = self.shared.queues, self.storage
+        await self.measuring.close()
+        await self.control.outputs.close()
+        await storage.buckets.close()
+        await storage.code.close()  # before the queues: it ends what a launch may be waiting for
+        await queues.chores.close()
+        await self.images.close()
+        await queues.schedule.close()
+        await queues.jobs.close()
+        await self.backends.runtimes.close()
+        await self.backends.machine.close()
+        await storage.logs.close()
+        await storage.log_drops.close()
+        await storage.store.close()
+
+
+def assemble(settings: Settings, address: str) -> Assembly:
+    """The parts of a server whose jobs reach it at `address`. The settings have been checked."""
+    shared = make_shared(settings, address)
+    storage = make_storage(shared)
+    access = make_access(shared, storage)
+    backends = make_backends(shared, storage)
+    images = make_images(shared, storage.store, backends.machine)
+    measuring = make_measuring(shared, storage, backends.machine)
+    control = make_control(shared, storage, access.service, backends.machine, images, measuring)
+    services = make_services(shared, storage, access.service, backends, images, measuring, control)
+    return Assembly(
+        shared=shared,
+        storage=storage,
+        access=access,
+        backends=backends,
+        images=images,
+        measuring=measuring,
+        control=control,
+        api=make_api(shared, services, storage.job_hints, access.gate, backends),
+    )

@@ -1,0 +1,77 @@
+"""What moves jobs by itself: the scheduler, the turns of jobs, their outputs, and the chores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainshed.assembly.backends import MachineBackend
+from trainshed.assembly.images import ImageParts
+from trainshed.assembly.measuring import Measuring
+from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.storage import Storage
+from trainshed.control.janitor import Janitor
+from trainshed.control.jobs import JobLoop
+from trainshed.control.lifecycle import LifecycleSweeper
+from trainshed.control.outputs import Outputs
+from trainshed.control.queue import Work, WorkQueue
+from trainshed.control.scheduler import Scheduler
+from trainshed.control.sweeper import Sweeper
+from trainshed.core.fleet import Fit
+from trainshed.service.access import AccessService
+from trainshed.verdict_rules import load_rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    scheduler: Scheduler
+    job_loop: JobLoop
+    outputs: Outputs
+    chores: Mapping[str, Work]  # by their keys in the queue of chores
+
+
+def make_control(
+    shared: SharedParts,
+    storage: Storage,
+    access: AccessService,
+    backend: MachineBackend,
+    images: ImageParts,
+    measuring: Measuring,
+) -> Control:
+    clock, queues = shared.clock, shared.queues
+    scheduler = Scheduler(
+        store=storage.store,
+        backend=backend,
+        clock=clock,
+        fit=Fit(shared.settings.fit),
+        ring=shared.notifier.ring,
+        hint=queues.hint_scheduler,
+        hint_job=queues.jobs.hint,
+        cached=images.keeper.matched,
+    )
+    outputs = Outputs(
+        store=storage.store,
+        backend=backend,
+        views=backend.views,
+        buckets=storage.buckets,
+        clock=clock,
+        queue=WorkQueue(clock),
+        hint_job=queues.jobs.hint,
+    )
+    job_loop = JobLoop(
+        store=storage.store,
+        backend=backend,
+        logs=storage.logs,
+        clock=clock,
+        ring=shared.notifier.ring,
+        hint_scheduler=scheduler.look_at,
+        rules=load_rules,
+        collector=measuring.collector,
+        freeing=scheduler.freeing,
+        equip=access.equip,
+        outputs=outputs,
+    )
+    chores = {
+        "look": Janitor(storage.store, storage.logs, queues.jobs.hint).look,
+        "code": Sweeper(storage.store, storage.code, clock).look,
+        "lifecycle": LifecycleSweeper(storage.buckets, clock).look,
+    }
+    return Control(scheduler=scheduler, job_loop=job_loop, outputs=outputs, chores=chores)

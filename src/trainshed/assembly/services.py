@@ -1,0 +1,110 @@
+"""What people may do, as services: one for each kind of thing. `api` puts them behind HTTP."""
+
+from dataclasses import dataclass
+
+from trainshed.assembly.backends import Backends
+from trainshed.assembly.control import Control
+from trainshed.assembly.images import ImageParts
+from trainshed.assembly.measuring import Measuring
+from trainshed.assembly.shared import CYCLE, SharedParts
+from trainshed.assembly.storage import Storage
+from trainshed.catalogue import load_catalogue
+from trainshed.service.access import AccessService
+from trainshed.service.code import CodeService
+from trainshed.service.image_caches import ImageCacheService
+from trainshed.service.images import ImageService
+from trainshed.service.jobs import JobService
+from trainshed.service.logs import LogService
+from trainshed.service.metrics import MetricService
+from trainshed.service.pipelines import ModelService
+from trainshed.service.results_check import ResultsCheck
+from trainshed.service.runtimes import RuntimeService
+from trainshed.service.shells import ShellService
+from trainshed.service.shortage import Shortage
+from trainshed.service.stacks import StackService
+from trainshed.service.storage import StorageService
+from trainshed.service.why import WhyService
+from trainshed.wire.pool import Offer
+
+SOON = 0.02  # seconds until a job that comes to a queue is looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    offer: Offer  # what jobs can be given here
+    jobs: JobService
+    why: WhyService
+    logs: LogService
+    metrics: MetricService
+    stacks: StackService
+    shells: ShellService
+    code: CodeService
+    runtimes: RuntimeService
+    storage: StorageService
+    models: ModelService
+    image_caches: ImageCacheService
+    images: ImageService
+    access: AccessService
+
+
+def make_services(
+    shared: SharedParts,
+    storage: Storage,
+    access: AccessService,
+    backends: Backends,
+    images: ImageParts,
+    measuring: Measuring,
+    control: Control,
+) -> Services:
+    store, clock, backend = storage.store, shared.clock, backends.machine
+    offer = Offer(
+        catalogue=load_catalogue(), refuse_image=backend.refuse_image, refuse_together=backend.refuse_together
+    )
+    jobs = make_jobs(shared, storage, backends, control)
+    return Services(
+        offer=offer,
+        jobs=jobs,
+        why=WhyService(
+            store,
+            backend,
+            clock,
+            control.scheduler.fit,
+            offer.catalogue,
+            landing=jobs.landing,
+            is_unready=control.scheduler.is_unready,
+        ),
+        logs=LogService(store, storage.logs, shared.notifier),
+        metrics=measuring.service,
+        stacks=measuring.stacks,
+        shells=ShellService(store, backend if backend.capabilities.shells else None, clock),
+        code=CodeService(storage.code),
+        runtimes=RuntimeService(store, backends.runtimes, backends.processes.warmth),
+        storage=StorageService(storage.buckets, clock, shared.queues.hint_lifecycle),
+        models=ModelService(store, clock),
+        image_caches=images.service,
+        images=ImageService(store, backend.image_store, images.caches),
+        access=access,
+    )
+
+
+def make_jobs(shared: SharedParts, storage: Storage, backends: Backends, control: Control) -> JobService:
+    queues, scheduler = shared.queues, control.scheduler
+
+    def hint_submitted() -> None:
+        if scheduler.is_full:
+            queues.schedule.within(CYCLE, SOON)
+        else:
+            queues.hint_scheduler()
+
+    return JobService(
+        store=storage.store,
+        clock=shared.clock,
+        notifier=shared.notifier,
+        hint_job=queues.jobs.hint,
+        hint_scheduler=hint_submitted,
+        waiting_reason=scheduler.reason,
+        code=CodeService(storage.code),
+        default_output=shared.settings.default_output,
+        landing=ResultsCheck(storage.buckets),
+        shortage=Shortage(backends.machine, scheduler.fit),
+    )

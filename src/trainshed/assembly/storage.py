@@ -1,0 +1,68 @@
+"""Everything that keeps data: jobs, logs, metrics, code, and buckets here or elsewhere."""
+
+from dataclasses import dataclass
+
+from trainshed.assembly.shared import SharedParts
+from trainshed.buckets.store import DiskBuckets
+from trainshed.clock import SteadyClock
+from trainshed.code.store import DiskCodeStore
+from trainshed.control.log_drops import LogDropRecorder
+from trainshed.core.bucket_port import Buckets
+from trainshed.logs.store import FileLogStore
+from trainshed.metrics.store import FileMetricStore
+from trainshed.service.access import NO_GRANTS, BucketGrants
+from trainshed.service.hints import JobHints
+from trainshed.settings import Settings
+from trainshed.store.sql import SqlStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    store: SqlStore
+    job_hints: JobHints  # made of what the store commits
+    logs: FileLogStore
+    log_drops: LogDropRecorder
+    metrics: FileMetricStore
+    code: DiskCodeStore
+    buckets: Buckets
+    grants: BucketGrants  # what jobs are told of buckets kept elsewhere
+
+
+def make_storage(shared: SharedParts) -> Storage:
+    settings, clock, home = shared.settings, shared.clock, shared.settings.home
+    job_hints = JobHints()
+    store = SqlStore(settings.database or f"sqlite:///{home / 'trainshed.db'}")
+    store.on_commit(job_hints.tell)
+    log_drops = LogDropRecorder(store, clock)
+    buckets, grants = make_buckets(settings, clock)
+    return Storage(
+        store=store,
+        job_hints=job_hints,
+        logs=FileLogStore(home / "logs", quota=settings.log_quota, on_drop=log_drops.record),
+        log_drops=log_drops,
+        metrics=FileMetricStore(home / "metrics"),
+        code=DiskCodeStore(home / "code", clock),
+        buckets=buckets,
+        grants=grants,
+    )
+
+
+def make_buckets(settings: Settings, clock: SteadyClock) -> tuple[Buckets, BucketGrants]:
+    """Buckets here and elsewhere. What reaches other stores is imported only where the settings name one."""
+    own = DiskBuckets(settings.home / "buckets", clock)
+    if settings.buckets is None and not settings.s3:
+        return own, NO_GRANTS
+    from trainshed.backends.container.loopback import loopback_ports
+    from trainshed.buckets.remote.beside import with_store
+    from trainshed.buckets.remote.rows import load_rows
+    from trainshed.buckets.remote.store import RemoteBuckets
+    from trainshed.buckets.router import RoutedBuckets
+    from trainshed.buckets.seaweed import Seaweed
+
+    rows, seaweed = load_rows(settings.buckets), None
+    if settings.s3:
+        seaweed = Seaweed(settings.home / "s3", settings.s3_buckets)
+        rows = with_store(seaweed, rows)
+    remote = RemoteBuckets(rows.remotes, settings.home / "spool", clock)
+    grants = BucketGrants(granted=rows.granted, shown=rows.shown, ports=loopback_ports(rows.addresses()))
+    return RoutedBuckets(own, remote, remote.names, seaweed), grants

@@ -1,0 +1,42 @@
+"""Writes into a job's history that part of its output was dropped. The log store calls it; best effort."""
+
+from dataclasses import dataclass, field
+
+from trainshed.background_tasks import BackgroundTasks
+from trainshed.core.errors import Conflict
+from trainshed.core.event import Event, Reason, Severity
+from trainshed.core.ports import Clock, Store
+
+MOST_TRIES = 20
+
+
+@dataclass(slots=True)
+class LogDropRecorder:
+    store: Store
+    clock: Clock
+    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+
+    def record(self, job_id: str, dropped: int) -> None:
+        """Call it in the event loop's thread. It returns before the event is written."""
+        self._tasks.run(self._write(job_id, dropped))
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    async def _write(self, job_id: str, dropped: int) -> None:
+        for _ in range(MOST_TRIES):
+            job = await self.store.load(job_id)
+            if job is None:
+                return
+            event = Event(
+                at=self.clock.now(),
+                reason=Reason.LOG_DROPPED,
+                message=f"The job is over its log quota: {dropped} bytes of its output were dropped so far.",
+                severity=Severity.WARNING,
+                attempt=job.status.attempt,
+            )
+            try:
+                await self.store.write(job, job.status, (event,))
+                return
+            except Conflict:
+                continue
