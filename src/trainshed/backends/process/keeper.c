@@ -50,6 +50,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -59,9 +60,6 @@
 
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
-#endif
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
 #endif
 #define SYS_CLONE_MOUNT 428 /* open_tree and move_mount, on every architecture */
 #define SYS_PLACE_MOUNT 429
@@ -352,44 +350,85 @@ static void drop(int kept, int also) {
 #endif
 }
 
-/* In a child of the keeper, which somebody waits for who walked into /gcs: ask the server for the view by a file
- * beside it and a word in the pipe `asked` of its home, wait until it is there, mount it where they are. */
-static void answer(pid_t program, unsigned token) {
+/* Ask the server for the view, by a file beside it and a line in the pipe `asked` of its home, and wait until the
+ * view is there. A server that starts finds the file. -1 where it cannot be asked. */
+static int request_view(void) {
     char path[4096], *end;
-    const char *failed = "its mounts cannot be entered";
-    int bell, place, theirs = space(program, "mnt");
+    int wanted, requests;
+    if (access(lazy, F_OK) == 0) return 0;
     snprintf(path, sizeof path, "%s", lazy);
     if ((end = strrchr(path, '/'))) *end = 0;
-    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || chdir(path) < 0) _exit(1);
-    close(open("wanted", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || chdir(path) < 0) return -1;
+    if ((wanted = open("wanted", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) < 0) return -1;
+    close(wanted);
     snprintf(path, sizeof path, "%s\n", lazy);
-    if ((bell = open("../../../asked", O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0 &&
-        write(bell, path, strlen(path)) < 0) { /* a server that starts finds the file */ }
-    while (access(lazy, F_OK) < 0) nap(2);
-    if (setns(theirs, CLONE_NEWNS) == 0 && (place = open("/gcs", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
-        failed = enter(lazy, program);
-        ioctl(place, failed ? TRIGGER_FAIL : TRIGGER_READY, (unsigned long)token);
+    if ((requests = open("../../../asked", O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0) {
+        if (write(requests, path, strlen(path)) < 0) { /* the file remains */ }
+        close(requests);
     }
-    _exit(failed != NULL);
+    while (access(lazy, F_OK) < 0) nap(2);
+    return 0;
 }
 
-/* Until the program has ended: answer who walks into /gcs. */
+/* In a child of the keeper: mount the view where the program is, and let those go on who opened /gcs and wait.
+ * Where there can be no view they go on with an error: nobody may wait forever. */
+static void answer(pid_t program, unsigned token, pid_t keeper) {
+    int place, failed, theirs;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != keeper) _exit(1);
+    theirs = space(program, "mnt");
+    failed = request_view() < 0;
+    if (setns(theirs, CLONE_NEWNS) < 0 || (place = open("/gcs", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) _exit(1);
+    if (!failed) failed = enter(lazy, program) != NULL;
+    ioctl(place, failed ? TRIGGER_FAIL : TRIGGER_READY, (unsigned long)token);
+    _exit(failed);
+}
+
+/* Read one request of the trigger and answer it in a child. */
 static void attend(pid_t program) {
     char packet[512];
     unsigned token;
-    pid_t child;
-    struct pollfd ends[2] = {{(int)syscall(SYS_pidfd_open, program, 0), POLLIN, 0}, {trigger, POLLIN, 0}};
-    while (ends[0].fd >= 0 && !ends[0].revents) {
-        if (poll(ends, 2, -1) < 0) continue;
-        if (ends[1].revents && read(trigger, packet, sizeof packet) < 12) ends[1].fd = -1; /* nobody can walk in now */
-        else if (ends[1].revents) {
-            memcpy(&token, packet + 8, sizeof token);
-            while ((child = fork()) < 0) nap(50);
-            if (child == 0) answer(program, token);
-        }
+    pid_t child, keeper = getpid();
+    if (read(trigger, packet, sizeof packet) < 12) { /* the mount is gone: nobody can open it now */
+        close(trigger);
+        trigger = -1;
+        return;
     }
-    close(ends[0].fd);
-    close(trigger);
+    memcpy(&token, packet + 8, sizeof token);
+    while ((child = fork()) < 0) nap(50);
+    if (child == 0) answer(program, token, keeper);
+}
+
+/* The status of the program once it has ended. Meanwhile reap whatever else ends, and answer the trigger. */
+static int await_program(pid_t program) {
+    int status = 0, ended = -1;
+    pid_t gone;
+    sigset_t children;
+    struct pollfd events[2];
+    if (trigger >= 0) { /* before the first look at who has ended: an end after it is then seen */
+        sigemptyset(&children);
+        sigaddset(&children, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &children, NULL);
+        ended = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    }
+    for (;;) {
+        gone = waitpid(-1, &status, trigger >= 0 ? WNOHANG : 0);
+        if (gone == program && (WIFEXITED(status) || WIFSIGNALED(status))) break;
+        if (gone < 0 && errno != EINTR) break;
+        if (gone != 0) continue;
+        events[0] = (struct pollfd){ended, POLLIN, 0};
+        events[1] = (struct pollfd){trigger, POLLIN, 0};
+        if (poll(events, 2, ended < 0 ? 50 : -1) < 0) continue;
+        if (events[0].revents) {
+            struct signalfd_siginfo info;
+            if (read(ended, &info, sizeof info) < 0) { /* waitpid tells who */ }
+        }
+        if (events[1].revents) attend(program);
+    }
+    if (ended >= 0) close(ended);
+    if (trigger >= 0) close(trigger);
+    trigger = -1;
+    return status;
 }
 
 static void note_end(const char *how, int status) {
@@ -402,13 +441,9 @@ static void note_end(const char *how, int status) {
 }
 
 static int hold(pid_t program, const char *group) {
-    int status = 0, other;
+    int status = await_program(program), other;
     pid_t gone;
     long pause = 1;
-    if (trigger >= 0) attend(program);
-    while ((gone = waitpid(-1, &other, 0)) != program || !(WIFEXITED(other) || WIFSIGNALED(other)))
-        if (gone < 0 && errno != EINTR) break;
-    status = other;
     for (;;) {
         while ((gone = waitpid(-1, &other, WNOHANG)) > 0) {}
         if (gone < 0 && errno == ECHILD) return status; /* a subreaper without children has no descendants */
@@ -525,7 +560,6 @@ int main(int count, char **words) {
     if (count == 3 && !strncmp(words[1], "--try", 5)) {
         if (words[1][5] && pipe(ends) < 0) return 1;
         failed = words[1][5] ? set_trigger(ends[1], getpgrp()) : enter(words[2], getpid());
-        if (!failed && words[1][5] && syscall(SYS_pidfd_open, keeper, 0) < 0) failed = "nobody can wait for a process";
         if (!failed) return 0;
         dprintf(2, "%s: %s", failed, strerror(errno));
         return 1;
