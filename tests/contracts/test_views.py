@@ -155,7 +155,7 @@ def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path):
 
 @pytest.fixture
 def triggered(tmp_path: Path) -> Callable[[str], str]:
-    """Runs a program below a keeper that mounts a trigger at /gcs and cannot ask for a view; what it prints."""
+    """What a program prints whose keeper mounts a trigger at /gcs and cannot ask for a view."""
     made = make_keeper(tmp_path)
     trial = views.ProcessViews(tmp_path, tmp_path, print)
     trial.tried(made)
@@ -182,7 +182,9 @@ def zombies(keeper=os.getppid()):
 
 
 def test_a_program_whose_view_cannot_be_asked_for_gets_an_error_each_time(triggered: Callable[[str], str]):
-    source = ZOMBIES + "for _ in range(20):\n  try: os.listdir('/gcs')\n  except OSError as e: print(e.errno)\n"
+    source = (
+        ZOMBIES + "for _ in range(20):\n  try: os.listdir('/gcs')\n  except OSError as e: print(e.errno)\n"
+    )
     *errors, left = triggered(source + "time.sleep(0.5); print(zombies())").split()
     assert errors == ["2"] * 20
     assert left == "0"

@@ -67,6 +67,8 @@ def limit_memory(group: str, most: int) -> bool:
     if put(group, "memory.max", str(most)):
         put(group, "memory.swap.max", "0")  # not there where the machine has no swap
         return True
+    # Version 1 wants the second limit never below the first, so one that grows is written before it as well.
+    put(group, "memory.memsw.limit_in_bytes", str(most))
     if not put(group, "memory.limit_in_bytes", str(most)):
         return False
     put(group, "memory.memsw.limit_in_bytes", str(most))

@@ -29,6 +29,7 @@ class MemoryWatch(Generic[AnyRun]):
         self._look, self._end = look, end
         self._background = BackgroundTasks()
         self._before: Mapping[RunKey, int] = {}
+        self._ending: set[RunKey] = set()
         self._looks_again = False
 
     async def close(self) -> None:
@@ -38,10 +39,14 @@ class MemoryWatch(Generic[AnyRun]):
         """What the runs use that no cgroup holds to their limits."""
         watched = {run.key: run for run in runs if run.memory is not None and run.key in used}
         limits = {key: run.memory for key, run in watched.items() if run.memory is not None}
-        for key, together in excess(limits, used).items():
-            run = watched[key]
-            if not run.over_memory and not run.gone.is_set():
-                run.note_over_memory(in_words(limits[key], used[key], together))
+        over = excess(limits, used)
+        self._ending &= watched.keys()
+        for key, run in watched.items():
+            if key in over and not run.over_memory:
+                run.note_over_memory(in_words(limits[key], used[key], over[key]))
+            # Noted by an earlier server, it may not have been killed before that server was.
+            if run.over_memory and key not in self._ending and not run.gone.is_set():
+                self._ending.add(key)
                 self._background.run(self._end(run))
         if limits and not self._looks_again and is_near(limits, used, self._before):
             self._looks_again = True

@@ -49,7 +49,9 @@ def rescue(view: Path) -> None:
 def _share(source: Path, target: Path, status: os.stat_result) -> None:
     with contextlib.suppress(FileNotFoundError):
         there = target.stat()
-        if there.st_ino == status.st_ino or there.st_mtime_ns >= status.st_mtime_ns:
+        # By both times: a copy keeps the time of change of what it was copied from, which may be long ago.
+        newer = there.st_mtime_ns >= status.st_mtime_ns and there.st_ctime_ns >= status.st_ctime_ns
+        if newer or os.path.samestat(there, status):
             return
         target.unlink()
     target.parent.mkdir(parents=True, exist_ok=True)
