@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.processes import Process, send
-from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import OFFERS
 from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
 
@@ -29,13 +29,13 @@ _PAUSE = 0.01
 _MOST = 4 << 20
 
 
-def offering(order: KeeperOrder) -> KeeperOrder:
-    """The order of a fresh start, by which its program offers its stacks where it is to."""
-    if OFFERS not in order.env:
-        return order
-    given = order.env.get("PYTHONPATH", "")
+def offering(request: StartRequest) -> StartRequest:
+    """The request of a fresh start, by which its program offers its stacks where it is to."""
+    if OFFERS not in request.env:
+        return request
+    given = request.env.get("PYTHONPATH", "")
     return replace(
-        order, env={**order.env, "PYTHONPATH": f"{CUSTOMIZE}:{given}" if given else str(CUSTOMIZE)}
+        request, env={**request.env, "PYTHONPATH": f"{CUSTOMIZE}:{given}" if given else str(CUSTOMIZE)}
     )
 
 

@@ -25,7 +25,7 @@ _OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeeperOrder:
+class StartRequest:
     """Everything a keeper is told."""
 
     run: str
@@ -61,7 +61,7 @@ class Keeper(Protocol):
         """Whether it can keep the place of a program that has ended."""
         ...
 
-    def spawn(self, order: KeeperOrder) -> int:
+    def spawn(self, request: StartRequest) -> int:
         """Start a keeper; its pid. OSError or ValueError where the system refuses."""
         ...
 
@@ -72,17 +72,17 @@ class CompiledKeeper:
     joins_groups: bool = True
     holds: bool = True
 
-    def spawn(self, order: KeeperOrder) -> int:
+    def spawn(self, request: StartRequest) -> int:
         # It makes its own session, drops what else is open and resets signals: the shortest way in is enough.
-        hosts = [(os.POSIX_SPAWN_DUP2, order.hosts, _HOSTS)] if order.hosts >= 0 else []
+        hosts = [(os.POSIX_SPAWN_DUP2, request.hosts, _HOSTS)] if request.hosts >= 0 else []
         return os.posix_spawn(
             self.path,
-            ["trainshed-keeper", *order.words],
-            order.env,
+            ["trainshed-keeper", *request.words],
+            request.env,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, order.stdout, _OUTPUT, 0o600),
-                (os.POSIX_SPAWN_OPEN, 2, order.stderr, _OUTPUT, 0o600),
+                (os.POSIX_SPAWN_OPEN, 1, request.stdout, _OUTPUT, 0o600),
+                (os.POSIX_SPAWN_OPEN, 2, request.stderr, _OUTPUT, 0o600),
                 *hosts,
             ],
         )
@@ -101,14 +101,14 @@ class ShellKeeper:
         self._signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
         self._signal.restype = ctypes.c_void_p
 
-    def spawn(self, order: KeeperOrder) -> int:
-        out = os.open(order.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
+    def spawn(self, request: StartRequest) -> int:
+        out = os.open(request.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
         try:
-            err = os.open(order.stderr, _OUTPUT | os.O_CLOEXEC, 0o600)
+            err = os.open(request.stderr, _OUTPUT | os.O_CLOEXEC, 0o600)
             try:
                 child = subprocess.Popen(
-                    [_SHELL, "-c", self._script, "keeper", *order.words],
-                    env=order.env,
+                    [_SHELL, "-c", self._script, "keeper", *request.words],
+                    env=request.env,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,

@@ -41,9 +41,9 @@ class ProcessRunSupervisor:
         await self._background.close()
 
     def begun(self, run: ProcessRun, keeper: int | Identity | None) -> None:
-        """A launch: with the keeper just started, or without where there is something to read instead.
+        """A run was launched, with this keeper; None where its record is to be read instead.
 
-        A keeper is a child, of which the pid is enough, or a kiln's child.
+        Of a keeper that is a child of the server the pid is enough; one that was forked warm is not a child.
         """
         if keeper is None:
             self.find_again(run)
