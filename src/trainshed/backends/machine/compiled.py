@@ -34,14 +34,14 @@ def _runs(path: Path) -> bool:
 
 
 def _compile(source: Path, path: Path, compiler: str, kinds: Sequence[Sequence[str]]) -> bool:
-    found = shutil.which(compiler)
-    if found is None:
+    program = shutil.which(compiler)
+    if program is None:
         return False
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         for extra in kinds:
             done = subprocess.run(
-                [found, "-O2", *extra, "-o", draft, source], check=False, capture_output=True, text=True
+                [program, "-O2", *extra, "-o", draft, source], check=False, capture_output=True, text=True
             )
             if done.returncode == 0:
                 draft.rename(path)

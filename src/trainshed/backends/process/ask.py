@@ -30,7 +30,7 @@ _MOST = 4 << 20
 
 
 def offering(request: StartRequest) -> StartRequest:
-    """The request of a fresh start, by which its program offers its stacks where it is to."""
+    """The request of a fresh start, changed so that a watched program offers its stacks."""
     if OFFERS not in request.env:
         return request
     given = request.env.get("PYTHONPATH", "")
@@ -92,7 +92,7 @@ def _answer(file: Path, patience: float) -> str:
 
 def read_threads(text: str) -> tuple[ThreadStack, ...]:
     """What faulthandler prints, the main thread first: it is the oldest, and those come last."""
-    found: list[ThreadStack] = []
+    threads: list[ThreadStack] = []
     name, frames = "", list[StackFrame]()
     for line in [*text.splitlines(), ""]:
         if head := _HEAD.match(line):
@@ -100,11 +100,11 @@ def read_threads(text: str) -> tuple[ThreadStack, ...]:
         elif frame := _FRAME.match(line):
             frames.append(StackFrame(frame["name"], frame["file"], int(frame["line"])))
         elif not line and frames:
-            found.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
+            threads.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
             frames = []
     if frames:
-        found.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
-    if not found:
+        threads.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
+    if not threads:
         return ()
-    main = ThreadStack(name=found[-1].name or "MainThread", frames=found[-1].frames, is_main=True)
-    return (main, *found[:-1][: MOST_THREADS - 1])
+    main = ThreadStack(name=threads[-1].name or "MainThread", frames=threads[-1].frames, is_main=True)
+    return (main, *threads[:-1][: MOST_THREADS - 1])

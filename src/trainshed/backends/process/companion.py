@@ -29,13 +29,13 @@ def main(words: list[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    ears, mouth = os.pipe()
-    os.set_blocking(mouth, False)
-    os.set_blocking(ears, False)
-    signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
-    told: list[int] = []
+    wakeup, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.set_blocking(wakeup, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signals: list[int] = []
     for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, lambda number, _: told.append(number))
+        signal.signal(number, lambda number, _: signals.append(number))
     watched = _watch(int(pid))
     if os.getppid() != int(server) or _started(int(pid)) != int(start):
         return _KILLED
@@ -43,24 +43,24 @@ def main(words: list[str]) -> int:
     if child == 0:
         _become(libc, run, int(pid), kind == "terminal", program)
     _let_go()
-    code = _hold(child, ears, watched, told, (int(pid), int(start)))
+    code = _hold(child, wakeup, watched, signals, (int(pid), int(start)))
     _sweep()
     return code
 
 
-def _hold(child: int, ears: int, watched: int | None, told: list[int], of: tuple[int, int]) -> int:
+def _hold(child: int, wakeup: int, watched: int | None, signals: list[int], of: tuple[int, int]) -> int:
     """The child's exit code; that of a killed one where it has to end."""
-    awaited = [ears] if watched is None else [ears, watched]
+    awaited = [wakeup] if watched is None else [wakeup, watched]
     while True:
         ready, _, _ = select.select(awaited, [], [], _POLL if watched is None else None)
-        if ears in ready:
-            os.read(ears, 4096)
-        while (found := _reaped())[0] > 0:
-            if found[0] == child:
-                status = os.waitstatus_to_exitcode(found[1])
+        if wakeup in ready:
+            os.read(wakeup, 4096)
+        while (ended := _reaped())[0] > 0:
+            if ended[0] == child:
+                status = os.waitstatus_to_exitcode(ended[1])
                 return status if status >= 0 else 128 - status
         gone = watched in ready if watched is not None else _started(of[0]) != of[1]
-        if gone or signal.SIGTERM in told:
+        if gone or signal.SIGTERM in signals:
             return _KILLED
 
 
@@ -139,8 +139,8 @@ def _become(libc: ctypes.CDLL, run: str, pid: int, terminal: bool, program: list
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _run(program, env)
     except OSError as error:
-        told = f"trainshed: no shell beside the run: {error.strerror} ({error.filename or 'system call'})\n"
-        os.write(2, told.encode(errors="replace"))
+        line = f"trainshed: no shell beside the run: {error.strerror} ({error.filename or 'system call'})\n"
+        os.write(2, line.encode(errors="replace"))
     os._exit(126)
 
 

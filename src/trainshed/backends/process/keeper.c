@@ -12,14 +12,16 @@
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/interpreter.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
  * shares with all who have the same VIEW, and that goes with the last of them. With --lazy VIEW need not be there:
- * /gcs is an autofs trigger, and the first process that walks into it waits while the keeper asks the server for
- * VIEW and mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has
- * mounted it itself, else 0. --try and --try-lazy only say whether that can be done here (views.py). FD is an open
- * mount namespace in which /etc/hosts is another file (google_hosts.py): with --hosts the program begins there,
- * --in-hosts does nothing but run a program there. --make-hosts makes it, with FILE as /etc/hosts, says so by a
- * byte on its output, and stays until its input ends. With --hold a program that ends badly, and was not asked to,
- * leaves its place: a sitter
- * stays in its mounts and cgroup until SIGTERM, then ends as the program did.
+ * /gcs is an autofs trigger, and the first process that opens it waits while the keeper asks the server for VIEW and
+ * mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has mounted the
+ * trigger itself, else 0. --try and --try-lazy only tell whether that can be done here (views.py).
+ *
+ * FD is an open mount namespace in which /etc/hosts is another file (google_hosts.py): with --hosts the program
+ * begins there, --in-hosts only runs a program there. --make-hosts makes one, with FILE as /etc/hosts, writes a byte
+ * to its output, and stays until its input ends.
+ *
+ * With --hold the mounts and the cgroup of a program that ends badly, and was not asked to end, stay for a look: a
+ * sitter stays in them until SIGTERM, then ends as the program did.
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
  * that of two keepers one leaves without a trace. It overwrites the spaces in place, a line each, which
@@ -229,8 +231,8 @@ static int borrow(int theirs) {
     return (int)syscall(SYS_PLACE_MOUNT, copy, "", AT_FDCWD, "/gcs", 4);
 }
 
-/* Go where somebody who has the same view already is, or with `borrowing` get its mount. By pid and start time:
- * pids come again. */
+/* Enter the mount namespace of a process that has the same view or, with `borrowing`, copy its mount. Known by pid
+ * and start time: a pid is given out again. */
 static int join(FILE *holders, int borrowing) {
     struct process other;
     unsigned long long start, begun;
@@ -264,7 +266,7 @@ static int own_mounts(const char **also) {
     return 0;
 }
 
-/* The same once more at another place, unless the machine has something there. */
+/* Bind /gcs to a second place as well, unless the machine has something there. */
 static void repeat(const char *place) {
     struct dirent *entry;
     int taken = 0;
@@ -282,8 +284,8 @@ static const char *prepare(const char **also) {
     return NULL;
 }
 
-/* Over the snapshot lies a layer of the job's own: what is written lands there, whatever it is opened by. Copies,
- * where there can be no overlay, are written to as they are. */
+/* Mount an overlay over the snapshot: what programs write goes to the job's own layer. Where there can be no overlay
+ * the view holds copies, which programs write to directly. */
 static const char *lay(int prepared) {
     char options[160];
     const char *failed, *also = "redirect_dir=off";
@@ -300,7 +302,8 @@ static const char *lay(int prepared) {
     return NULL;
 }
 
-/* An empty /gcs that tells the keeper, in whose process group it is not seen as one, when somebody walks into it. */
+/* Mount a trigger at /gcs: the kernel tells the keeper through the pipe `end` when a process opens it. Processes in
+ * the keeper's own group open it without that. */
 static const char *set_trigger(int end, pid_t group) {
     char options[96];
     const char *failed, *also;
@@ -311,8 +314,8 @@ static const char *set_trigger(int end, pid_t group) {
     return NULL;
 }
 
-/* NULL, or what could not be done; errno says why. Leaves the working directory anywhere. `holder` is who is to have
- * the view: this process, or one in whose mount namespace it is and whose /gcs is a trigger. */
+/* Mount the view for `holder`: this process, or another one in whose mount namespace this one is and whose /gcs is a
+ * trigger. NULL, or what could not be done; errno says why. Changes the working directory. */
 static const char *enter(const char *view, pid_t holder) {
     const char *failed = NULL;
     struct process self;
@@ -322,7 +325,7 @@ static const char *enter(const char *view, pid_t holder) {
     if (chdir(view) < 0) return "its folder cannot be entered";
     lock = open("lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0 || flock(lock, LOCK_EX) < 0) return "its lock cannot be had";
-    if (!(holders = fopen("holders", "a+e"))) return "its holders cannot be told";
+    if (!(holders = fopen("holders", "a+e"))) return "its holders cannot be read";
     rewind(holders);
     if (join(holders, holder != getpid()) < 0) /* looking at other mounts has led to their root */
         failed = chdir(view) < 0 ? "its folder cannot be entered" : lay(holder != getpid());
@@ -335,7 +338,7 @@ static const char *enter(const char *view, pid_t holder) {
     return failed; /* the lock is held until the program begins: before, nobody may look into its namespaces */
 }
 
-/* Of what is open nothing stays but 0, 1, 2 and, where they are more than that, these. */
+/* Close all descriptors but 0, 1, 2 and these two. */
 static void drop(int kept, int also) {
 #ifdef SYS_close_range
     int stay[2] = {kept < also ? kept : also, kept < also ? also : kept}, from = 3, i;
@@ -454,8 +457,8 @@ static int hold(pid_t program, const char *group) {
     }
 }
 
-/* In the child: it goes on as the program, under a sitter that never returns. All signals are blocked, so that
- * SIGTERM waits until it is asked for. */
+/* In the child: fork again. The new child returns and becomes the program; the parent is its sitter and never
+ * returns. All signals are blocked: SIGTERM stays pending until the sitter waits for it. */
 static void leave_a_sitter(void) {
     pid_t program, sitter = getpid();
     struct rlimit nothing = {0, 0};
@@ -464,7 +467,7 @@ static void leave_a_sitter(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     while ((program = fork()) < 0) nap(50);
     if (program == 0) {
-        setsid(); /* a program that signals its own group does not mean its sitter */
+        setsid(); /* a program that signals its own group must not reach its sitter */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != sitter) _exit(127);
         return;
@@ -515,7 +518,7 @@ static void become(const char *work, const char *view, const char *memory, int h
     if (memory) put(memory, "tasks", "0");
     if (hosts && setns(hosts, CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
     if (view && (failed = end ? set_trigger(end, keeper) : enter(view, getpid()))) refuse("no /gcs:", failed, 126);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without a keeper nobody enforces its limits */
     if (getppid() != keeper) _exit(127);
     if (chdir(work) < 0) refuse("cannot enter", work, 126);
     if (held) leave_a_sitter();
@@ -533,7 +536,7 @@ static int claim(const char *run) {
     return record = open(path, O_WRONLY | O_CLOEXEC);
 }
 
-/* The child of a kiln that waits to become the program. It finds its own way into the cgroup. */
+/* Let the fork of a warm interpreter become the program. It enters the cgroup itself. */
 static void release(int latch) {
     if (write(latch, "+", 1) < 0) { /* it is dead: its status says how */ }
     close(latch);

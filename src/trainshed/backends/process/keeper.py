@@ -20,13 +20,13 @@ _SOURCE = Path(__file__).with_name("keeper.c")
 _SCRIPT = Path(__file__).with_name("keeper.sh")
 _SHELL = "/bin/sh"
 _PR_SET_CHILD_SUBREAPER = 36
-_HOSTS = 3  # where a keeper finds what is open for it
+_HOSTS = 3  # the descriptor a keeper gets it as
 _OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest:
-    """Everything a keeper is told."""
+    """What a keeper is to start, and where."""
 
     run: str
     work: str
@@ -36,10 +36,10 @@ class StartRequest:
     env: Mapping[str, str]
     stdout: str
     stderr: str
-    hosts: int = -1  # the mounts it begins in, open (google_hosts.py); only for a compiled keeper
+    hosts: int = -1  # the mount namespace it begins in, open (google_hosts.py); only for a compiled keeper
     view: str = ""  # the folder it is to see as /gcs (views.py); only a compiled keeper can show it
-    lazy: bool = False  # ... once a program of it walks into /gcs; the folder need not be there before
-    hold: bool = False  # its place is to be kept should it end badly; only by a keeper that holds
+    lazy: bool = False  # mount it when a program opens /gcs; the folder need not be there before
+    hold: bool = False  # keep its mounts and cgroup should it end badly; only by a keeper that `holds`
 
     @property
     def words(self) -> list[str]:
@@ -133,8 +133,8 @@ def make_keeper(tools: Path, compiler: str = "cc") -> Keeper:
     """The compiled keeper, from the cache in `tools` or fresh; the one in shell where that fails."""
     try:
         # Static where it can be: it starts faster, and a program's LD_PRELOAD cannot reach it.
-        if found := compiled(_SOURCE, tools, compiler, kinds=(("-static",), ())):
-            return CompiledKeeper(str(found))
+        if path := compiled(_SOURCE, tools, compiler, kinds=(("-static",), ())):
+            return CompiledKeeper(str(path))
     except OSError as error:
         _log.warning("the keeper cannot be compiled: %s", error)
     _log.warning("replicas are held by the shell keeper: there is no compiled one")

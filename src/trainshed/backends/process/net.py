@@ -44,16 +44,16 @@ def _survey() -> dict[int, Process]:
 def catch(trace: RunTrace) -> tuple[Process, ...]:
     """Every living process of the run but its keeper."""
     table = _survey()
-    found = _descendants(table, trace.keeper)
-    if not found:
-        # While the keeper lives all descend from it; without it the other traces have to do.
-        found = _descendants(table, trace.program) | _session(table, trace.program)
-        found |= _marked(table, trace.run)
-    found |= members(trace.group)
-    found -= {os.getpid()}
+    pids = _descendants(table, trace.keeper)
+    if not pids:
+        # While the keeper lives all descend from it. Without it only the other traces are left.
+        pids = _descendants(table, trace.program) | _session(table, trace.program)
+        pids |= _marked(table, trace.run)
+    pids |= members(trace.group)
+    pids -= {os.getpid()}
     if trace.keeper is not None:
-        found -= {trace.keeper.pid}
-    caught = (table.get(pid) or look(pid) for pid in found)
+        pids -= {trace.keeper.pid}
+    caught = (table.get(pid) or look(pid) for pid in pids)
     return tuple(process for process in caught if process is not None and not process.dead)
 
 
@@ -187,17 +187,17 @@ class RunCgroups:
     def make(self, key: RunKey, limit: MemoryLimit | None) -> tuple[str | None, str | None]:
         """The run's group, and the one that holds it to its memory; None for what cannot be had."""
         tree = self._memory
-        held = self._limited(tree, key, limit) if tree is not None and limit is not None else None
-        if tree is not None and tree.is_v2 and held is not None:
-            return held, held
+        limited = self._limited(tree, key, limit) if tree is not None and limit is not None else None
+        if tree is not None and tree.is_v2 and limited is not None:
+            return limited, limited
         if self._base is None:
-            return None, held
+            return None, limited
         group = f"{self._base}/{key}"
         try:
             os.makedirs(group, exist_ok=True)  # an empty base may have been tidied away by somebody
         except OSError:
-            return None, held
-        return group, held
+            return None, limited
+        return group, limited
 
     def _limited(self, tree: MemoryTree, key: RunKey, limit: MemoryLimit) -> str | None:
         names = (key.name.job, str(key)) if limit.shared else (str(key),)

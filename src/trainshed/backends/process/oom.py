@@ -56,7 +56,7 @@ class Kills:
         return max(started, self._seen[0][1])
 
 
-def told(before: int | None, group: str | None) -> str:
+def killed_for_memory(before: int | None, group: str | None) -> str:
     """A sentence where a process was killed for memory since `before` was counted; empty where none was."""
     inside = oom_kills(group) if group is not None else None
     if inside:
@@ -70,6 +70,6 @@ def told(before: int | None, group: str | None) -> str:
 
 
 def _count(text: bytes) -> int | None:
-    _, found, rest = (b"\n" + text).partition(_MARK)
+    _, mark, rest = (b"\n" + text).partition(_MARK)
     number = rest.partition(b"\n")[0]
-    return int(number) if found and number.isdigit() else None
+    return int(number) if mark and number.isdigit() else None

@@ -123,8 +123,8 @@ def reload(key: RunKey, path: Path) -> ProcessRun:
         return run  # killed while it was being prepared: to be prepared again
     group = launch.get("group")
     run.group = group if isinstance(group, str) else None
-    held = launch.get("memory_group")
-    run.memory_group = held if isinstance(held, str) else None
+    memory_group = launch.get("memory_group")
+    run.memory_group = memory_group if isinstance(memory_group, str) else None
     run.memory, run.over_memory = as_limit(launch.get("memory")), over_memory(path)
     run.holds = bool(launch.get("hold"))
     return run

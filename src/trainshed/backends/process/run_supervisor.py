@@ -123,14 +123,14 @@ class ProcessRunSupervisor:
             if run.observation is None:
                 run.show(Sight.RUNNING, run.changed_at("launch.json"))
             run.claim()
-            self._background.run(self._bury(run))
+            self._background.run(self._kill_rest(run))
 
     def _end(self, run: ProcessRun, record: ProcessRecord, exit: Exit) -> None:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
         ended_at = record.ended_at or run.changed_at("record")
-        held = run.observation if run.sight is Sight.HELD else None
+        shown = run.observation if run.sight is Sight.HELD else None
         run.unstarted = record.unstarted
-        memory = held.out_of_memory if held else "" if exit.ok else self._memory(run)
+        memory = shown.out_of_memory if shown else "" if exit.ok else self._memory(run)
         run.show(Sight.ENDED, started_at, exit=exit, ended_at=ended_at, out_of_memory=memory)
         if memory and run.has_limits and run.observation is not None and run.observation.over_limit:
             run.note_over_memory(memory)  # its cgroup, which knows, is about to go
@@ -139,7 +139,7 @@ class ProcessRunSupervisor:
 
     def _memory(self, run: ProcessRun) -> str:
         """A sentence where it was killed for want of memory; with its limit where it had reached that."""
-        text = oom.told(self.kills.before(run.oom_kills), run.memory_group)
+        text = oom.killed_for_memory(self.kills.before(run.oom_kills), run.memory_group)
         if run.memory_group is None or run.memory is None or not oom_kills(run.memory_group):
             return text
         holder = str(Path(run.memory_group).parent) if run.memory.shared else run.memory_group
@@ -185,9 +185,9 @@ class ProcessRunSupervisor:
             if (record := run.read()) is not None and record.keeper is not None:
                 self.find_again(run)
                 return
-        await self._bury(run)
+        await self._kill_rest(run)
 
-    async def _bury(self, run: ProcessRun) -> None:
+    async def _kill_rest(self, run: ProcessRun) -> None:
         record, pause = run.read(), 0.002
         while await asyncio.to_thread(net.kill, run.trace(record), freeze=True):
             await asyncio.sleep(pause)

@@ -141,8 +141,8 @@ class ProcessShells:
 
     async def close(self, job: str | None = None) -> None:
         """End those of one job, or all."""
-        found = [one for one, run in self._open.items() if job is None or run.key.name.job == job]
-        await asyncio.gather(*(item.close() for item in found))
+        chosen = [terminal for terminal, run in self._open.items() if job is None or run.key.name.job == job]
+        await asyncio.gather(*(terminal.close() for terminal in chosen))
         if job is None:
             await asyncio.gather(*self._tasks)
 

@@ -61,8 +61,8 @@ def _answers(kernel: socket.socket) -> Iterator[tuple[int, tuple[int, int]]]:
                 return
             if kind == _ERROR or length < _HEADER.size:
                 raise OSError("the kernel does not tell of its connections")
-            if (told := counts_of(data[at + _HEADER.size : at + length])) is not None:
-                yield told
+            if (counts := counts_of(data[at + _HEADER.size : at + length])) is not None:
+                yield counts
             at += length + 3 & ~3
 
 
