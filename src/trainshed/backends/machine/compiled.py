@@ -1,7 +1,7 @@
-"""Small C programs of ours, compiled once where there is a C compiler, and kept by what they were made of.
+"""Compiles small C programs of ours, once, where there is a C compiler; caches them by source and machine.
 
-It may assume that such a program without arguments exits with 2, which is the proof that it runs here. It
-never leaves half of one behind.
+Backends call it. Such a program exits with 2 when run without arguments, which proves that it runs here. It
+never leaves a half-made program behind.
 """
 
 import hashlib

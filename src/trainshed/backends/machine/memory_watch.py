@@ -1,8 +1,8 @@
-"""Ends runs that use more memory than they may, where no cgroup holds them to it.
+"""Ends runs that use more memory than they may, where no cgroup limits them.
 
-A backend shows what its runs use whenever that is looked at, which the collector does every two seconds. Near
-a limit the watch asks for another look sooner. Of runs that share a limit the one that is furthest over its
-own part is ended. It may assume a running event loop. What was not seen ends nobody.
+A backend calls `take` with what its runs use whenever it samples them, which the collector does every two
+seconds. Near a limit the watch samples sooner. Of runs that share a limit it ends the one that is furthest
+over its own part. It needs a running event loop. It never ends a run whose use was not measured.
 """
 
 import asyncio

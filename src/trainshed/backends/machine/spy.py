@@ -1,8 +1,8 @@
-"""Python stacks of a running process by py-spy, which reads its memory from outside and does not stop it.
+"""Reads the Python stacks of a running process with py-spy, which reads its memory and does not stop it.
 
-`may_look` tells whether this system lets us: a kernel with Yama lets only ancestors and the privileged, a
-container's filter may forbid the call. Reading what py-spy says is pure; what it does not understand is a
-sentence, never an error.
+stacks.py calls it. `may_look` tells whether this system allows it: a kernel with Yama allows only ancestors
+and the privileged, a container's filter may forbid the call. Parsing py-spy's output is pure. What it does
+not understand becomes a sentence, never an error.
 """
 
 import ctypes

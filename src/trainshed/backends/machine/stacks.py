@@ -1,7 +1,7 @@
-"""What processes are at, one by one: Python's by their stacks, others by the kernel.
+"""Describes what processes do, one by one: Python's by their stacks, others by the kernel.
 
-One after the other, within a time for all of them: a machine that hangs is not to be made busier. Nothing
-here stops, slows or changes a program. Call it from a thread; `close` ends it early.
+Backends call it in a thread. It takes one process after the other, within a time for all of them, because a
+machine that hangs must not be made busier; `close` ends it early. It never stops, slows or changes a program.
 """
 
 import functools

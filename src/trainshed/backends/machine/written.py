@@ -1,8 +1,8 @@
-"""What programs have written in a view: found, read, and noted once it is stored.
+"""Finds, reads and notes what programs have written in a view.
 
-The overlay's upper folder holds exactly what was written, so that a look costs by what is new and not by what
-is shown. It may assume that programs change everything at any moment: a file that is not what it was when it
-was seen is refused, a folder that goes away while it is looked at is not there. It never changes a view.
+mounts.py calls it. The overlay's upper folder holds exactly what was written, so a scan costs by what is new
+and not by what is shown. Programs may change everything at any moment: a file that changed since it was seen
+is refused, a folder that goes away during the scan counts as missing. It never changes a view.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Python stacks by asking: a signal at which the program itself appends them to its run's file `stacks`.
+"""Reads Python stacks by asking: at a signal the program itself appends them to its run's file `stacks`.
 
-For machines where nobody may look into another's process (machine/spy.py). A program can be asked only if it
-has offered itself (customize/sitecustomize.py), which is seen from outside: it catches the signal and holds
-the file open. Anybody else would die of the signal, so nobody else is ever sent it.
+stacks.py calls it on machines where no process may look into another (machine/spy.py). Only a program that
+has offered itself is sent the signal (customize/sitecustomize.py). That is seen from outside: it catches the
+signal and has the file open. Any other program would die of the signal.
 """
 
 import os

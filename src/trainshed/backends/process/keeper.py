@@ -1,7 +1,7 @@
-"""Makes the keeper and starts it: compiled once where there is a C compiler, in shell where there is none.
+"""Makes the keeper and starts it: compiled once where there is a C compiler, else as a shell script.
 
-It may assume that the run's directory is prepared (run.py). It never waits for a keeper beyond its exec,
-and a keeper inherits nothing of the server but what is given here.
+start.py calls it for a run whose directory is prepared (run.py). It never waits for a keeper beyond its exec.
+A keeper inherits nothing of the server but what the request names.
 """
 
 import ctypes
@@ -73,7 +73,7 @@ class CompiledKeeper:
     holds: bool = True
 
     def spawn(self, request: StartRequest) -> int:
-        # It makes its own session, drops what else is open and resets signals: the shortest way in is enough.
+        # The keeper makes its own session, closes what else is open and resets signals itself.
         hosts = [(os.POSIX_SPAWN_DUP2, request.hosts, _HOSTS)] if request.hosts >= 0 else []
         return os.posix_spawn(
             self.path,

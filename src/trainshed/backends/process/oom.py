@@ -1,7 +1,8 @@
-"""What the kernel says of memory: whether it killed a process for want of it, by its own counters.
+"""Tells from the kernel's counters whether a process was killed for want of memory.
 
-The run's cgroup knows exactly where it has a memory controller; else there is the machine's counter, which
-tells that some process was killed, not which. It never guesses: what cannot be read is None.
+The supervisor calls it when a run has ended. The run's cgroup knows exactly, where it has a memory
+controller. Otherwise only the machine's counter is left, which tells that some process was killed, not which.
+It never guesses: what cannot be read is None.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Free TCP ports for a gang, from below the range the kernel itself hands out.
+"""Finds free TCP ports for a gang, below the range that the kernel itself hands out.
 
-A port found free here is not held: nobody else draws from this range by chance, and the caller names the
-ports it has promised. It never gives a port again soon after: the search goes round and round.
+The backend calls it. A port is only looked at, not reserved: nobody else draws from this range by chance, and
+the caller names the ports it has promised. It never gives a port again soon: the search goes round the range.
 """
 
 import random

@@ -1,7 +1,7 @@
-"""Tends runs from their start to the end of their last process: sees them end, asks them, kills them.
+"""Supervises runs from their start to the end of their last process: sees them end, asks them to, kills them.
 
-It may assume a running event loop. It changes what is remembered of a run and nothing else; it never
-forgets one and never starts one. An end is shown only when all of the run is gone.
+The backend calls it in a running event loop. It changes what is remembered of a run and nothing else. It
+shows an end only when every process of the run is gone. It never starts a run and never forgets one.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class ProcessRunSupervisor:
             self._keeper_gone(run, None)
 
     def _show(self, run: ProcessRun, started_at: datetime | None, record: ProcessRecord | None) -> None:
-        """A run that is alive, in whatever way."""
+        """Show a run that is alive, or that is held for a look."""
         run.oom_kills = self.kills.now()
         if record is not None and record.held is not None:
             run.show(Sight.HELD, started_at, exit=record.held, ended_at=record.ended_at)
@@ -119,7 +119,7 @@ class ProcessRunSupervisor:
         elif record is not None and pid is not None and (record.keeper is None or record.keeper.pid != pid):
             self.find_again(run)
         else:
-            # Nobody holds the program any more, so nobody would hold it to its limits either: it is killed.
+            # Without a keeper nobody enforces the program's limits: it is killed.
             if run.observation is None:
                 run.show(Sight.RUNNING, run.changed_at("launch.json"))
             run.claim()
@@ -162,7 +162,7 @@ class ProcessRunSupervisor:
         self._hint(run)
 
     def _give_up_start(self, run: ProcessRun) -> None:
-        """A run no keeper has claimed: keep them from it. Where one was faster, it is like any other."""
+        """Claim a run that no keeper has claimed. Where a keeper was faster, treat it like any other run."""
         if run.claim() or run.read() is None:
             self._lose(run, None)
         else:

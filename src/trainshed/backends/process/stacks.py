@@ -1,7 +1,7 @@
-"""Where the programs of runs are: all processes of each, looked into or, where nobody may, asked.
+"""Reads the stacks of all processes of runs: by looking into them or, where that is not allowed, by asking.
 
-One run after the other, within a time for all of them. Nothing here stops, slows or changes a program. Call
-it from a thread; `close` ends it early.
+The backend calls it in a thread. It takes one run after the other, within a time for all of them; `close`
+ends it early. It never stops, slows or changes a program.
 """
 
 import time
