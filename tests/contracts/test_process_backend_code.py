@@ -136,7 +136,7 @@ class SlowCodeStore(MemoryCodeStore):
 def slow(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> SlowCodeStore:
     monkeypatch.setattr(code_folders, "_MOMENT", 0.001)
     store = SlowCodeStore()
-    bench.backend._folders = code_folders.CodeFolders(store, bench.backend._hint_job)  # type: ignore[attr-defined]
+    monkeypatch.setattr(bench.backend._folders, "_code", store)  # type: ignore[attr-defined]
     return store
 
 

@@ -8,7 +8,7 @@ from tests.contracts.backend_bench import Bench, benched
 from tests.contracts.limits import LimitsContract, limited
 from tests.contracts.test_process_backend import ProcessWorld
 from trainshed.backends.machine import cgroup
-from trainshed.backends.machine.memory_group import found_below
+from trainshed.backends.machine.memory_group import discard, found_below, limit_memory
 
 
 class ProcessLimits(LimitsContract):
@@ -47,6 +47,16 @@ class TestByTheKernel(ProcessLimits):
         await bench.run(("true",))
         await bench.backend.remove(bench.job)
         assert not list(Path(tree.base).rglob(f"*{bench.job}*"))
+
+    def test_a_limit_can_grow_and_shrink(self, tmp_path: Path):
+        tree = found_below(cgroup.locate(), f"trainshed-{tmp_path.name}")
+        assert tree is not None
+        group = tree.make("job")
+        assert group is not None
+        grown = [limit_memory(group, size << 20) for size in (64, 256, 128)]
+        discard(group)
+        discard(tree.base)
+        assert grown == [True] * 3
 
 
 class TestByAWatch(ProcessLimits):

@@ -153,6 +153,48 @@ def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path):
         assert (home / "view/lower/b/x").read_text() == "seen"
 
 
+@pytest.fixture
+def triggered(tmp_path: Path) -> Callable[[str], str]:
+    """What a program prints whose keeper mounts a trigger at /gcs and cannot ask for a view."""
+    made = make_keeper(tmp_path)
+    trial = views.ProcessViews(tmp_path, tmp_path, print)
+    trial.tried(made)
+    if not isinstance(made, CompiledKeeper) or trial.means is None or trial.means.no_trigger:
+        pytest.skip("no trigger can be mounted here")
+    (tmp_path / "job/run").mkdir(parents=True)
+    (tmp_path / "job/run/ready").write_bytes(b" " * 512)
+    (tmp_path / "job/gcs").write_text("in the way")
+
+    def run(source: str) -> str:
+        lazy = ["--lazy", tmp_path / "job/gcs/0.0", "0"]
+        words = [made.path, *lazy, tmp_path / "job/run", "/", "-", sys.executable, "-c", source]
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=30).stdout
+
+    return run
+
+
+ZOMBIES = """
+import os, time
+def zombies(keeper=os.getppid()):
+    pids = open(f"/proc/{keeper}/task/{keeper}/children").read().split()
+    return sum(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z" for pid in pids)
+"""
+
+
+def test_a_program_whose_view_cannot_be_asked_for_gets_an_error_each_time(triggered: Callable[[str], str]):
+    source = (
+        ZOMBIES + "for _ in range(20):\n  try: os.listdir('/gcs')\n  except OSError as e: print(e.errno)\n"
+    )
+    *errors, left = triggered(source + "time.sleep(0.5); print(zombies())").split()
+    assert errors == ["2"] * 20
+    assert left == "0"
+
+
+def test_what_a_program_leaves_behind_is_reaped_while_it_runs_on(triggered: Callable[[str], str]):
+    orphans = "for _ in range(5): os.system('(true &)')\n"
+    assert triggered(f"{ZOMBIES}{orphans}time.sleep(0.5); print(zombies())") == "0\n"
+
+
 def test_a_view_that_is_taken_away_meanwhile_does_not_tell_that_a_file_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -14,7 +14,7 @@ from tests.contracts.backend_bench import Bench, Words, until
 from tests.contracts.test_process_backend import ProcessContract, ProcessWorld, ShellPrograms
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
-from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
 from trainshed.core.ports import Backend
@@ -111,7 +111,7 @@ class TestWarmProcessBackend(ProcessContract):
         """A kiln whose answer came too late, and the fresh start that overtook it, or did not."""
         real = WarmProcess.fork
 
-        async def late(self: WarmProcess, order: KeeperOrder) -> str:
+        async def late(self: WarmProcess, order: StartRequest) -> str:
             assert isinstance(await real(self, order), Identity)
             return "too late"
 

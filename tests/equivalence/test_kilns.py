@@ -15,7 +15,7 @@ from tests.equivalence.programs import Program, code
 from tests.equivalence.ways import OneRuntime, launch_and_wait
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
-from trainshed.backends.process.keeper import CompiledKeeper, Keeper, KeeperOrder, ShellKeeper, make_keeper
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, StartRequest, make_keeper
 from trainshed.backends.process.render import ProcessFrame
 from trainshed.backends.process.warm import pool
 from trainshed.backends.process.warm.pool import WarmPool
@@ -172,9 +172,9 @@ async def test_a_kiln_that_answers_one_order_after_the_other_is_waited_for(
 
     monkeypatch.setattr("trainshed.backends.process.warm.process._spawn", spawn)
     fire = WarmProcess("python", (), {}, "keeper", tmp_path / "log", lambda _: None)
-    order = KeeperOrder(run="", work="", group=None, argv=("python",), env={}, stdout="", stderr="")
+    order = StartRequest(run="", work="", group=None, argv=("python",), env={}, stdout="", stderr="")
     answers, _ = await asyncio.gather(asyncio.gather(*(fire.fork(order) for _ in range(6))), answer_slowly())
-    fire.put_out()
+    fire.stop()
     await fire.gone.wait()
     sleeper.returncode = 0
     ends[0].close()

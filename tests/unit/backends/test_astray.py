@@ -1,6 +1,7 @@
 """What programs wrote into the machine's own /gcs becomes part of their job's view."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_what_is_new_in_the_machines_gcs_is_added_and_stays_where_it_is(gcs: Pat
     astray.rescue(view)
     assert (view / "plain/b/deep/model").read_text() == "22"
     assert (gcs / "b/deep/model").read_text() == "22"
+
+
+def test_a_file_replaced_by_an_older_one_is_replaced(gcs: Path, view: Path):
+    marked(view)
+    (gcs / "b").mkdir()
+    (gcs / "b/model").write_text("new")
+    astray.rescue(view)
+    (gcs / "b/model").unlink()
+    time.sleep(0.02)  # a step of the clock by which files are marked
+    (gcs / "b/model").write_text("restored")
+    os.utime(gcs / "b/model", (1, 1))
+    astray.rescue(view)
+    assert (view / "plain/b/model").read_text() == "restored"
 
 
 def test_what_was_there_before_is_left_alone(gcs: Path, view: Path):

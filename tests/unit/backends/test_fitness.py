@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.warm.fitness import MOST, WarmImports, unfit
 
 PYTHON = "/venv/bin/python"
@@ -23,8 +23,8 @@ PLATFORM = {
 HEAT = WarmImports(python=PYTHON, env=SHARED, asked=frozenset({"MY_IMPORT_FLAG"}))
 
 
-def order(*words: str, **env: str) -> KeeperOrder:
-    return KeeperOrder(
+def order(*words: str, **env: str) -> StartRequest:
+    return StartRequest(
         run="/r",
         work="/w",
         group=None,

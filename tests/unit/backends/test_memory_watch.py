@@ -1,6 +1,10 @@
 """Who is over its memory: alone, or of those that share a limit."""
 
-from trainshed.backends.machine.memory_watch import excess, in_words, is_near
+import asyncio
+from pathlib import Path
+
+from trainshed.backends.machine.memory_watch import MemoryWatch, excess, in_words, is_near
+from trainshed.backends.process.run import ProcessRun
 from trainshed.core.limits import MemoryLimit
 from trainshed.core.names import ReplicaName, RunKey
 
@@ -38,3 +42,18 @@ def test_the_verdict_has_the_numbers():
     assert in_words(limit, 3 * GIB, 5 * GIB) == (
         "it was ended for want of memory: it used 3.0 GiB, all replicas of its job here 5.0 GiB, and w"
     )
+
+
+async def test_a_run_that_an_earlier_server_was_about_to_end_is_ended_once(tmp_path: Path):
+    ended: list[RunKey] = []
+
+    async def end(run: ProcessRun) -> None:
+        ended.append(run.key)
+
+    watch = MemoryWatch[ProcessRun](asyncio.Event().wait, end)
+    run = ProcessRun(key("a"), str(tmp_path), memory=MemoryLimit(most=GIB, weight=GIB), over_memory="noted")
+    for _ in range(3):
+        watch.take([run], {run.key: GIB // 2})
+        await asyncio.sleep(0)
+    await watch.close()
+    assert ended == [key("a")]

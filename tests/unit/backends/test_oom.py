@@ -17,15 +17,15 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_counter_that_has_risen_tells_of_a_kill(machine: Path) -> None:
     assert oom.kills() == 3
-    assert oom.told(3, None) == ""
-    assert "machine" in oom.told(2, None)
+    assert oom.killed_for_memory(3, None) == ""
+    assert "machine" in oom.killed_for_memory(2, None)
 
 
 def test_what_was_not_counted_before_tells_nothing(machine: Path) -> None:
-    assert oom.told(None, None) == ""
+    assert oom.killed_for_memory(None, None) == ""
     machine.write_text("pgfault 7\n")
     assert oom.kills() is None
-    assert oom.told(2, None) == ""
+    assert oom.killed_for_memory(2, None) == ""
     machine.unlink()
     assert oom.kills() is None
 
@@ -35,12 +35,12 @@ def test_the_runs_own_group_knows_better_than_the_machine(
     machine: Path, tmp_path: Path, count: int, told: bool
 ) -> None:
     (tmp_path / "memory.events").write_text(f"low 0\noom 4\noom_kill {count}\noom_group_kill 0\n")
-    assert ("this replica" in oom.told(0, str(tmp_path))) is told
-    assert bool(oom.told(0, str(tmp_path))) is told
+    assert ("this replica" in oom.killed_for_memory(0, str(tmp_path))) is told
+    assert bool(oom.killed_for_memory(0, str(tmp_path))) is told
 
 
 def test_a_group_without_a_memory_controller_leaves_it_to_the_machine(machine: Path, tmp_path: Path) -> None:
-    assert "machine" in oom.told(2, str(tmp_path))
+    assert "machine" in oom.killed_for_memory(2, str(tmp_path))
 
 
 def test_a_kill_of_long_ago_does_not_count_as_recent(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,12 +54,12 @@ def test_a_kill_of_long_ago_does_not_count_as_recent(machine: Path, monkeypatch:
 
     machine.write_text("oom_kill 4\n")
     look(0, 1, 2, 3, 6, 12)
-    assert oom.told(recent.before(3), None), "not counted often enough yet to tell"
+    assert oom.killed_for_memory(recent.before(3), None), "not counted often enough yet to tell"
     look(18)
-    assert oom.told(recent.before(3), None) == "", "it was before all that is remembered"
+    assert oom.killed_for_memory(recent.before(3), None) == "", "it was before all that is remembered"
     machine.write_text("oom_kill 5\n")
     look(30, 40, 50)
-    assert oom.told(recent.before(3), None), "within the time that counts as recent"
+    assert oom.killed_for_memory(recent.before(3), None), "within the time that counts as recent"
     look(60)
-    assert oom.told(recent.before(3), None) == ""
+    assert oom.killed_for_memory(recent.before(3), None) == ""
     assert recent.before(None) is None

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import a_placement
 from trainshed.backends.machine import spy
 from trainshed.backends.process import ask
-from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import ProcessFrame, render
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
@@ -82,8 +82,8 @@ def test_the_program_and_the_server_mean_the_same_signal() -> None:
     assert f'"{{folder}}/{ask.FILE}"' in text
 
 
-def an_order(**env: str) -> KeeperOrder:
-    return KeeperOrder(run="/r", work="/w", group=None, argv=("python",), env=env, stdout="o", stderr="e")
+def an_order(**env: str) -> StartRequest:
+    return StartRequest(run="/r", work="/w", group=None, argv=("python",), env=env, stdout="o", stderr="e")
 
 
 def test_a_fresh_start_offers_stacks_only_where_it_is_to() -> None:

@@ -1,4 +1,4 @@
-"""What every backend of this machine stands on: its size, its processes and their numbers, the folders of
-runs and of what they find there, what is remembered of a run. It knows no backend: how a run is begun, held
-and ended is that backend's own.
+"""What all backends of this machine share: node, processes, folders of runs and views, known runs.
+
+It knows no backend: how a run is started, kept and ended is each backend's own.
 """

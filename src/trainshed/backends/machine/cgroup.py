@@ -1,7 +1,7 @@
-"""Where this process stands in the cgroup trees, read from what the kernel says about itself.
+"""Finds where this process is in the cgroup trees, from what the kernel says.
 
-It may assume nothing about mounts: v2 alone, v1 alone, both side by side, or a container that shows only
-its own part. The parsing is pure; it never makes or changes a group (process/net.py does).
+Backends call it. It assumes nothing about mounts: v2 alone, v1 alone, both side by side, or a container that
+shows only its own part. The parsing is pure. It never makes or changes a group (process/net.py does).
 """
 
 import re

@@ -1,7 +1,8 @@
-"""Folders of code on their way to replicas: laid out beside, so that no launch waits for a large one.
+"""Lays out folders of code for replicas in the background, so that no launch waits for a large one.
 
-A launch asks; what is not there within a moment goes on by itself and says when it is done. It may assume
-that one launch of a job goes on at a time. It never decides what is in a folder: that is the code store's.
+Backends call it, one launch of a job at a time. A folder that is not there within a moment is laid out in a
+task of its own, which gives a hint when it is done. It never decides what is in a folder: the code store
+does.
 """
 
 import asyncio

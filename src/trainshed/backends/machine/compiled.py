@@ -1,7 +1,7 @@
-"""Small C programs of ours, compiled once where there is a C compiler, and kept by what they were made of.
+"""Compiles small C programs of ours, once, where there is a C compiler; caches them by source and machine.
 
-It may assume that such a program without arguments exits with 2, which is the proof that it runs here. It
-never leaves half of one behind.
+Backends call it. Such a program exits with 2 when run without arguments, which proves that it runs here. It
+never leaves a half-made program behind.
 """
 
 import hashlib
@@ -34,14 +34,14 @@ def _runs(path: Path) -> bool:
 
 
 def _compile(source: Path, path: Path, compiler: str, kinds: Sequence[Sequence[str]]) -> bool:
-    found = shutil.which(compiler)
-    if found is None:
+    program = shutil.which(compiler)
+    if program is None:
         return False
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         for extra in kinds:
             done = subprocess.run(
-                [found, "-O2", *extra, "-o", draft, source], check=False, capture_output=True, text=True
+                [program, "-O2", *extra, "-o", draft, source], check=False, capture_output=True, text=True
             )
             if done.returncode == 0:
                 draft.rename(path)

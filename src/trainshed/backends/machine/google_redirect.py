@@ -1,6 +1,6 @@
-"""How far Google's names can lead to this server: filled in by google_listener.py, read before each launch.
+"""Whether Google's names can lead to this server: google_listener.py fills it in, launches read it.
 
-It may assume one event loop. A launch waits until it is known: on a home's first start certificates are made.
+It belongs to one event loop. A launch waits until `settled`: on a home's first start certificates are made.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What GPUs do, by NVML: opened at the first question, kept open, silent where there is no driver.
+"""Reads what GPUs do through NVML: opened at the first question, kept open, silent where there is no driver.
 
-A replica has its devices to itself, so a device's numbers are the replica's. It never raises: a driver that
-stops answering costs the numbers and one line in the server's log.
+Samplers call it. A replica has its devices to itself, so a device's numbers are the replica's. It never
+raises: a driver that stops answering costs the numbers and one line in the server's log.
 """
 
 import ctypes

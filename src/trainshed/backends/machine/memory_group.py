@@ -1,8 +1,8 @@
-"""Cgroups that limit memory: made, limited, asked whether the kernel killed in them, removed.
+"""Makes, limits, reads and removes cgroups that limit memory.
 
-Both versions of cgroups are known: of version 2 one with the memory controller, of version 1 a folder of the
-memory hierarchy. Whether a group can be limited is tried, never guessed: permissions do not tell the whole
-story. It never moves a process and never waits.
+Backends call it. It knows both versions of cgroups: in version 2 a group with the memory controller, in
+version 1 a folder of the memory hierarchy. Whether a group can be limited is tried, never guessed:
+permissions are not enough. It never moves a process and never waits.
 """
 
 import contextlib
@@ -56,17 +56,19 @@ def found_below(own: Path | None, label: str) -> MemoryTree | None:
 
 
 def pass_memory_on(group: str) -> bool:
-    """Have groups below this one of version 2 limit memory."""
+    """Let the groups below this one, of version 2, limit memory."""
     if b"memory" in slurp(f"{group}/cgroup.subtree_control").split():
         return True
     return put(group, "cgroup.subtree_control", "+memory")
 
 
 def limit_memory(group: str, most: int) -> bool:
-    """Whether all in this group are now held to so many bytes, without swap."""
+    """Limit all processes of the group to so many bytes, without swap; whether that worked."""
     if put(group, "memory.max", str(most)):
         put(group, "memory.swap.max", "0")  # not there where the machine has no swap
         return True
+    # Version 1 wants the second limit never below the first, so one that grows is written before it as well.
+    put(group, "memory.memsw.limit_in_bytes", str(most))
     if not put(group, "memory.limit_in_bytes", str(most)):
         return False
     put(group, "memory.memsw.limit_in_bytes", str(most))
@@ -82,7 +84,7 @@ def oom_kills(group: str) -> int | None:
 
 
 def reached_limit(group: str) -> bool:
-    """Whether those in it wanted more than its limit: else a kill was for want of the machine's memory."""
+    """Whether the group wanted more than its limit. Otherwise the machine itself was short of memory."""
     if match := _REACHED.search(slurp(f"{group}/memory.events")):
         return int(match[1]) > 0
     # Version 1 counts no failures where swap is limited too.

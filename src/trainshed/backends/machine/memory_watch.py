@@ -1,8 +1,8 @@
-"""Ends runs that use more memory than they may, where no cgroup holds them to it.
+"""Ends runs that use more memory than they may, where no cgroup limits them.
 
-A backend shows what its runs use whenever that is looked at, which the collector does every two seconds. Near
-a limit the watch asks for another look sooner. Of runs that share a limit the one that is furthest over its
-own part is ended. It may assume a running event loop. What was not seen ends nobody.
+A backend calls `take` with what its runs use whenever it samples them, which the collector does every two
+seconds. Near a limit the watch samples sooner. Of runs that share a limit it ends the one that is furthest
+over its own part. It needs a running event loop. It never ends a run whose use was not measured.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ class MemoryWatch(Generic[AnyRun]):
         self._look, self._end = look, end
         self._background = BackgroundTasks()
         self._before: Mapping[RunKey, int] = {}
+        self._ending: set[RunKey] = set()
         self._looks_again = False
 
     async def close(self) -> None:
@@ -38,10 +39,14 @@ class MemoryWatch(Generic[AnyRun]):
         """What the runs use that no cgroup holds to their limits."""
         watched = {run.key: run for run in runs if run.memory is not None and run.key in used}
         limits = {key: run.memory for key, run in watched.items() if run.memory is not None}
-        for key, together in excess(limits, used).items():
-            run = watched[key]
-            if not run.over_memory and not run.gone.is_set():
-                run.note_over_memory(in_words(limits[key], used[key], together))
+        over = excess(limits, used)
+        self._ending &= watched.keys()
+        for key, run in watched.items():
+            if key in over and not run.over_memory:
+                run.note_over_memory(in_words(limits[key], used[key], over[key]))
+            # Noted by an earlier server, it may not have been killed before that server was.
+            if run.over_memory and key not in self._ending and not run.gone.is_set():
+                self._ending.add(key)
                 self._background.run(self._end(run))
         if limits and not self._looks_again and is_near(limits, used, self._before):
             self._looks_again = True

@@ -1,6 +1,6 @@
 """Views of buckets for the runs of a job: the folders behind what its programs find as /gcs.
 
-    JOB/gcs/wanted           a program looks for the view, which is not there yet
+    JOB/gcs/wanted           a program has opened /gcs and waits for the view, which is not there yet
     JOB/gcs/stored.jsonl     what of it was stored (written.py)
     JOB/gcs/LABEL/lower      the snapshot of the buckets
               upper, work    what was written, as the overlay over it keeps it
@@ -8,9 +8,10 @@
     JOB/gcs/LABEL/plain      where nothing can be mounted: copies, written to directly
               baseline.json  ... and how they were before
 
-Runs that live at the same time share a view. A run that starts anew after all are gone begins with a new one,
-in which only what was stored is to be found: once it is told that what the old one holds was. A view is there
-whole or not at all: it is made beside and renamed. It never mounts one: that is its backend's.
+The backends of this machine inherit from it. Runs that live at the same time share a view. A run that starts
+after all others are gone gets a new view, with only what was stored, once the caller says that everything in
+the old view was stored. A view is there whole or not at all: it is made beside and renamed. It never mounts
+one: the backend does.
 """
 
 import asyncio
@@ -47,30 +48,30 @@ class Mounts:
         self._notes: dict[str, str] = {}
         self._laying: dict[str, asyncio.Task[LaidOutView]] = {}
 
-    def take_from(self, shelf: ViewSource) -> None:
-        """Say where the buckets are, before the first launch."""
-        self._shelf = shelf
+    def take_from(self, source: ViewSource) -> None:
+        """Set what lays out the buckets. Call it before the first launch."""
+        self._shelf = source
 
     def open(self, job: str) -> None:
-        """Find again what an earlier server made."""
-        found = [
-            item for item in (self._jobs / job / FOLDER).glob("[0-9]*") if not item.name.endswith(_DRAFT)
+        """Find the view that an earlier server made."""
+        views = [
+            view for view in (self._jobs / job / FOLDER).glob("[0-9]*") if not view.name.endswith(_DRAFT)
         ]
-        if found:  # one, but for a server that died while it replaced the other
-            self._current[job] = max(found, key=lambda one: [int(n) for n in one.name.split(".")])
+        if views:  # more than one only where a server died while it replaced one by the other
+            self._current[job] = max(views, key=lambda view: [int(n) for n in view.name.split(".")])
 
     async def folder(
-        self, job: str, view: View, shelf: ViewSource, *, shared: bool, copies: bool, plain: bool
+        self, job: str, view: View, source: ViewSource, *, shared: bool, copies: bool, plain: bool
     ) -> tuple[Path, str]:
-        """The folder of the view for a run that is about to start, and what there is to say of it.
+        """The folder of the view for a run that is about to start, and a note about it.
 
-        With `copies` programs may not be able to change the objects' own files, with `plain` there can be no
-        overlay over them: then nothing is shown but copies, of what the job names. A lazy view, which a
-        program waits for, is copied whole.
+        With `copies` the objects are copied, so that programs cannot change the buckets' own files. With
+        `plain` no overlay can lie over them: the view holds nothing but copies of what the job names. A lazy
+        view, which a program waits for, is copied whole.
         """
         current = self._current.get(job)
         if current is None or (view.begin and not shared and current.name != view.label):
-            current = await self._make(job, view, shelf, copies, plain)
+            current = await self._make(job, view, source, copies, plain)
         return current, self._notes.get(job, "")
 
     def on_want(self, hint: Callable[[str], None]) -> None:
@@ -85,7 +86,7 @@ class Mounts:
             await self.folder(job, view, self._shelf, shared=True, copies=copies, plain=copies)
 
     async def forget(self, job: str | None = None) -> None:
-        """Give up what is being laid out, of one job or of all."""
+        """Stop laying out views, of one job or of all, and forget them."""
         jobs = [job] if job is not None else list(self._laying)
         dropped = [self._laying.pop(item) for item in jobs if item in self._laying]
         if dropped:  # threads cannot be stopped: a folder must not be removed under one
@@ -147,12 +148,12 @@ class Mounts:
         """The folder in which the view is, or is made."""
         return self._jobs / job / FOLDER / (view.label or "0")
 
-    async def _make(self, job: str, view: View, shelf: ViewSource, copies: bool, plain: bool) -> Path:
+    async def _make(self, job: str, view: View, source: ViewSource, copies: bool, plain: bool) -> Path:
         laying = self._laying.pop(job, None)
         old = self._current.get(job)
         fresh = self.place(job, view)
         if laying is None:
-            laying = asyncio.create_task(self._lay(shelf, view, (fresh, old), copies, plain))
+            laying = asyncio.create_task(self._lay(source, view, (fresh, old), copies, plain))
         try:
             done, _ = await asyncio.wait((laying,), timeout=_MOMENT)
         except asyncio.CancelledError:
@@ -167,13 +168,13 @@ class Mounts:
         return fresh
 
     async def _lay(
-        self, shelf: ViewSource, view: View, places: tuple[Path, Path | None], copies: bool, plain: bool
+        self, source: ViewSource, view: View, places: tuple[Path, Path | None], copies: bool, plain: bool
     ) -> LaidOutView:
         fresh, old = places
         draft = fresh.with_name(f"{fresh.name}{_DRAFT}")
         await asyncio.to_thread(self._clear, draft, fresh, old)
         folder = str(draft / ("plain" if plain else "lower"))
-        laid = await shelf.lay_out(view, folder, copies=copies, others=view.lazy or not plain)
+        laid = await source.lay_out(view, folder, copies=copies, others=view.lazy or not plain)
         await asyncio.to_thread(self._complete, draft, fresh, copies, plain)
         return laid
 
@@ -208,7 +209,7 @@ class Mounts:
             raise Unavailable(f"No view of the buckets can be made: {error}.") from error
 
     def _hand_out(self, copies: Path) -> None:
-        """The copies are made: let programs have them, where these are not of our own user."""
+        """Give the copies to the user of the programs. Nothing to do where that is the server's own."""
 
 
 def local_env(view: View, root: str) -> Mapping[str, str]:

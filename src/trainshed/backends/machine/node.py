@@ -1,6 +1,6 @@
-"""What this machine offers: CPUs, memory and GPUs, as far as this process may use them.
+"""Surveys what this machine offers: CPUs, memory and GPUs, as far as this process may use them.
 
-It may assume /proc. It never counts what a cgroup withholds, and never needs an NVIDIA driver to be there.
+Backends call it. It reads /proc. It never counts what a cgroup withholds, and needs no NVIDIA driver.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""The few texts of /proc and cgroups that tell what a process uses. Reading a text is pure.
+"""Parses the few texts of /proc and cgroups that tell what a process uses. The parsing is pure.
 
-It may assume Linux. A text it does not understand gives nothing, never an error: a process may end between
-two reads. `slurp` is the only thing that touches a file; it is called thousands of times, so it is bare.
+Samplers call it. A text it does not understand gives nothing, never an error: a process may end between two
+reads. Only `slurp` touches a file; it is called thousands of times, so it does no more than it must.
 """
 
 import os

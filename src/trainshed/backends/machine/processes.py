@@ -1,7 +1,7 @@
-"""Processes of this machine: who one is, whether it lives, who descends from whom; and signals to just one.
+"""Processes of this machine: identity, life, descent; and signals to exactly one of them.
 
-It may assume /proc. It never signals a pid it has not just seen with the same start time, and never decides
-which processes belong together: whoever asks says from whom they descend.
+Backends call it. It reads /proc. It never signals a pid without having just seen the same start time, and
+never decides which processes belong together: the caller says from whom they descend.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""One run as a server remembers it, in whatever way it runs: how it is shown, and that its place is held.
+"""One run as a server remembers it, in whatever backend: how it is shown, and that it is held for a look.
 
-It may assume that its backend changes it from one event loop. It never begins, signals or ends anything, and
-waits for nothing but its end.
+A backend changes it from one event loop. It never starts, signals or ends anything, and waits only for its
+end.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Where the folder of each run lies below those of the jobs, and which runs lie there: for every backend.
+"""Where the folder of each run is below those of the jobs, and which runs there are: for every backend.
 
-What is in a run's folder is its backend's own; here nothing is made, and no file of a run is read.
+It makes nothing and reads no file of a run: what is in a run's folder is its backend's own.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
-"""Python stacks of a running process by py-spy, which reads its memory from outside and does not stop it.
+"""Reads the Python stacks of a running process with py-spy, which reads its memory and does not stop it.
 
-`may_look` tells whether this system lets us: a kernel with Yama lets only ancestors and the privileged, a
-container's filter may forbid the call. Reading what py-spy says is pure; what it does not understand is a
-sentence, never an error.
+stacks.py calls it. `may_look` tells whether this system allows it: a kernel with Yama allows only ancestors
+and the privileged, a container's filter may forbid the call. Parsing py-spy's output is pure. What it does
+not understand becomes a sentence, never an error.
 """
 
 import ctypes
@@ -70,10 +70,10 @@ def spy_on(spy: str, pid: int, patience: float) -> tuple[tuple[ThreadStack, ...]
     except OSError as error:
         return (), f"py-spy does not run: {error.strerror}."
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
         return (
             (),
-            f"py-spy does not tell the stacks of process {pid}: {said[0][:200] if said else 'no reason'}",
+            f"py-spy does not tell the stacks of process {pid}: {lines[0][:200] if lines else 'no reason'}",
         )
     threads = read_threads(done.stdout[:_MOST], _inside(pid))
     return threads, "" if threads else f"py-spy saw no thread of process {pid}."
@@ -93,9 +93,9 @@ def read_threads(text: bytes, own: int = 0) -> tuple[ThreadStack, ...]:
         rows: Any = json.loads(text)
     except ValueError:
         return ()
-    found = [_thread(cast(dict[str, Any], row), own) for row in rows if isinstance(row, dict)]
-    found.sort(key=lambda thread: not thread.is_main)
-    return tuple(found[:MOST_THREADS])
+    threads = [_thread(cast(dict[str, Any], row), own) for row in rows if isinstance(row, dict)]
+    threads.sort(key=lambda thread: not thread.is_main)
+    return tuple(threads[:MOST_THREADS])
 
 
 def _thread(row: dict[str, Any], own: int) -> ThreadStack:

@@ -1,7 +1,7 @@
-"""What processes are at, one by one: Python's by their stacks, others by the kernel.
+"""Describes what processes do, one by one: Python's by their stacks, others by the kernel.
 
-One after the other, within a time for all of them: a machine that hangs is not to be made busier. Nothing
-here stops, slows or changes a program. Call it from a thread; `close` ends it early.
+Backends call it in a thread. It takes one process after the other, within a time for all of them, because a
+machine that hangs must not be made busier; `close` ends it early. It never stops, slows or changes a program.
 """
 
 import functools
@@ -46,7 +46,7 @@ class Describer:
         """These processes in this order, with the threads of Python's as `look` tells them."""
         if self.is_over(deadline):
             return StackDump(fault=NO_TIME)
-        found: list[ProcessStack] = []
+        stacks: list[ProcessStack] = []
         faults: list[str] = []
         for pid in pids[:MOST_PROCESSES]:
             seen = describe(pid)
@@ -57,10 +57,10 @@ class Describer:
                 threads, fault = look(pid, patience)
                 faults += [fault] if fault else []
                 seen = replace(seen, threads=threads)
-            found.append(seen)
+            stacks.append(seen)
         if len(pids) > MOST_PROCESSES:
             faults.append(f"{len(pids) - MOST_PROCESSES} more processes are not shown.")
-        return StackDump(processes=tuple(found), fault=" ".join(_few(faults)))
+        return StackDump(processes=tuple(stacks), fault=" ".join(_few(faults)))
 
 
 def _few(faults: list[str]) -> list[str]:

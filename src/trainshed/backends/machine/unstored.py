@@ -1,9 +1,10 @@
-"""What programs wrote and no bucket would take: put aside when the view that holds it goes, not thrown away.
+"""Puts aside what programs wrote and no bucket would take, when the view that holds it goes.
 
     unstored/JOB/LABEL/BUCKET/NAME   as programs wrote it, until the job is deleted
     unstored/JOB/.LABEL              the whole view, on its way there
 
-A view is moved away at once and whole: none is ever seen without what was written in it. For threads.
+mounts.py calls it, in threads. It moves a view away at once and whole, and never throws away what was
+written.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""Tells within a millisecond that a process has gone, be it a child of this server or of an earlier one.
+"""Reports within a millisecond that a process has ended, be it a child of this server or of an earlier one.
 
-By pidfd where the kernel has it and there are descriptors left, else by looking every few milliseconds. It
-reaps what are children. It never decides what an end means.
+Supervisors call it. It uses a pidfd where the kernel has them and descriptors are left, else it polls every
+few milliseconds. It reaps children. It never decides what an end means.
 """
 
 import asyncio
@@ -75,9 +75,7 @@ class ProcessEndWatch:
 
     def _ended(self, watched: _WatchedProcess) -> None:
         self._drop(watched)
-        with contextlib.suppress(
-            ChildProcessError
-        ):  # a child of an earlier server is its new parent's to reap
+        with contextlib.suppress(ChildProcessError):  # not our child: its new parent reaps it
             os.waitpid(watched.pid, os.WNOHANG)
         watched.gone()
 

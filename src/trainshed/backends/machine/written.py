@@ -1,8 +1,8 @@
-"""What programs have written in a view: found, read, and noted once it is stored.
+"""Finds, reads and notes what programs have written in a view.
 
-The overlay's upper folder holds exactly what was written, so that a look costs by what is new and not by what
-is shown. It may assume that programs change everything at any moment: a file that is not what it was when it
-was seen is refused, a folder that goes away while it is looked at is not there. It never changes a view.
+mounts.py calls it. The overlay's upper folder holds exactly what was written, so a scan costs by what is new
+and not by what is shown. Programs may change everything at any moment: a file that changed since it was seen
+is refused, a folder that goes away during the scan counts as missing. It never changes a view.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def shows(view: Path, bucket: str, name: str) -> bool:
     """Whether a program finds the file: in the upper folder, or in the lower one and not covered up there.
 
     True as well where the bucket is not in the view: nobody can have removed anything there. That is asked
-    last, because the whole view may be taken away at any moment, and then it tells nothing.
+    last: the whole view may be removed at any moment, and then the first answer means nothing.
     """
     return _finds(view, f"{bucket}/{name}") or not any(
         (view / layer / bucket).exists() for layer in ("plain", "upper", "lower")
@@ -125,17 +125,17 @@ def note(folder: Path, stored: Sequence[Stored]) -> None:
 
 
 def notes(folder: Path) -> tuple[Stored, ...]:
-    """What is noted, the latest word on each file."""
-    found: dict[tuple[str, str], Stored] = {}
+    """The latest note on each file, of those that are still stored."""
+    latest: dict[tuple[str, str], Stored] = {}
     try:
         text = (folder / NOTES).read_bytes()
     except OSError:
         return ()
     for line in text.splitlines():
         with contextlib.suppress(ValueError, TypeError):
-            one = Stored(**json.loads(line))
-            found[one.bucket, one.name] = one
-    return tuple(item for item in found.values() if not item.gone)
+            stored = Stored(**json.loads(line))
+            latest[stored.bucket, stored.name] = stored
+    return tuple(item for item in latest.values() if not item.gone)
 
 
 def _check(file: int, written: Written) -> None:

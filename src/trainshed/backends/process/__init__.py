@@ -1,6 +1,6 @@
-"""The process backend: replicas are plain processes of this machine, held by keepers that outlive the server.
+"""The process backend: replicas are plain processes of this machine, under keepers that outlive the server.
 
-It may assume Linux and Python and nothing else; what is better with a C compiler, cgroups or pidfds works
+It needs Linux and Python and nothing else. With a C compiler, cgroups or pidfds it does more, but it works
 without them. It never passes a replica's output through the server.
 """
 

@@ -1,8 +1,8 @@
-"""Python stacks by asking: a signal at which the program itself appends them to its run's file `stacks`.
+"""Reads Python stacks by asking: at a signal the program itself appends them to its run's file `stacks`.
 
-For machines where nobody may look into another's process (machine/spy.py). A program can be asked only if it
-has offered itself (customize/sitecustomize.py), which is seen from outside: it catches the signal and holds
-the file open. Anybody else would die of the signal, so nobody else is ever sent it.
+stacks.py calls it on machines where no process may look into another (machine/spy.py). Only a program that
+has offered itself is sent the signal (customize/sitecustomize.py). That is seen from outside: it catches the
+signal and has the file open. Any other program would die of the signal.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.processes import Process, send
-from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import OFFERS
 from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
 
@@ -29,13 +29,13 @@ _PAUSE = 0.01
 _MOST = 4 << 20
 
 
-def offering(order: KeeperOrder) -> KeeperOrder:
-    """The order of a fresh start, by which its program offers its stacks where it is to."""
-    if OFFERS not in order.env:
-        return order
-    given = order.env.get("PYTHONPATH", "")
+def offering(request: StartRequest) -> StartRequest:
+    """The request of a fresh start, changed so that a watched program offers its stacks."""
+    if OFFERS not in request.env:
+        return request
+    given = request.env.get("PYTHONPATH", "")
     return replace(
-        order, env={**order.env, "PYTHONPATH": f"{CUSTOMIZE}:{given}" if given else str(CUSTOMIZE)}
+        request, env={**request.env, "PYTHONPATH": f"{CUSTOMIZE}:{given}" if given else str(CUSTOMIZE)}
     )
 
 
@@ -92,7 +92,7 @@ def _answer(file: Path, patience: float) -> str:
 
 def read_threads(text: str) -> tuple[ThreadStack, ...]:
     """What faulthandler prints, the main thread first: it is the oldest, and those come last."""
-    found: list[ThreadStack] = []
+    threads: list[ThreadStack] = []
     name, frames = "", list[StackFrame]()
     for line in [*text.splitlines(), ""]:
         if head := _HEAD.match(line):
@@ -100,11 +100,11 @@ def read_threads(text: str) -> tuple[ThreadStack, ...]:
         elif frame := _FRAME.match(line):
             frames.append(StackFrame(frame["name"], frame["file"], int(frame["line"])))
         elif not line and frames:
-            found.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
+            threads.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
             frames = []
     if frames:
-        found.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
-    if not found:
+        threads.append(ThreadStack(name=name, frames=tuple(frames[:MOST_FRAMES])))
+    if not threads:
         return ()
-    main = ThreadStack(name=found[-1].name or "MainThread", frames=found[-1].frames, is_main=True)
-    return (main, *found[:-1][: MOST_THREADS - 1])
+    main = ThreadStack(name=threads[-1].name or "MainThread", frames=threads[-1].frames, is_main=True)
+    return (main, *threads[:-1][: MOST_THREADS - 1])

@@ -1,9 +1,8 @@
-"""What a program wrote into the machine's own /gcs, because nothing could be mounted there: it is not lost.
+"""Saves what a program wrote into the machine's own /gcs because nothing could be mounted there.
 
-What appears there while a job runs is taken for the job's. It becomes part of the job's view, and so it is
-stored or, where no bucket takes it, fails the job and is kept. Two such jobs at a time share what they leave.
-It never changes what is in /gcs, and does not look into a file system that somebody has mounted there. For
-threads.
+views.py calls it, in threads. What appears in /gcs while a job runs counts as the job's: it becomes part of
+the job's view. So it is stored or, where no bucket takes it, fails the job and is kept. Two such jobs at a
+time both get it. It never changes what is in /gcs, and never looks into a file system that is mounted there.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ def is_open() -> bool:
 
 
 def mark(view: Path) -> None:
-    """From now on; a second time changes nothing."""
+    """Count what changes in /gcs from now on as the job's. A second call changes nothing."""
     if is_open():
         with contextlib.suppress(FileExistsError):
             (view / _MARK).touch(mode=0o600, exist_ok=False)
@@ -40,7 +39,7 @@ def rescue(view: Path) -> None:
     for folder, _, names in os.walk(ROOT):
         for name in names:
             source = Path(folder, name)
-            with contextlib.suppress(OSError):  # it is gone meanwhile, or was seen only half: the next look
+            with contextlib.suppress(OSError):  # gone meanwhile, or half written: the next scan tries again
                 status = source.lstat()
                 if status.st_ctime_ns >= since and not source.is_symlink():
                     _share(source, view / "plain" / source.relative_to(ROOT), status)
@@ -49,7 +48,9 @@ def rescue(view: Path) -> None:
 def _share(source: Path, target: Path, status: os.stat_result) -> None:
     with contextlib.suppress(FileNotFoundError):
         there = target.stat()
-        if there.st_ino == status.st_ino or there.st_mtime_ns >= status.st_mtime_ns:
+        # By both times: a copy keeps the time of change of what it was copied from, which may be long ago.
+        newer = there.st_mtime_ns >= status.st_mtime_ns and there.st_ctime_ns >= status.st_ctime_ns
+        if newer or os.path.samestat(there, status):
             return
         target.unlink()
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
-"""ProcessBackend: the promises of core.ports.Backend, kept with processes of this machine.
+"""ProcessBackend implements core.ports.Backend with processes of this machine.
 
-What is known of each run is kept in memory and changed by three things only: a launch, the end of a keeper,
-the scan at start. So observing reads no file of a run. The truth is in the runs' directories: a server
-killed at any line finds it there. It may assume that it alone works on its home.
+The server's assembly makes one for a home; no other server may work on that home. The backend keeps the state
+of each run in memory. Only a launch, the end of a keeper and the scan at start change it, so observing reads
+no file of a run. The directories of the runs hold the truth: after a kill -9 at any line the next server
+reads it there.
 """
 
 import asyncio
@@ -13,37 +14,26 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.memory_watch import MemoryWatch
-from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.node import LocalNode
-from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.run_folders import find_runs
 from trainshed.backends.machine.watch import ProcessEndWatch
-from trainshed.backends.process.ask import offering
 from trainshed.backends.process.callers import Place, calling_job
 from trainshed.backends.process.google_hosts import HostsNamespace
-from trainshed.backends.process.keeper import Keeper, KeeperOrder, make_keeper
+from trainshed.backends.process.keeper import Keeper, make_keeper
 from trainshed.backends.process.net import RunCgroups
-from trainshed.backends.process.plain import (
-    NO_FOLDERS,
-    NO_HOLD,
-    NO_WALLS,
-    PlainRuntime,
-    unmounted,
-    version_of,
-)
+from trainshed.backends.process.plain import NO_FOLDERS, NO_WALLS, PlainRuntime, version_of
 from trainshed.backends.process.port import GangPorts
-from trainshed.backends.process.render import IMAGE, ProcessFrame, render, runtime_frame, with_google
+from trainshed.backends.process.render import IMAGE, ProcessFrame, render
 from trainshed.backends.process.run import ProcessRun, reload
 from trainshed.backends.process.run_supervisor import ProcessRunSupervisor
 from trainshed.backends.process.shell import ProcessShells, ProcessTerminal
 from trainshed.backends.process.spare_folders import SpareFolders, strip
 from trainshed.backends.process.stacks import Dumper
-from trainshed.backends.process.start import begin, place
+from trainshed.backends.process.start import RunStarter
 from trainshed.backends.process.stats import ProcessSampler, measured
 from trainshed.backends.process.views import ProcessViews
 from trainshed.core.code_port import CodeStore
@@ -60,10 +50,6 @@ from trainshed.core.runtime import RuntimeNeed, WarmInterpreter
 from trainshed.core.runtime_port import Runtimes
 from trainshed.core.shell_port import Screen
 from trainshed.core.stacks import StackDump
-from trainshed.core.view import View
-
-if TYPE_CHECKING:
-    from trainshed.backends.process.warm.pool import WarmPool
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 _MANY_PORTS = 64  # more are looked for in a thread
@@ -94,17 +80,16 @@ class ProcessBackend:
             shells=True,
         )
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
-        self._frame = ProcessFrame(
+        frame = ProcessFrame(
             jobs=self._jobs_folder,
             tools=self._tools,
             python=python,
             version=version_of(python),
             environ=dict(os.environ),
         )
-        self._runtimes = runtimes or PlainRuntime(python, self._frame.version)
+        self._runtimes = runtimes or PlainRuntime(python, frame.version)
         self._warm = home / "warm"
-        self._warm_pool: WarmPool | None = None
-        self._kindling: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._here = LocalNode(cpus, memory)
         self._keeper: Keeper | None = keeper
         self._making: asyncio.Task[Keeper] | None = None
@@ -114,6 +99,9 @@ class ProcessBackend:
         self._folders = CodeFolders(code, self._hint_job)
         self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job)
         self.hosts = HostsNamespace(home / "hosts")
+        self._starter = RunStarter(
+            frame, self._runtimes, self._groups, self._spares, self._folders, self.views, self.hosts
+        )
         self._supervisor = ProcessRunSupervisor(ProcessEndWatch(), self._groups, self._hint)
         self._sampling = asyncio.Lock()
         self._memory = MemoryWatch[ProcessRun](self.sample, self._supervisor.kill)
@@ -122,49 +110,48 @@ class ProcessBackend:
         self._shells = ProcessShells(self._groups)
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, ProcessRun]] = {}
-        # One at a time per job: the second launch of a key finds the first, and none meets a removal.
+        # A job has one launch or removal at a time: a second launch of a key returns the first handle.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def start(self) -> None:
-        found = await asyncio.to_thread(self._open)
+        known = await asyncio.to_thread(self._open)
         self.views.listen()
         if self._keeper is None:
-            # Compiling takes a while, once: a server is ready before, only the first launch waits for it.
+            # Compiling takes a while, once. Only the first launch waits for it, not the start of the server.
             make = lambda: self.views.tried(make_keeper(self._tools))  # noqa: E731
             self._making = asyncio.create_task(asyncio.to_thread(make))
-        for job, runs in found:
+        for job, runs in known:
             self._runs[job] = {run.key: run for run in runs}
             self.views.open(job)
             for run in runs:
                 self._supervisor.find_again(run)
-
-        if self._warm_pool is not None:
-            self._kindling = asyncio.create_task(self._kindle(self._warm_pool))
+        if self._starter.warm_pool is not None:
+            self._warming = asyncio.create_task(self._warm_up())
 
     def keep_warm(self, names: Sequence[str]) -> None:
-        """Before it starts: have these interpreters ready to be forked (warm/pool.py says how named)."""
+        """Keep interpreters ready to be forked; warm/pool.py explains the names. Call it before `start`."""
         for name in names:
-            # Which other versions of the plain interpreter are here is not known yet.
+            # It is not known yet which other versions of the plain interpreter this machine has.
             plain = "=" in name or name.partition(":")[0] == IMAGE
             if not plain and (refused := self._runtimes.refuse(name)) is not None:
                 raise Invalid((Violation("warm", refused),))
-        self._warm_pool = None
+        self._starter.warm_pool = None
         if names:
             from trainshed.backends.process.warm.pool import WarmPool  # most servers keep none
 
-            self._warm_pool = WarmPool(self._warm, names, self._runtimes)
+            self._starter.warm_pool = WarmPool(self._warm, names, self._runtimes)
 
     def warmth(self) -> tuple[WarmInterpreter, ...]:
-        return () if self._warm_pool is None else self._warm_pool.show()
+        return () if self._starter.warm_pool is None else self._starter.warm_pool.show()
 
     async def close(self) -> None:
         if self._making is not None:
             await asyncio.wait((self._making,))
         self._dumper.close()
         await self._shells.close()
-        if self._kindling is not None and self._warm_pool is not None:
-            await asyncio.wait((self._kindling,))
-            await self._warm_pool.close()
+        if self._warming is not None and self._starter.warm_pool is not None:
+            await asyncio.wait((self._warming,))
+            await self._starter.warm_pool.close()
         await self._folders.drop()
         await self.views.close()
         await self._memory.close()
@@ -188,48 +175,29 @@ class ProcessBackend:
             return NO_FOLDERS
         if len(pools) == 1:
             return readiness(RuntimeNeed(pools[0].image, spec.requirements, pools[0].packages), job)
-        found = [
+        needs = [
             RuntimeNeed(pool.image, spec.requirements, pool.packages) for pool in pools if not pool.is_empty
         ]
-        return together([readiness(need, job) for need in dict.fromkeys(found)])
+        return together([readiness(need, job) for need in dict.fromkeys(needs)])
 
     def render(self, launch: Launch) -> Mapping[str, object]:
-        return render(launch, self._framed(launch)).plain(launch)
+        return render(launch, self._starter.frame_for(launch)).plain(launch)
 
     async def launch(self, launch: Launch) -> Handle:
         key = launch.key
         job = key.name.job
         if not job or job.startswith(".") or "/" in job or "\0" in job:
             raise Invalid((Violation("job", f"'{job}' cannot be the name of a folder."),))
-        keeper = await self._held_by()
+        keeper = await self._ready_keeper()
         async with self._lock(job):
             runs = self._runs.setdefault(job, {})
             known = runs.get(key)
             if known is not None and known.observation is not None:
                 return known.handle
-            await self._clear_the_way(key, runs)
-            hosts = self.hosts.enter() if launch.google_env else -1
-            if hosts >= 0:
-                launch = with_google(launch, self._frame)
-            frame = self._framed(launch)
-            rendered = render(launch, frame)
-            run = known or ProcessRun(key, rendered.run)
-            if not runs:
-                self._spares.take(rendered.run)
-            if launch.code:
-                await self._folders.lay_out(key.name, launch.code, rendered.work)
-            run.note, sight = unmounted(launch.nfs) if launch.nfs else "", ("", False)
-            if launch.held and not keeper.holds:
-                run.note = " ".join(filter(None, (run.note, NO_HOLD)))
-            if launch.view is not None:
-                launch, sight = await self._view(run, launch, launch.view, runs, keeper)
-                rendered = render(launch, frame)
-            order = place(run, launch, rendered, keeper, self._groups)
-            if order is not None:
-                order = replace(order, hosts=hosts, view=sight[0], lazy=sight[1])
-            held = None if order is None else await self._begin(run, order, keeper, frame.python)
+            await self._end_earlier_runs(key, runs)
+            run, process = await self._starter.start(launch, runs, keeper)
             runs[key] = run
-            self._supervisor.begun(run, held)
+            self._supervisor.begun(run, process)
             return run.handle
 
     async def observe(self, job: str) -> tuple[Observation, ...]:
@@ -304,47 +272,12 @@ class ProcessBackend:
         self._hints.append(hint)
         self._runtimes.on_change(hint)
 
-    def _framed(self, launch: Launch) -> ProcessFrame:
-        need = RuntimeNeed(launch.image, launch.requirements, launch.packages)
-        python = self._runtimes.python(need, launch.key.name.job)
-        return self._frame if python == self._frame.python else runtime_frame(self._frame, python)
+    async def _warm_up(self) -> None:
+        keeper = await self._ready_keeper()
+        if self._starter.warm_pool is not None:
+            self._starter.warm_pool.open(self._starter.frame, keeper, self.hosts.enter())
 
-    async def _kindle(self, stoker: "WarmPool") -> None:
-        keeper = await self._held_by()
-        stoker.open(self._frame, keeper, self.hosts.enter())
-
-    async def _begin(
-        self, run: ProcessRun, order: KeeperOrder, keeper: Keeper, python: str
-    ) -> int | Identity | None:
-        if self._warm_pool is not None:
-            # A fork could not leave the mounts it was born with.
-            sees = order.view and not order.lazy
-            cold = "it sees /gcs" if sees else "its place is to be held" if order.hold else ""
-            result = cold or await self._warm_pool.spawn(order, python)
-            warm = isinstance(result, Identity)
-            how = (
-                "Forked from a warm interpreter."
-                if warm
-                else f"Not started warm: {result}."
-                if result
-                else ""
-            )
-            run.note = " ".join(filter(None, (how, run.note)))
-            if isinstance(result, Identity):
-                return result
-        return begin(run, offering(order), keeper, self._groups)
-
-    async def _view(
-        self, run: ProcessRun, launch: Launch, view: View, runs: Mapping[RunKey, ProcessRun], keeper: Keeper
-    ) -> tuple[Launch, tuple[str, bool]]:
-        """The launch with what it is told of its view; what its keeper is to mount, and whether lazily."""
-        name = launch.key.name
-        shared = any(item.alive and item.key.name.attempt == name.attempt for item in runs.values())
-        sight = await self.views.show(name.job, view, keeper, shared=shared)
-        run.note, run.no_gcs = " ".join(filter(None, (run.note, sight.note))), sight.fault
-        return replace(launch, env={**launch.env, **local_env(view, sight.root)}), (sight.mount, sight.lazy)
-
-    async def _held_by(self) -> Keeper:
+    async def _ready_keeper(self) -> Keeper:
         keeper = self._keeper
         if keeper is None:
             if self._making is None:
@@ -363,7 +296,7 @@ class ProcessBackend:
     def _lock(self, job: str) -> asyncio.Lock:
         return self._locks.setdefault(job, asyncio.Lock())
 
-    async def _clear_the_way(self, key: RunKey, runs: dict[RunKey, ProcessRun]) -> None:
+    async def _end_earlier_runs(self, key: RunKey, runs: dict[RunKey, ProcessRun]) -> None:
         others = [run for run in runs.values() if run.key.name == key.name and run.key != key]
         if any(run.key.run > key.run for run in others):
             raise Conflict(f"A later run than {key} has been started.")
@@ -382,18 +315,19 @@ class ProcessBackend:
         self.views.unstored.open()
         self._groups.open()
         self._offer_python()
-        self._frame = replace(self._frame, asks=self._dumper.asks)
+        self._starter.frame = replace(self._starter.frame, asks=self._dumper.asks)
         result = list(find_runs(self._jobs_folder, reload))
         self._groups.tidy(group for _, runs in result for run in runs for group in run.groups)
         return result
 
     def _offer_python(self) -> None:
-        """`python` and `python3` are the interpreter, also where its folder calls it by another name."""
+        """Let `python` and `python3` run the interpreter where its own folder has it under another name."""
+        python = self._starter.frame.python
         for name in ("python", "python3"):
             tool = self._tools / name
-            if Path(self._frame.python).with_name(name).exists():
+            if Path(python).with_name(name).exists():
                 continue
-            tool.write_text(f'#!/bin/sh\nexec "{self._frame.python}" "$@"\n')
+            tool.write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
             tool.chmod(0o700)
 
     def _put_away(self, job: str, runs: list[ProcessRun]) -> bool:

@@ -1,7 +1,7 @@
-"""Whose program is at the other end of a connection on this machine's loopback, where it brings no token.
+"""Finds the job whose program is at the other end of a loopback connection that brings no token.
 
-It may assume /proc, and that what descends from a keeper is its run's. It blocks, some milliseconds for
-hundreds of processes: call it in a thread.
+The backend calls it in a thread: it blocks for some milliseconds with hundreds of processes. It reads /proc.
+A process belongs to a run if it descends from the run's keeper.
 """
 
 import os
@@ -16,7 +16,7 @@ Place = tuple[str, int]  # address and port
 
 
 def calling_job(runs: Iterable[ProcessRun], peer: Place, here: Place) -> str:
-    """The job that has the connection's other end open; empty where none of these has."""
+    """The job whose program has the connection's other end open; empty where none of these has."""
     if (number := _socket(peer, here)) is None:
         return ""
     records = [(run, run.read()) for run in runs]
@@ -28,7 +28,7 @@ def calling_job(runs: Iterable[ProcessRun], peer: Place, here: Place) -> str:
 
 
 def _socket(peer: Place, here: Place) -> int | None:
-    """The number of the other end's socket."""
+    """The inode of the other end's socket."""
     ends = [_written(peer), _written(here)]
     try:
         with open("/proc/net/tcp") as lines:  # noqa: PTH123
@@ -42,7 +42,7 @@ def _socket(peer: Place, here: Place) -> int | None:
 
 
 def _written(place: Place) -> str:
-    """As the kernel writes it: the address in the machine's own order of bytes."""
+    """The place as /proc/net/tcp writes it: the address in the machine's own byte order."""
     address = int.from_bytes(socket.inet_aton(place[0]), sys.byteorder)
     return f"{address:08X}:{place[1]:04X}"
 

@@ -1,10 +1,11 @@
-"""Holds a program beside a run: `python -I -S companion.py RUN PID START SERVER KIND [PROGRAM [ARG...]]`.
+"""Runs a program beside a run: `python -I -S companion.py RUN PID START SERVER KIND [PROGRAM [ARG...]]`.
 
-RUN is the run's directory, PID and START its program, SERVER who asked, KIND `terminal` or `pipes`. The files
-open as 0, 1 and 2 are those of the program it starts, which gets the environment and the working directory of
-the run, its cgroup and its mounts; without a PROGRAM the best shell there is. It ends as that program does,
-and takes everything with it that descends from it: when that program ends, when the run's does, when the
-server goes, at SIGTERM. It imports nothing of Trainshed and never touches the run.
+shell.py starts it. RUN is the run's directory, PID and START identify its program, SERVER is the server's
+pid, KIND is `terminal` or `pipes`. The program gets the files open as 0, 1 and 2, and the environment,
+working directory, cgroup and mounts of the run. Without a PROGRAM it is the best shell there is. The
+companion ends when its program ends, when the run's program ends, when the server goes, or at SIGTERM, and
+ends everything that descends from it. Its exit status is that of its program. It imports nothing of Trainshed
+and never touches the run.
 """
 
 import ctypes
@@ -29,43 +30,43 @@ def main(words: list[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    ears, mouth = os.pipe()
-    os.set_blocking(mouth, False)
-    os.set_blocking(ears, False)
-    signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
-    told: list[int] = []
+    wakeup, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.set_blocking(wakeup, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signals: list[int] = []
     for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, lambda number, _: told.append(number))
+        signal.signal(number, lambda number, _: signals.append(number))
     watched = _watch(int(pid))
     if os.getppid() != int(server) or _started(int(pid)) != int(start):
         return _KILLED
     child = os.fork()
     if child == 0:
         _become(libc, run, int(pid), kind == "terminal", program)
-    _let_go()
-    code = _hold(child, ears, watched, told, (int(pid), int(start)))
+    _close_terminal()
+    code = _hold(child, wakeup, watched, signals, (int(pid), int(start)))
     _sweep()
     return code
 
 
-def _hold(child: int, ears: int, watched: int | None, told: list[int], of: tuple[int, int]) -> int:
+def _hold(child: int, wakeup: int, watched: int | None, signals: list[int], of: tuple[int, int]) -> int:
     """The child's exit code; that of a killed one where it has to end."""
-    awaited = [ears] if watched is None else [ears, watched]
+    awaited = [wakeup] if watched is None else [wakeup, watched]
     while True:
         ready, _, _ = select.select(awaited, [], [], _POLL if watched is None else None)
-        if ears in ready:
-            os.read(ears, 4096)
-        while (found := _reaped())[0] > 0:
-            if found[0] == child:
-                status = os.waitstatus_to_exitcode(found[1])
+        if wakeup in ready:
+            os.read(wakeup, 4096)
+        while (ended := _reaped())[0] > 0:
+            if ended[0] == child:
+                status = os.waitstatus_to_exitcode(ended[1])
                 return status if status >= 0 else 128 - status
         gone = watched in ready if watched is not None else _started(of[0]) != of[1]
-        if gone or signal.SIGTERM in told:
+        if gone or signal.SIGTERM in signals:
             return _KILLED
 
 
 def _sweep() -> None:
-    """All that descends from us: what has lost its parent has become a child of ours."""
+    """Kill all descendants. Those that lose their parent become children of this process."""
     pause = 0.001
     while _reaped()[0] >= 0:
         for name in os.listdir("/proc"):  # noqa: PTH208 - nothing more is imported than must be
@@ -98,7 +99,7 @@ def _watch(pid: int) -> int | None:
 
 
 def _fields(pid: int) -> list[bytes]:
-    """Those of /proc/PID/stat behind the command, which may hold anything; none where it is gone."""
+    """The fields of /proc/PID/stat after the command, which may contain anything; none where it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             text = file.read()
@@ -108,13 +109,13 @@ def _fields(pid: int) -> list[bytes]:
 
 
 def _started(pid: int) -> int | None:
-    """When it was, in ticks since boot: pids come again. None where it has ended."""
+    """Its start in ticks since boot, because a pid is given out again. None where it has ended."""
     fields = _fields(pid)
     return None if not fields or fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def _let_go() -> None:
-    """Of the terminal: it is over when all that was started in it is."""
+def _close_terminal() -> None:
+    """Close the terminal here: it ends when all that was started in it has ended."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
@@ -139,8 +140,8 @@ def _become(libc: ctypes.CDLL, run: str, pid: int, terminal: bool, program: list
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _run(program, env)
     except OSError as error:
-        told = f"trainshed: no shell beside the run: {error.strerror} ({error.filename or 'system call'})\n"
-        os.write(2, told.encode(errors="replace"))
+        line = f"trainshed: no shell beside the run: {error.strerror} ({error.filename or 'system call'})\n"
+        os.write(2, line.encode(errors="replace"))
     os._exit(126)
 
 

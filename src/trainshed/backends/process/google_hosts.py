@@ -1,8 +1,9 @@
-"""/etc/hosts as programs of jobs find it: the machine's, and Google's names led to this server (decision 34).
+"""The mount namespace in which programs find another /etc/hosts: the machine's, with Google's names led here.
 
-One mount namespace serves all runs: the server makes it once, holds it open, and each keeper enters it
-between fork and exec. Nothing is mounted where the server lives, so nothing is left by a kill -9. Mounts of
-the machine go on to appear in it. Where it cannot be made, runs start without it, and `fault` says why.
+The starter enters runs into it (decision 34). The server makes one namespace for all runs and keeps it open;
+each keeper enters it between fork and exec. Mounts of the machine go on to appear in it. Nothing is mounted
+in the server's own namespace, so a kill -9 leaves nothing behind. Where it cannot be made, runs start without
+it, and `fault` says why.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ _PATIENCE = 30  # seconds
 class HostsNamespace:
     def __init__(self, file: Path) -> None:
         """`file` is what programs find as /etc/hosts."""
-        self.redirect: GoogleRedirect | None = None  # None: they find the machine's
+        self.redirect: GoogleRedirect | None = None  # None: programs find the machine's file
         self.fault = ""
         self._file = file
         self._tried, self._lock = False, asyncio.Lock()
@@ -30,7 +31,7 @@ class HostsNamespace:
         self._seen = (0, 0)  # the machine's file, as it was copied
 
     async def open(self, keeper: Keeper) -> None:
-        """Make it, once it is known where the names lead. Whoever is about to start a run waits for that."""
+        """Make it, once, when the address of the names is known. Every launch waits for that."""
         redirect = self.redirect
         if self._tried or redirect is None:
             return
@@ -43,7 +44,7 @@ class HostsNamespace:
     def enter(self) -> int:
         """The namespace for a run that is about to start, open; -1 where there is none."""
         if self._number >= 0 and self.redirect is not None and self._seen != _state():
-            with contextlib.suppress(OSError):  # it stays as it was
+            with contextlib.suppress(OSError):  # the old content stays
                 self._copy(self.redirect)
         return self._number
 
@@ -53,7 +54,7 @@ class HostsNamespace:
             self._number = -1
 
     def _copy(self, redirect: GoogleRedirect) -> None:
-        """In place: those who have it mounted see it change."""
+        """Write the file in place, so that those who have it mounted see the change."""
         self._seen = _state()
         text = hosts_file(_MACHINE.read_text(errors="surrogateescape"), redirect.address)
         handle = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -61,7 +62,7 @@ class HostsNamespace:
             data = text.encode(errors="surrogateescape")
             os.pwrite(handle, data, 0)
             os.ftruncate(handle, len(data))
-            os.fchmod(handle, 0o644)  # whoever a program becomes
+            os.fchmod(handle, 0o644)  # readable whatever user a program becomes
         finally:
             os.close(handle)
 

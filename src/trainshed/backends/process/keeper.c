@@ -12,14 +12,16 @@
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/interpreter.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
  * shares with all who have the same VIEW, and that goes with the last of them. With --lazy VIEW need not be there:
- * /gcs is an autofs trigger, and the first process that walks into it waits while the keeper asks the server for
- * VIEW and mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has
- * mounted it itself, else 0. --try and --try-lazy only say whether that can be done here (views.py). FD is an open
- * mount namespace in which /etc/hosts is another file (google_hosts.py): with --hosts the program begins there,
- * --in-hosts does nothing but run a program there. --make-hosts makes it, with FILE as /etc/hosts, says so by a
- * byte on its output, and stays until its input ends. With --hold a program that ends badly, and was not asked to,
- * leaves its place: a sitter
- * stays in its mounts and cgroup until SIGTERM, then ends as the program did.
+ * /gcs is an autofs trigger, and the first process that opens it waits while the keeper asks the server for VIEW and
+ * mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has mounted the
+ * trigger itself, else 0. --try and --try-lazy only tell whether that can be done here (views.py).
+ *
+ * FD is an open mount namespace in which /etc/hosts is another file (google_hosts.py): with --hosts the program
+ * begins there, --in-hosts only runs a program there. --make-hosts makes one, with FILE as /etc/hosts, writes a byte
+ * to its output, and stays until its input ends.
+ *
+ * With --hold the mounts and the cgroup of a program that ends badly, and was not asked to end, stay for a look: a
+ * sitter stays in them until SIGTERM, then ends as the program did.
  *
  * It may assume that RUN holds a file `ready` of spaces. Whoever renames it to `record` owns the run, so
  * that of two keepers one leaves without a trace. It overwrites the spaces in place, a line each, which
@@ -50,6 +52,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -59,9 +62,6 @@
 
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
-#endif
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
 #endif
 #define SYS_CLONE_MOUNT 428 /* open_tree and move_mount, on every architecture */
 #define SYS_PLACE_MOUNT 429
@@ -231,8 +231,8 @@ static int borrow(int theirs) {
     return (int)syscall(SYS_PLACE_MOUNT, copy, "", AT_FDCWD, "/gcs", 4);
 }
 
-/* Go where somebody who has the same view already is, or with `borrowing` get its mount. By pid and start time:
- * pids come again. */
+/* Enter the mount namespace of a process that has the same view or, with `borrowing`, copy its mount. Known by pid
+ * and start time: a pid is given out again. */
 static int join(FILE *holders, int borrowing) {
     struct process other;
     unsigned long long start, begun;
@@ -266,7 +266,7 @@ static int own_mounts(const char **also) {
     return 0;
 }
 
-/* The same once more at another place, unless the machine has something there. */
+/* Bind /gcs to a second place as well, unless the machine has something there. */
 static void repeat(const char *place) {
     struct dirent *entry;
     int taken = 0;
@@ -284,8 +284,8 @@ static const char *prepare(const char **also) {
     return NULL;
 }
 
-/* Over the snapshot lies a layer of the job's own: what is written lands there, whatever it is opened by. Copies,
- * where there can be no overlay, are written to as they are. */
+/* Mount an overlay over the snapshot: what programs write goes to the job's own layer. Where there can be no overlay
+ * the view holds copies, which programs write to directly. */
 static const char *lay(int prepared) {
     char options[160];
     const char *failed, *also = "redirect_dir=off";
@@ -302,7 +302,8 @@ static const char *lay(int prepared) {
     return NULL;
 }
 
-/* An empty /gcs that tells the keeper, in whose process group it is not seen as one, when somebody walks into it. */
+/* Mount a trigger at /gcs: the kernel tells the keeper through the pipe `end` when a process opens it. Processes in
+ * the keeper's own group open it without that. */
 static const char *set_trigger(int end, pid_t group) {
     char options[96];
     const char *failed, *also;
@@ -313,8 +314,8 @@ static const char *set_trigger(int end, pid_t group) {
     return NULL;
 }
 
-/* NULL, or what could not be done; errno says why. Leaves the working directory anywhere. `holder` is who is to have
- * the view: this process, or one in whose mount namespace it is and whose /gcs is a trigger. */
+/* Mount the view for `holder`: this process, or another one in whose mount namespace this one is and whose /gcs is a
+ * trigger. NULL, or what could not be done; errno says why. Changes the working directory. */
 static const char *enter(const char *view, pid_t holder) {
     const char *failed = NULL;
     struct process self;
@@ -324,7 +325,7 @@ static const char *enter(const char *view, pid_t holder) {
     if (chdir(view) < 0) return "its folder cannot be entered";
     lock = open("lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0 || flock(lock, LOCK_EX) < 0) return "its lock cannot be had";
-    if (!(holders = fopen("holders", "a+e"))) return "its holders cannot be told";
+    if (!(holders = fopen("holders", "a+e"))) return "its holders cannot be read";
     rewind(holders);
     if (join(holders, holder != getpid()) < 0) /* looking at other mounts has led to their root */
         failed = chdir(view) < 0 ? "its folder cannot be entered" : lay(holder != getpid());
@@ -337,7 +338,7 @@ static const char *enter(const char *view, pid_t holder) {
     return failed; /* the lock is held until the program begins: before, nobody may look into its namespaces */
 }
 
-/* Of what is open nothing stays but 0, 1, 2 and, where they are more than that, these. */
+/* Close all descriptors but 0, 1, 2 and these two. */
 static void drop(int kept, int also) {
 #ifdef SYS_close_range
     int stay[2] = {kept < also ? kept : also, kept < also ? also : kept}, from = 3, i;
@@ -352,44 +353,85 @@ static void drop(int kept, int also) {
 #endif
 }
 
-/* In a child of the keeper, which somebody waits for who walked into /gcs: ask the server for the view by a file
- * beside it and a word in the pipe `asked` of its home, wait until it is there, mount it where they are. */
-static void answer(pid_t program, unsigned token) {
+/* Ask the server for the view, by a file beside it and a line in the pipe `asked` of its home, and wait until the
+ * view is there. A server that starts finds the file. -1 where it cannot be asked. */
+static int request_view(void) {
     char path[4096], *end;
-    const char *failed = "its mounts cannot be entered";
-    int bell, place, theirs = space(program, "mnt");
+    int wanted, requests;
+    if (access(lazy, F_OK) == 0) return 0;
     snprintf(path, sizeof path, "%s", lazy);
     if ((end = strrchr(path, '/'))) *end = 0;
-    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || chdir(path) < 0) _exit(1);
-    close(open("wanted", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || chdir(path) < 0) return -1;
+    if ((wanted = open("wanted", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) < 0) return -1;
+    close(wanted);
     snprintf(path, sizeof path, "%s\n", lazy);
-    if ((bell = open("../../../asked", O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0 &&
-        write(bell, path, strlen(path)) < 0) { /* a server that starts finds the file */ }
-    while (access(lazy, F_OK) < 0) nap(2);
-    if (setns(theirs, CLONE_NEWNS) == 0 && (place = open("/gcs", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
-        failed = enter(lazy, program);
-        ioctl(place, failed ? TRIGGER_FAIL : TRIGGER_READY, (unsigned long)token);
+    if ((requests = open("../../../asked", O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0) {
+        if (write(requests, path, strlen(path)) < 0) { /* the file remains */ }
+        close(requests);
     }
-    _exit(failed != NULL);
+    while (access(lazy, F_OK) < 0) nap(2);
+    return 0;
 }
 
-/* Until the program has ended: answer who walks into /gcs. */
+/* In a child of the keeper: mount the view where the program is, and let those go on who opened /gcs and wait.
+ * Where there can be no view they go on with an error: nobody may wait forever. */
+static void answer(pid_t program, unsigned token, pid_t keeper) {
+    int place, failed, theirs;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != keeper) _exit(1);
+    theirs = space(program, "mnt");
+    failed = request_view() < 0;
+    if (setns(theirs, CLONE_NEWNS) < 0 || (place = open("/gcs", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) _exit(1);
+    if (!failed) failed = enter(lazy, program) != NULL;
+    ioctl(place, failed ? TRIGGER_FAIL : TRIGGER_READY, (unsigned long)token);
+    _exit(failed);
+}
+
+/* Read one request of the trigger and answer it in a child. */
 static void attend(pid_t program) {
     char packet[512];
     unsigned token;
-    pid_t child;
-    struct pollfd ends[2] = {{(int)syscall(SYS_pidfd_open, program, 0), POLLIN, 0}, {trigger, POLLIN, 0}};
-    while (ends[0].fd >= 0 && !ends[0].revents) {
-        if (poll(ends, 2, -1) < 0) continue;
-        if (ends[1].revents && read(trigger, packet, sizeof packet) < 12) ends[1].fd = -1; /* nobody can walk in now */
-        else if (ends[1].revents) {
-            memcpy(&token, packet + 8, sizeof token);
-            while ((child = fork()) < 0) nap(50);
-            if (child == 0) answer(program, token);
-        }
+    pid_t child, keeper = getpid();
+    if (read(trigger, packet, sizeof packet) < 12) { /* the mount is gone: nobody can open it now */
+        close(trigger);
+        trigger = -1;
+        return;
     }
-    close(ends[0].fd);
-    close(trigger);
+    memcpy(&token, packet + 8, sizeof token);
+    while ((child = fork()) < 0) nap(50);
+    if (child == 0) answer(program, token, keeper);
+}
+
+/* The status of the program once it has ended. Meanwhile reap whatever else ends, and answer the trigger. */
+static int await_program(pid_t program) {
+    int status = 0, ended = -1;
+    pid_t gone;
+    sigset_t children;
+    struct pollfd events[2];
+    if (trigger >= 0) { /* before the first look at who has ended: an end after it is then seen */
+        sigemptyset(&children);
+        sigaddset(&children, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &children, NULL);
+        ended = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    }
+    for (;;) {
+        gone = waitpid(-1, &status, trigger >= 0 ? WNOHANG : 0);
+        if (gone == program && (WIFEXITED(status) || WIFSIGNALED(status))) break;
+        if (gone < 0 && errno != EINTR) break;
+        if (gone != 0) continue;
+        events[0] = (struct pollfd){ended, POLLIN, 0};
+        events[1] = (struct pollfd){trigger, POLLIN, 0};
+        if (poll(events, 2, ended < 0 ? 50 : -1) < 0) continue;
+        if (events[0].revents) {
+            struct signalfd_siginfo info;
+            if (read(ended, &info, sizeof info) < 0) { /* waitpid tells who */ }
+        }
+        if (events[1].revents) attend(program);
+    }
+    if (ended >= 0) close(ended);
+    if (trigger >= 0) close(trigger);
+    trigger = -1;
+    return status;
 }
 
 static void note_end(const char *how, int status) {
@@ -402,13 +444,9 @@ static void note_end(const char *how, int status) {
 }
 
 static int hold(pid_t program, const char *group) {
-    int status = 0, other;
+    int status = await_program(program), other;
     pid_t gone;
     long pause = 1;
-    if (trigger >= 0) attend(program);
-    while ((gone = waitpid(-1, &other, 0)) != program || !(WIFEXITED(other) || WIFSIGNALED(other)))
-        if (gone < 0 && errno != EINTR) break;
-    status = other;
     for (;;) {
         while ((gone = waitpid(-1, &other, WNOHANG)) > 0) {}
         if (gone < 0 && errno == ECHILD) return status; /* a subreaper without children has no descendants */
@@ -419,8 +457,8 @@ static int hold(pid_t program, const char *group) {
     }
 }
 
-/* In the child: it goes on as the program, under a sitter that never returns. All signals are blocked, so that
- * SIGTERM waits until it is asked for. */
+/* In the child: fork again. The new child returns and becomes the program; the parent is its sitter and never
+ * returns. All signals are blocked: SIGTERM stays pending until the sitter waits for it. */
 static void leave_a_sitter(void) {
     pid_t program, sitter = getpid();
     struct rlimit nothing = {0, 0};
@@ -429,7 +467,7 @@ static void leave_a_sitter(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     while ((program = fork()) < 0) nap(50);
     if (program == 0) {
-        setsid(); /* a program that signals its own group does not mean its sitter */
+        setsid(); /* a program that signals its own group must not reach its sitter */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != sitter) _exit(127);
         return;
@@ -480,7 +518,7 @@ static void become(const char *work, const char *view, const char *memory, int h
     if (memory) put(memory, "tasks", "0");
     if (hosts && setns(hosts, CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
     if (view && (failed = end ? set_trigger(end, keeper) : enter(view, getpid()))) refuse("no /gcs:", failed, 126);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a program nobody holds is not held to its limits */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without a keeper nobody enforces its limits */
     if (getppid() != keeper) _exit(127);
     if (chdir(work) < 0) refuse("cannot enter", work, 126);
     if (held) leave_a_sitter();
@@ -498,7 +536,7 @@ static int claim(const char *run) {
     return record = open(path, O_WRONLY | O_CLOEXEC);
 }
 
-/* The child of a kiln that waits to become the program. It finds its own way into the cgroup. */
+/* Let the fork of a warm interpreter become the program. It enters the cgroup itself. */
 static void release(int latch) {
     if (write(latch, "+", 1) < 0) { /* it is dead: its status says how */ }
     close(latch);
@@ -525,7 +563,6 @@ int main(int count, char **words) {
     if (count == 3 && !strncmp(words[1], "--try", 5)) {
         if (words[1][5] && pipe(ends) < 0) return 1;
         failed = words[1][5] ? set_trigger(ends[1], getpgrp()) : enter(words[2], getpid());
-        if (!failed && words[1][5] && syscall(SYS_pidfd_open, keeper, 0) < 0) failed = "nobody can wait for a process";
         if (!failed) return 0;
         dprintf(2, "%s: %s", failed, strerror(errno));
         return 1;

@@ -1,7 +1,7 @@
-"""Makes the keeper and starts it: compiled once where there is a C compiler, in shell where there is none.
+"""Makes the keeper and starts it: compiled once where there is a C compiler, else as a shell script.
 
-It may assume that the run's directory is prepared (run.py). It never waits for a keeper beyond its exec,
-and a keeper inherits nothing of the server but what is given here.
+start.py calls it for a run whose directory is prepared (run.py). It never waits for a keeper beyond its exec.
+A keeper inherits nothing of the server but what the request names.
 """
 
 import ctypes
@@ -20,13 +20,13 @@ _SOURCE = Path(__file__).with_name("keeper.c")
 _SCRIPT = Path(__file__).with_name("keeper.sh")
 _SHELL = "/bin/sh"
 _PR_SET_CHILD_SUBREAPER = 36
-_HOSTS = 3  # where a keeper finds what is open for it
+_HOSTS = 3  # the descriptor a keeper gets it as
 _OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeeperOrder:
-    """Everything a keeper is told."""
+class StartRequest:
+    """What a keeper is to start, and where."""
 
     run: str
     work: str
@@ -36,10 +36,10 @@ class KeeperOrder:
     env: Mapping[str, str]
     stdout: str
     stderr: str
-    hosts: int = -1  # the mounts it begins in, open (google_hosts.py); only for a compiled keeper
+    hosts: int = -1  # the mount namespace it begins in, open (google_hosts.py); only for a compiled keeper
     view: str = ""  # the folder it is to see as /gcs (views.py); only a compiled keeper can show it
-    lazy: bool = False  # ... once a program of it walks into /gcs; the folder need not be there before
-    hold: bool = False  # its place is to be kept should it end badly; only by a keeper that holds
+    lazy: bool = False  # mount it when a program opens /gcs; the folder need not be there before
+    hold: bool = False  # keep its mounts and cgroup should it end badly; only by a keeper that `holds`
 
     @property
     def words(self) -> list[str]:
@@ -61,7 +61,7 @@ class Keeper(Protocol):
         """Whether it can keep the place of a program that has ended."""
         ...
 
-    def spawn(self, order: KeeperOrder) -> int:
+    def spawn(self, request: StartRequest) -> int:
         """Start a keeper; its pid. OSError or ValueError where the system refuses."""
         ...
 
@@ -72,17 +72,17 @@ class CompiledKeeper:
     joins_groups: bool = True
     holds: bool = True
 
-    def spawn(self, order: KeeperOrder) -> int:
-        # It makes its own session, drops what else is open and resets signals: the shortest way in is enough.
-        hosts = [(os.POSIX_SPAWN_DUP2, order.hosts, _HOSTS)] if order.hosts >= 0 else []
+    def spawn(self, request: StartRequest) -> int:
+        # The keeper makes its own session, closes what else is open and resets signals itself.
+        hosts = [(os.POSIX_SPAWN_DUP2, request.hosts, _HOSTS)] if request.hosts >= 0 else []
         return os.posix_spawn(
             self.path,
-            ["trainshed-keeper", *order.words],
-            order.env,
+            ["trainshed-keeper", *request.words],
+            request.env,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, order.stdout, _OUTPUT, 0o600),
-                (os.POSIX_SPAWN_OPEN, 2, order.stderr, _OUTPUT, 0o600),
+                (os.POSIX_SPAWN_OPEN, 1, request.stdout, _OUTPUT, 0o600),
+                (os.POSIX_SPAWN_OPEN, 2, request.stderr, _OUTPUT, 0o600),
                 *hosts,
             ],
         )
@@ -101,14 +101,14 @@ class ShellKeeper:
         self._signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
         self._signal.restype = ctypes.c_void_p
 
-    def spawn(self, order: KeeperOrder) -> int:
-        out = os.open(order.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
+    def spawn(self, request: StartRequest) -> int:
+        out = os.open(request.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
         try:
-            err = os.open(order.stderr, _OUTPUT | os.O_CLOEXEC, 0o600)
+            err = os.open(request.stderr, _OUTPUT | os.O_CLOEXEC, 0o600)
             try:
                 child = subprocess.Popen(
-                    [_SHELL, "-c", self._script, "keeper", *order.words],
-                    env=order.env,
+                    [_SHELL, "-c", self._script, "keeper", *request.words],
+                    env=request.env,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
@@ -133,8 +133,8 @@ def make_keeper(tools: Path, compiler: str = "cc") -> Keeper:
     """The compiled keeper, from the cache in `tools` or fresh; the one in shell where that fails."""
     try:
         # Static where it can be: it starts faster, and a program's LD_PRELOAD cannot reach it.
-        if found := compiled(_SOURCE, tools, compiler, kinds=(("-static",), ())):
-            return CompiledKeeper(str(found))
+        if path := compiled(_SOURCE, tools, compiler, kinds=(("-static",), ())):
+            return CompiledKeeper(str(path))
     except OSError as error:
         _log.warning("the keeper cannot be compiled: %s", error)
     _log.warning("replicas are held by the shell keeper: there is no compiled one")

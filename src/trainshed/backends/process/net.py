@@ -1,9 +1,9 @@
-"""Finds every process of a run, by every trace one can leave, and signals them.
+"""Finds every process of a run, and signals them; makes and removes the cgroups of runs.
 
-Four nets, each with holes the others cover: the cgroup (where one may be made), descent from the keeper (it
-adopts what double-forks away), the program's session, the mark in the environment. It may assume /proc. It
-never signals a pid it has not just seen with the same start time, and never the keeper unless asked.
-All of it reads many small files: call it from a thread.
+There are four ways to find a process of a run, and each misses some: the cgroup (where one may be made),
+descent from the keeper (it adopts what double-forks away), the program's session, the mark in the
+environment. It reads /proc, many small files: call it in a thread. It never signals a pid without having just
+seen the same start time, and never the keeper unless asked.
 """
 
 import contextlib
@@ -44,16 +44,16 @@ def _survey() -> dict[int, Process]:
 def catch(trace: RunTrace) -> tuple[Process, ...]:
     """Every living process of the run but its keeper."""
     table = _survey()
-    found = _descendants(table, trace.keeper)
-    if not found:
-        # While the keeper lives all descend from it; without it the other traces have to do.
-        found = _descendants(table, trace.program) | _session(table, trace.program)
-        found |= _marked(table, trace.run)
-    found |= members(trace.group)
-    found -= {os.getpid()}
+    pids = _descendants(table, trace.keeper)
+    if not pids:
+        # While the keeper lives all descend from it. Without it only the other traces are left.
+        pids = _descendants(table, trace.program) | _session(table, trace.program)
+        pids |= _marked(table, trace.run)
+    pids |= members(trace.group)
+    pids -= {os.getpid()}
     if trace.keeper is not None:
-        found -= {trace.keeper.pid}
-    caught = (table.get(pid) or look(pid) for pid in found)
+        pids -= {trace.keeper.pid}
+    caught = (table.get(pid) or look(pid) for pid in pids)
     return tuple(process for process in caught if process is not None and not process.dead)
 
 
@@ -168,9 +168,10 @@ class RunCgroups:
         except OSError:
             return False
         if b"memory" in slurp(f"{base}/cgroup.subtree_control").split():
-            self._base = str(base)  # of an earlier server: what passes memory on takes no process itself
+            # Made by an earlier server. A group that passes memory on takes no process itself.
+            self._base = str(base)
             return True
-        # Permissions do not tell the whole story (delegation, threaded groups): let a process try.
+        # Permissions are not enough (delegation, threaded groups): let a process try.
         tried = subprocess.run(
             ["/bin/sh", "-c", 'echo 0 >"$1/cgroup.procs"', "sh", str(base)], check=False, capture_output=True
         )
@@ -185,19 +186,19 @@ class RunCgroups:
             memory_group.discard(base)  # stays while a run lives in it
 
     def make(self, key: RunKey, limit: MemoryLimit | None) -> tuple[str | None, str | None]:
-        """The run's group, and the one that holds it to its memory; None for what cannot be had."""
+        """The run's group, and the one that limits its memory; None for each that cannot be made."""
         tree = self._memory
-        held = self._limited(tree, key, limit) if tree is not None and limit is not None else None
-        if tree is not None and tree.is_v2 and held is not None:
-            return held, held
+        limited = self._limited(tree, key, limit) if tree is not None and limit is not None else None
+        if tree is not None and tree.is_v2 and limited is not None:
+            return limited, limited
         if self._base is None:
-            return None, held
+            return None, limited
         group = f"{self._base}/{key}"
         try:
             os.makedirs(group, exist_ok=True)  # an empty base may have been tidied away by somebody
         except OSError:
-            return None, held
-        return group, held
+            return None, limited
+        return group, limited
 
     def _limited(self, tree: MemoryTree, key: RunKey, limit: MemoryLimit) -> str | None:
         names = (key.name.job, str(key)) if limit.shared else (str(key),)
@@ -211,7 +212,7 @@ class RunCgroups:
         return None
 
     def tidy(self, known: Iterable[str | None]) -> None:
-        """Remove what no run knows of: a server was killed before it had written down that it made it."""
+        """Remove groups of no known run: a server was killed between making and noting them."""
         used = set(known)
         for base in self._bases():
             for folder, _, _ in os.walk(base, topdown=False):

@@ -1,7 +1,8 @@
-"""What the kernel says of memory: whether it killed a process for want of it, by its own counters.
+"""Tells from the kernel's counters whether a process was killed for want of memory.
 
-The run's cgroup knows exactly where it has a memory controller; else there is the machine's counter, which
-tells that some process was killed, not which. It never guesses: what cannot be read is None.
+The supervisor calls it when a run has ended. The run's cgroup knows exactly, where it has a memory
+controller. Otherwise only the machine's counter is left, which tells that some process was killed, not which.
+It never guesses: what cannot be read is None.
 """
 
 import os
@@ -56,7 +57,7 @@ class Kills:
         return max(started, self._seen[0][1])
 
 
-def told(before: int | None, group: str | None) -> str:
+def killed_for_memory(before: int | None, group: str | None) -> str:
     """A sentence where a process was killed for memory since `before` was counted; empty where none was."""
     inside = oom_kills(group) if group is not None else None
     if inside:
@@ -70,6 +71,6 @@ def told(before: int | None, group: str | None) -> str:
 
 
 def _count(text: bytes) -> int | None:
-    _, found, rest = (b"\n" + text).partition(_MARK)
+    _, mark, rest = (b"\n" + text).partition(_MARK)
     number = rest.partition(b"\n")[0]
-    return int(number) if found and number.isdigit() else None
+    return int(number) if mark and number.isdigit() else None

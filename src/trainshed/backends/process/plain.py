@@ -1,4 +1,7 @@
-"""The one runtime of a backend that was given none: the interpreter as it is. Always ready, costs nothing."""
+"""What a backend without runtimes uses: the interpreter as it is, always ready, without packages.
+
+Also the sentences for what a process cannot have: its own network, folders, mounts.
+"""
 
 import subprocess
 import sys

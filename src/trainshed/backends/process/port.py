@@ -1,7 +1,7 @@
-"""Free TCP ports for a gang, from below the range the kernel itself hands out.
+"""Finds free TCP ports for a gang, below the range that the kernel itself hands out.
 
-A port found free here is not held: nobody else draws from this range by chance, and the caller names the
-ports it has promised. It never gives a port again soon after: the search goes round and round.
+The backend calls it. A port is only looked at, not reserved: nobody else draws from this range by chance, and
+the caller names the ports it has promised. It never gives a port again soon: the search goes round the range.
 """
 
 import random
@@ -30,22 +30,22 @@ class GangPorts:
         self._next = random.randrange(len(self._pool))
 
     def draw(self, count: int, avoid: frozenset[int]) -> tuple[int, ...]:
-        found: list[int] = []
+        free: list[int] = []
         for _ in range(len(self._pool)):
-            if len(found) == count:
+            if len(free) == count:
                 break
             port = self._pool[self._next]
             self._next = (self._next + 1) % len(self._pool)
-            if port not in avoid and _free(port):
-                found.append(port)
-        if len(found) < count:
+            if port not in avoid and _is_free(port):
+                free.append(port)
+        if len(free) < count:
             raise Exhausted(
-                f"{count} free ports are needed and {len(found)} are left between {_FIRST} and {_LAST}."
+                f"{count} free ports are needed and {len(free)} are left between {_FIRST} and {_LAST}."
             )
-        return tuple(found)
+        return tuple(free)
 
 
-def _free(port: int) -> bool:
+def _is_free(port: int) -> bool:
     # Bound to all addresses: refused as soon as any one address is taken.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:

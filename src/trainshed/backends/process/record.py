@@ -1,7 +1,7 @@
-"""What a keeper wrote about its run, read without trusting that it got to the end.
+"""Parses what a keeper wrote about its run. Pure; it never touches a file.
 
-A record is a file of spaces overwritten in place, a line per fact (keeper.c says which). It may be cut off
-anywhere: only a line with its newline counts. Pure; it never touches a file.
+run.py calls it. A record is a file of spaces overwritten in place, a line per fact (keeper.c lists them). It
+may be cut off anywhere: only a line with its newline counts.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""A Launch as plain data: argv, environment and directories of the process it will be. Pure.
+"""Renders a Launch as plain data: argv, environment and directories of the process. Pure.
 
-It may assume that names are safe as folder names (the backend checks). It never looks at the machine: what
-it needs of it comes in a Frame.
+The backend and its starter call it. Names are already checked to be safe as folder names. It never looks at
+the machine: what it needs to know comes in a ProcessFrame.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from trainshed.core.google import past_proxies
 from trainshed.core.launch import Launch
 
 IMAGE = "trainshed/python"
-MARK = "TRAINSHED_RUN_DIR"  # by this variable the processes of a run are found, whoever their parent is
+MARK = "TRAINSHED_RUN_DIR"  # finds the processes of a run, whoever their parent is
 
 OFFERS = "TRAINSHED_STACKS"  # set where a program is to offer its stacks (ask.py)
 
-# What of the server's environment a program may see; everything else is the server's own business.
+# The variables of the server's environment that programs get; all others stay the server's.
 _PASSED = frozenset({"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"}) | {
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),

@@ -1,4 +1,4 @@
-"""One run as its directory tells it: prepared, claimed by a keeper, ended; and what is remembered of it.
+"""One run and the files of its directory: prepared, claimed by a keeper, ended.
 
     launch.json   what was asked for, with the cgroups it got
     ready         spaces, until a keeper claims the run by renaming it ...
@@ -6,8 +6,8 @@
     term          exists once SIGTERM has been sent
     over-memory   that it was ended for want of memory, in words (memory_watch.py)
 
-Everything rests on rename and link, which need no room on a full disk and happen once. It may assume that
-one server at a time works on a home. It never signals anything and never waits.
+Every step is a rename or a link, which need no room on a full disk and happen once. One server at a time
+works on a home. It never signals anything and never waits.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from trainshed.core.replica import Handle
 @dataclass(slots=True, eq=False)
 class ProcessRun(KnownRun):
     group: str | None = None
-    memory_group: str | None = None  # that holds it to its memory; None where it is looked at instead
+    memory_group: str | None = None  # that limits its memory; None where the memory watch does
     oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
 
     @property
@@ -123,8 +123,8 @@ def reload(key: RunKey, path: Path) -> ProcessRun:
         return run  # killed while it was being prepared: to be prepared again
     group = launch.get("group")
     run.group = group if isinstance(group, str) else None
-    held = launch.get("memory_group")
-    run.memory_group = held if isinstance(held, str) else None
+    memory_group = launch.get("memory_group")
+    run.memory_group = memory_group if isinstance(memory_group, str) else None
     run.memory, run.over_memory = as_limit(launch.get("memory")), over_memory(path)
     run.holds = bool(launch.get("hold"))
     return run

@@ -1,7 +1,7 @@
-"""Tends runs from their start to the end of their last process: sees them end, asks them, kills them.
+"""Supervises runs from their start to the end of their last process: sees them end, asks them to, kills them.
 
-It may assume a running event loop. It changes what is remembered of a run and nothing else; it never
-forgets one and never starts one. An end is shown only when all of the run is gone.
+The backend calls it in a running event loop. It changes what is remembered of a run and nothing else. It
+shows an end only when every process of the run is gone. It never starts a run and never forgets one.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ class ProcessRunSupervisor:
         await self._background.close()
 
     def begun(self, run: ProcessRun, keeper: int | Identity | None) -> None:
-        """A launch: with the keeper just started, or without where there is something to read instead.
+        """A run was launched, with this keeper; None where its record is to be read instead.
 
-        A keeper is a child, of which the pid is enough, or a kiln's child.
+        Of a keeper that is a child of the server the pid is enough; one that was forked warm is not a child.
         """
         if keeper is None:
             self.find_again(run)
@@ -73,7 +73,7 @@ class ProcessRunSupervisor:
             self._keeper_gone(run, None)
 
     def _show(self, run: ProcessRun, started_at: datetime | None, record: ProcessRecord | None) -> None:
-        """A run that is alive, in whatever way."""
+        """Show a run that is alive, or that is held for a look."""
         run.oom_kills = self.kills.now()
         if record is not None and record.held is not None:
             run.show(Sight.HELD, started_at, exit=record.held, ended_at=record.ended_at)
@@ -119,18 +119,18 @@ class ProcessRunSupervisor:
         elif record is not None and pid is not None and (record.keeper is None or record.keeper.pid != pid):
             self.find_again(run)
         else:
-            # Nobody holds the program any more, so nobody would hold it to its limits either: it is killed.
+            # Without a keeper nobody enforces the program's limits: it is killed.
             if run.observation is None:
                 run.show(Sight.RUNNING, run.changed_at("launch.json"))
             run.claim()
-            self._background.run(self._bury(run))
+            self._background.run(self._kill_rest(run))
 
     def _end(self, run: ProcessRun, record: ProcessRecord, exit: Exit) -> None:
         started_at = run.started_at or record.started_at or run.changed_at("launch.json")
         ended_at = record.ended_at or run.changed_at("record")
-        held = run.observation if run.sight is Sight.HELD else None
+        shown = run.observation if run.sight is Sight.HELD else None
         run.unstarted = record.unstarted
-        memory = held.out_of_memory if held else "" if exit.ok else self._memory(run)
+        memory = shown.out_of_memory if shown else "" if exit.ok else self._memory(run)
         run.show(Sight.ENDED, started_at, exit=exit, ended_at=ended_at, out_of_memory=memory)
         if memory and run.has_limits and run.observation is not None and run.observation.over_limit:
             run.note_over_memory(memory)  # its cgroup, which knows, is about to go
@@ -139,7 +139,7 @@ class ProcessRunSupervisor:
 
     def _memory(self, run: ProcessRun) -> str:
         """A sentence where it was killed for want of memory; with its limit where it had reached that."""
-        text = oom.told(self.kills.before(run.oom_kills), run.memory_group)
+        text = oom.killed_for_memory(self.kills.before(run.oom_kills), run.memory_group)
         if run.memory_group is None or run.memory is None or not oom_kills(run.memory_group):
             return text
         holder = str(Path(run.memory_group).parent) if run.memory.shared else run.memory_group
@@ -162,7 +162,7 @@ class ProcessRunSupervisor:
         self._hint(run)
 
     def _give_up_start(self, run: ProcessRun) -> None:
-        """A run no keeper has claimed: keep them from it. Where one was faster, it is like any other."""
+        """Claim a run that no keeper has claimed. Where a keeper was faster, treat it like any other run."""
         if run.claim() or run.read() is None:
             self._lose(run, None)
         else:
@@ -185,9 +185,9 @@ class ProcessRunSupervisor:
             if (record := run.read()) is not None and record.keeper is not None:
                 self.find_again(run)
                 return
-        await self._bury(run)
+        await self._kill_rest(run)
 
-    async def _bury(self, run: ProcessRun) -> None:
+    async def _kill_rest(self, run: ProcessRun) -> None:
         record, pause = run.read(), 0.002
         while await asyncio.to_thread(net.kill, run.trace(record), freeze=True):
             await asyncio.sleep(pause)

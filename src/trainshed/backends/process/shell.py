@@ -1,7 +1,8 @@
-"""Shells beside runs of this machine: a companion for each, which holds what is started and ends it.
+"""Opens shells beside runs of this machine: each is a companion process, which ends what it started.
 
-It may assume that a run's directory says what the run was given. A shell belongs to the server that opened it
-and goes with it; what a program prints waits in the kernel until somebody reads it. It never changes a run.
+The backend calls it. A run's directory says what the run was given. A shell belongs to the server that opened
+it and ends with it. What a program prints waits in the kernel until somebody reads it. It never changes a
+run.
 """
 
 import asyncio
@@ -96,7 +97,7 @@ class ProcessTerminal:
     async def _until(self, end: int, add: Callable[..., None], remove: Callable[[int], object]) -> None:
         ready = asyncio.get_running_loop().create_future()
         self._waiting.add(ready)
-        add(end, _come, ready)
+        add(end, _wake, ready)
         try:
             await ready
         finally:
@@ -134,19 +135,19 @@ class ProcessShells:
                 os.close(end)
         terminal = ProcessTerminal(process, *ours, screen is not None)
         self._open[terminal] = run
-        task = asyncio.create_task(self._see_off(terminal, run, run.group))
+        task = asyncio.create_task(self._await_end(terminal, run, run.group))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return terminal
 
     async def close(self, job: str | None = None) -> None:
         """End those of one job, or all."""
-        found = [one for one, run in self._open.items() if job is None or run.key.name.job == job]
-        await asyncio.gather(*(item.close() for item in found))
+        chosen = [terminal for terminal, run in self._open.items() if job is None or run.key.name.job == job]
+        await asyncio.gather(*(terminal.close() for terminal in chosen))
         if job is None:
             await asyncio.gather(*self._tasks)
 
-    async def _see_off(self, terminal: ProcessTerminal, run: ProcessRun, group: str | None) -> None:
+    async def _await_end(self, terminal: ProcessTerminal, run: ProcessRun, group: str | None) -> None:
         await terminal.wait()
         self._open.pop(terminal, None)
         if run.gone.is_set():  # it ended first, and could not take its group along
@@ -181,6 +182,6 @@ async def _program(run: ProcessRun) -> Identity | None:
     return None
 
 
-def _come(ready: "asyncio.Future[None]") -> None:
+def _wake(ready: "asyncio.Future[None]") -> None:
     if not ready.done():
         ready.set_result(None)

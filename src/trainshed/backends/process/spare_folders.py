@@ -1,12 +1,12 @@
-"""Folders of ended jobs, kept for the next ones.
+"""Keeps the folders of ended jobs for the next jobs.
 
-Making and removing eight files and folders is most of what a short job costs on disk; ext4 even looks
-through everything removed in the last minute before it makes anything new. So the folder of a job of one
-replica is not removed but stripped of what the job had, cleared, and renamed into place for a later job.
+The backend calls it. Making and removing eight files and folders is most of what a short job costs on disk;
+ext4 even looks through everything removed in the last minute before it makes anything new. So the folder of a
+job of one replica is not removed but emptied, cleared, and renamed into place for a later job.
 
-It may assume that nothing of the old job lives. A folder is cleared before it is kept, and it is not kept
-unless everything in it is ours and as we made it: a job never sees what another wrote, nor finds a door
-left open. What is kept belongs to one server: the next one starts without.
+Nothing of the old job may be alive. A folder is cleared before it is kept, and kept only if everything in it
+is ours and as we made it: a job never sees what another wrote, and never gets wider permissions. Spare
+folders belong to one server: the next one starts without.
 """
 
 import os

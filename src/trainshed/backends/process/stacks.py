@@ -1,7 +1,7 @@
-"""Where the programs of runs are: all processes of each, looked into or, where nobody may, asked.
+"""Reads the stacks of all processes of runs: by looking into them or, where that is not allowed, by asking.
 
-One run after the other, within a time for all of them. Nothing here stops, slows or changes a program. Call
-it from a thread; `close` ends it early.
+The backend calls it in a thread. It takes one run after the other, within a time for all of them; `close`
+ends it early. It never stops, slows or changes a program.
 """
 
 import time
@@ -36,8 +36,10 @@ class Dumper(Describer):
 
         if self.is_over(deadline):
             return StackDump(fault=NO_TIME)
-        found = sorted(net.catch(run.trace(run.read())), key=lambda one: (one.start, one.pid))
-        caught = {process.pid: process for process in found}
+        oldest_first = sorted(
+            net.catch(run.trace(run.read())), key=lambda process: (process.start, process.pid)
+        )
+        caught = {process.pid: process for process in oldest_first}
         return self.describe_all(list(caught), look, deadline)
 
     def _threads(
@@ -53,9 +55,9 @@ class Dumper(Describer):
 
 def _inside(thread: ThreadStack, work: Path) -> ThreadStack:
     """Files of the working directory by their place in it: each replica has a copy of the same ones."""
-    told, real = f"{work}/", f"{work.resolve()}/"
+    given, real = f"{work}/", f"{work.resolve()}/"
     frames = (
-        replace(frame, file=frame.file.removeprefix(told).removeprefix(real)) for frame in thread.frames
+        replace(frame, file=frame.file.removeprefix(given).removeprefix(real)) for frame in thread.frames
     )
     return replace(thread, frames=tuple(frames))
 

@@ -1,8 +1,8 @@
-"""Starts one run: its directories, its files, its keeper. A fraction of a millisecond, without awaiting.
+"""Starts one run: prepares folders, code, view and files, then starts a keeper or forks a warm interpreter.
 
-It may assume that no other launch of the same job goes on and that earlier runs are gone. When it fails it
-leaves nothing that would stand in the way of trying again; a killed server leaves at most a `ready` file,
-and the next launch goes on from there.
+The backend calls it for one launch of a job at a time, once earlier runs of the replica are gone. A start
+that fails leaves nothing that prevents another try. A killed server leaves at most a `ready` file, and the
+next launch goes on from there. It never watches what it has started.
 """
 
 import contextlib
@@ -10,66 +10,163 @@ import errno
 import os
 import shutil
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from trainshed.backends.process.keeper import Keeper, KeeperOrder
+from trainshed.backends.machine.code_folders import CodeFolders
+from trainshed.backends.machine.mounts import local_env
+from trainshed.backends.machine.processes import Identity
+from trainshed.backends.process.ask import offering
+from trainshed.backends.process.google_hosts import HostsNamespace
+from trainshed.backends.process.keeper import Keeper, StartRequest
 from trainshed.backends.process.net import RunCgroups
-from trainshed.backends.process.render import Rendered
+from trainshed.backends.process.plain import NO_HOLD, unmounted
+from trainshed.backends.process.render import ProcessFrame, Rendered, render, runtime_frame, with_google
 from trainshed.backends.process.run import ProcessRun
+from trainshed.backends.process.spare_folders import SpareFolders
+from trainshed.backends.process.views import ProcessViews, RunView
 from trainshed.core.errors import Unavailable
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
+from trainshed.core.names import RunKey
+from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.runtime_port import Runtimes
+
+if TYPE_CHECKING:
+    from trainshed.backends.process.warm.pool import WarmPool
 
 
-def place(
-    run: ProcessRun, launch: Launch, rendered: Rendered, keeper: Keeper, groups: RunCgroups
-) -> KeeperOrder | None:
-    """What to start, its place made; None where the run is already claimed."""
-    try:
-        fresh = _make_folders(rendered)
-        if not fresh and run.read() is not None:
+class RunStarter:
+    def __init__(
+        self,
+        frame: ProcessFrame,
+        runtimes: Runtimes,
+        groups: RunCgroups,
+        spares: SpareFolders,
+        code: CodeFolders,
+        views: ProcessViews,
+        hosts: HostsNamespace,
+    ) -> None:
+        self.frame = frame
+        self.warm_pool: WarmPool | None = None
+        self._runtimes, self._groups, self._spares = runtimes, groups, spares
+        self._code, self._views, self._hosts = code, views, hosts
+
+    def frame_for(self, launch: Launch) -> ProcessFrame:
+        """The frame with the interpreter of the launch's runtime."""
+        need = RuntimeNeed(launch.image, launch.requirements, launch.packages)
+        python = self._runtimes.python(need, launch.key.name.job)
+        return self.frame if python == self.frame.python else runtime_frame(self.frame, python)
+
+    async def start(
+        self, launch: Launch, runs: Mapping[RunKey, ProcessRun], keeper: Keeper
+    ) -> tuple[ProcessRun, int | Identity | None]:
+        """The run and its keeper, given the runs of its job. No keeper where one had claimed the run before,
+        or where the run has ended because it can never be started.
+        """
+        hosts = self._hosts.enter() if launch.google_env else -1
+        if hosts >= 0:
+            launch = with_google(launch, self.frame)
+        frame = self.frame_for(launch)
+        rendered = render(launch, frame)
+        run = runs.get(launch.key) or ProcessRun(launch.key, rendered.run)
+        if not runs:
+            self._spares.take(rendered.run)
+        if launch.code:
+            await self._code.lay_out(launch.key.name, launch.code, rendered.work)
+        shown = RunView()
+        if launch.view is not None:
+            name = launch.key.name
+            shared = any(other.alive and other.key.name.attempt == name.attempt for other in runs.values())
+            shown = await self._views.show(name.job, launch.view, keeper, shared=shared)
+            launch = replace(launch, env={**launch.env, **local_env(launch.view, shown.root)})
+            rendered = render(launch, frame)
+        no_hold = NO_HOLD if launch.held and not keeper.holds else ""
+        run.note, run.no_gcs = _join(unmounted(launch.nfs), no_hold, shown.note), shown.fault
+        if not self._prepare(run, launch, rendered, keeper):
+            return run, None
+        request = StartRequest(
+            run=rendered.run,
+            work=rendered.start,
+            group=run.group,
+            memory=run.memory_group if run.memory_group != run.group else None,
+            argv=rendered.argv,
+            env=rendered.env,
+            stdout=launch.stdout,
+            stderr=launch.stderr,
+            hosts=hosts,
+            view=shown.mount,
+            lazy=shown.lazy,
+            hold=run.holds,
+        )
+        warm = await self._fork_warm(run, request, frame.python)
+        return run, warm or self._spawn(run, offering(request), keeper)
+
+    def _prepare(self, run: ProcessRun, launch: Launch, rendered: Rendered, keeper: Keeper) -> bool:
+        """Make the run's folders, cgroups and files; False where a keeper has claimed the run already."""
+        try:
+            fresh = _make_folders(rendered)
+            if not fresh and run.read() is not None:
+                return False
+            if fresh or not run.prepared():
+                run.memory = memory_limit(launch.placement, launch.room)
+                if keeper.joins_groups:
+                    run.group, run.memory_group = self._groups.make(run.key, run.memory)
+                run.holds = launch.held and keeper.holds
+                run.prepare(rendered.plain(launch))
+            elif run.group is not None or run.memory_group is not None:
+                self._groups.make(run.key, run.memory)
+        except OSError as error:
+            self._undo(run)
+            raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
+        return True
+
+    async def _fork_warm(self, run: ProcessRun, request: StartRequest, python: str) -> Identity | None:
+        """The keeper of a forked warm interpreter; None, and a note that says why, for a fresh start."""
+        if self.warm_pool is None:
             return None
-        if fresh or not run.prepared():
-            run.memory = memory_limit(launch.placement, launch.room)
-            if keeper.joins_groups:
-                run.group, run.memory_group = groups.make(run.key, run.memory)
-            run.holds = launch.held and keeper.holds
-            run.prepare(rendered.plain(launch))
-        elif run.group is not None or run.memory_group is not None:
-            groups.make(run.key, run.memory)
-    except OSError as error:
-        _undo(run, groups)
-        raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
-    return KeeperOrder(
-        run=rendered.run,
-        work=rendered.start,
-        group=run.group,
-        memory=run.memory_group if run.memory_group != run.group else None,
-        argv=rendered.argv,
-        env=rendered.env,
-        stdout=launch.stdout,
-        stderr=launch.stderr,
-        hold=run.holds,
-    )
+        if request.view and not request.lazy:
+            answer = "it sees /gcs"  # a fork could not leave the mounts it was born with
+        elif request.hold:
+            answer = "its place is to be held"
+        else:
+            answer = await self.warm_pool.spawn(request, python)
+        if isinstance(answer, Identity):
+            run.note = _join("Forked from a warm interpreter.", run.note)
+            return answer
+        run.note = _join(f"Not started warm: {answer}." if answer else "", run.note)
+        return None
+
+    def _spawn(self, run: ProcessRun, request: StartRequest, keeper: Keeper) -> int | None:
+        """The keeper's pid; None where the run is one that can never be started."""
+        try:
+            return keeper.spawn(request)
+        except (OSError, ValueError) as error:
+            # Arguments too long, or with a NUL: the program can never be started, and trying again is no use.
+            if isinstance(error, ValueError) or error.errno == errno.E2BIG:
+                _end_unstarted(run, request, error)
+                return None
+            self._undo(run)
+            raise Unavailable(f"{run.key} could not be started: {error}.") from error
+
+    def _undo(self, run: ProcessRun) -> None:
+        self._groups.discard(run.groups)
+        run.group = run.memory_group = None
+        # Not if a keeper has it, which happens where an earlier server's keeper was late.
+        if run.read() is None:
+            shutil.rmtree(run.path, ignore_errors=True)
 
 
-def begin(run: ProcessRun, order: KeeperOrder, keeper: Keeper, groups: RunCgroups) -> int | None:
-    """The keeper's pid; None where the run is one that can never be started."""
-    try:
-        return keeper.spawn(order)
-    except (OSError, ValueError) as error:
-        # Arguments too long, or with a NUL: the program can never be started, and trying again is no use.
-        if isinstance(error, ValueError) or error.errno == errno.E2BIG:
-            _refuse(run, order, error)
-            return None
-        _undo(run, groups)
-        raise Unavailable(f"{run.key} could not be started: {error}.") from error
+def _join(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _make_folders(rendered: Rendered) -> bool:
     """Whether the run is new: then nobody can have prepared or claimed it."""
     fresh = _make(rendered.run)
-    # Where it starts may be missing in its code, which knows no empty folders.
+    # The code store keeps no empty folders, so the working directory may be missing in the code.
     for folder in (rendered.work, rendered.tmp, rendered.start):
         with contextlib.suppress(NotADirectoryError):  # a file of its code: its keeper will say so
             _make(folder)
@@ -88,17 +185,9 @@ def _make(folder: str) -> bool:
     return True
 
 
-def _refuse(run: ProcessRun, order: KeeperOrder, error: OSError | ValueError) -> None:
+def _end_unstarted(run: ProcessRun, request: StartRequest, error: OSError | ValueError) -> None:
     if not run.claim():
         return
-    with contextlib.suppress(OSError), Path(order.stderr).open("a") as file:
+    with contextlib.suppress(OSError), Path(request.stderr).open("a") as file:
         file.write(f"trainshed: the program cannot be started: {error}\n")
     run.write_end(126, time.time_ns())
-
-
-def _undo(run: ProcessRun, groups: RunCgroups) -> None:
-    groups.discard(run.groups)
-    run.group = run.memory_group = None
-    # Not if a keeper has it, which happens where an earlier server's keeper was late.
-    if run.read() is None:
-        shutil.rmtree(run.path, ignore_errors=True)

@@ -1,11 +1,10 @@
-"""What every run uses, in one pass: its processes, their CPU, memory, disk and network, its GPUs.
+"""Samples what every run uses, in one pass: its processes, their CPU, memory, disk and network, its GPUs.
 
-The processes of a run are those in its cgroup, where it has one, else those that descend from its keeper,
-which adopts whatever double-forks away. Pages a program shares with its children by fork are counted in each
-until written; files and shared memory count once, by the process that maps most of them.
-
-It may assume that one thread at a time calls it. A process is asked for its parent once in its life, so the
-cost does not grow with what else runs on the machine.
+The backend calls it, one thread at a time. The processes of a run are those in its cgroup, where it has one,
+else those that descend from its keeper, which adopts what double-forks away. Pages a program shares with its
+children by fork count in each until written; files and shared memory count once, by the process that maps
+most of them. A process is asked for its parent once in its life, so the cost does not grow with what else the
+machine runs.
 """
 
 import json

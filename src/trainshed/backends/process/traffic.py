@@ -1,10 +1,9 @@
-"""What TCP connections have carried, by the kernel's own count for each socket (netlink's sock_diag).
+"""Counts what TCP connections have carried, by the kernel's own count for each socket (netlink's sock_diag).
 
-A process's sockets are known by the inodes behind its descriptors, so what a run sends and receives can be
-told without a network namespace for each. Connections within the machine count as any other. UDP is not
-counted, and of a connection that closes not what it carried since the last look at it.
-
-It may assume Linux; where the kernel does not answer it `works` not, and nothing is told. For one thread.
+stats.py calls it, from one thread. A process's sockets are known by the inodes behind its descriptors, so a
+run needs no network namespace to be counted. Connections within the machine count as any other. UDP does not
+count, nor what a connection carried between the last look and its close. Where the kernel does not answer,
+`works` is false and nothing is counted.
 """
 
 import contextlib
@@ -61,8 +60,8 @@ def _answers(kernel: socket.socket) -> Iterator[tuple[int, tuple[int, int]]]:
                 return
             if kind == _ERROR or length < _HEADER.size:
                 raise OSError("the kernel does not tell of its connections")
-            if (told := counts_of(data[at + _HEADER.size : at + length])) is not None:
-                yield told
+            if (counts := counts_of(data[at + _HEADER.size : at + length])) is not None:
+                yield counts
             at += length + 3 & ~3
 
 

@@ -1,10 +1,9 @@
 """Views of buckets for processes: mounted at /gcs by their keepers, or copies in another place.
 
-The view of a job that does not speak of /gcs is made when one of its programs first walks into it.
-
-It may assume that all runs of a home have the same keeper: what that can mount is tried once, and again later
-where it cannot. Where programs could write into the machine's own /gcs nevertheless, what appears there while
-a job runs is taken for the job's (astray.py). It never writes there itself.
+The starter calls it. The view of a job that does not mention /gcs is made when one of its programs first
+opens it. All runs of a home have the same keeper: what that can mount is tried once, and again later where it
+cannot. Where programs could write into the machine's own /gcs nevertheless, what appears there while a job
+runs counts as the job's (astray.py). It never writes there itself.
 """
 
 import asyncio
@@ -23,16 +22,16 @@ from trainshed.backends.process import astray
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
 from trainshed.core.view import ROOT, View, ViewScan
 
-_ASKED = "asked"  # the pipe by which keepers say which view is waited for
+_ASKED = "asked"  # the pipe through which keepers request views
 _AGAIN = 5.0  # seconds until it is tried again whether something can be mounted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """What a run is given: the folder its keeper mounts (none: nothing is mounted), and where it looks."""
+    """What a run gets: the folder its keeper mounts (empty: nothing), and where its programs find it."""
 
     mount: str = ""
-    lazy: bool = False  # the keeper mounts it when somebody looks
+    lazy: bool = False  # the keeper mounts it when a program opens /gcs
     root: str = ""
     note: str = ""
     fault: str = ""  # why nothing is at /gcs
@@ -40,7 +39,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What the keeper can mount: why nothing, no overlay, nothing lazily. Empty where it can."""
+    """Why the keeper can mount nothing, no overlay, no trigger. Empty where it can."""
 
     fault: str
     no_overlay: str
@@ -53,16 +52,16 @@ class ProcessViews(Mounts):
         super().__init__(jobs, trash, hint)
         self.means: Means | None = None
         self._pipe = -1
-        self._asked = b""
+        self._partial = b""
 
     def listen(self) -> None:
-        """Hear of programs that wait for their view. What nobody hears is found on the disk."""
+        """Receive the requests of keepers whose programs wait for a view. Lost ones are on disk too."""
         pipe = self._jobs.with_name(_ASKED)
         with contextlib.suppress(OSError):
             with contextlib.suppress(FileExistsError):
                 os.mkfifo(pipe, 0o600)
             self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-            asyncio.get_running_loop().add_reader(self._pipe, self._hear)
+            asyncio.get_running_loop().add_reader(self._pipe, self._receive)
 
     async def close(self) -> None:
         await self.forget()
@@ -81,7 +80,7 @@ class ProcessViews(Mounts):
             if not means.fault and not means.no_trigger:
                 return RunView(mount=str(self.place(job, view)), lazy=True, root=ROOT)
             if means.fault and not astray.is_open():
-                return RunView(fault=means.fault)  # whoever tries to write there fails, and is told why
+                return RunView(fault=means.fault)  # writing there fails, and the run's observation says why
         copies, view = self.copies, replace(view, lazy=False)
         current, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=copies)
         if means.fault or (self.copies and not (current / "plain").exists()):
@@ -133,8 +132,8 @@ class ProcessViews(Mounts):
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         with contextlib.suppress(OSError):
-            *lines, self._asked = (self._asked + os.read(self._pipe, 1 << 16)).split(b"\n")
+            *lines, self._partial = (self._partial + os.read(self._pipe, 1 << 16)).split(b"\n")
             for line in lines:
                 self._want(Path(os.fsdecode(line)).parent.parent.name)

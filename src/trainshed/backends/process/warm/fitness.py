@@ -1,17 +1,18 @@
-"""May an order be started warm? Pure; the answer is None, or why not, in words for people.
+"""Decides whether a start request can be served by a fork of a warm interpreter. Pure.
 
-A forked program finds the interpreter as a kiln left it: flags parsed, variables read. So an order fits only
-if a fresh start would have read the same. What Python code asked for during the imports is known exactly, the
-kiln noted it. What C libraries may have read is a list of prefixes, wide on purpose: a fresh start is slower,
-but never wrong.
+The pool calls it before each fork. The answer is None, or the reason why not, in words for people. In a fork
+the interpreter's flags are parsed and variables are read already. So a request fits only if a fresh start
+would have read the same. Which variables Python code read during the imports is known exactly: the warm
+interpreter noted them. Which ones C libraries may have read is a list of prefixes, wide on purpose: a fresh
+start is slower, but never wrong.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.keeper import StartRequest
 
-MOST = 100_000  # bytes of an order: it travels as one message
+MOST = 100_000  # bytes of a request: it is sent as one message
 
 # Read by the interpreter (by HOME it finds a user's own packages), the loader, the C library and numeric
 # libraries, most of them when they are loaded.
@@ -28,26 +29,27 @@ _READ_LATE = frozenset({"TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmImports:
-    """What a kiln has already read."""
+    """What a warm interpreter has read already."""
 
     python: str
     env: Mapping[str, str]
     asked: frozenset[str] = frozenset()
 
 
-def unfit(order: KeeperOrder, heat: WarmImports) -> str | None:
-    """Why the order has to be started afresh, or None."""
-    if order.argv[0] != heat.python:
-        return f"its program is {order.argv[0]}, not the runtime's interpreter"
-    if reason := _odd(order.argv[1:]):
+def unfit(request: StartRequest, warm: WarmImports) -> str | None:
+    """Why the request needs a fresh start, or None."""
+    if request.argv[0] != warm.python:
+        return f"its program is {request.argv[0]}, not the runtime's interpreter"
+    if reason := _odd(request.argv[1:]):
         return reason
-    for name in sorted(heat.env.keys() | order.env.keys()):
-        if heat.env.get(name) != order.env.get(name) and _read(name, heat.asked):
+    for name in sorted(warm.env.keys() | request.env.keys()):
+        if warm.env.get(name) != request.env.get(name) and _read(name, warm.asked):
             return f"it sets {name} otherwise than the warm interpreter has read it"
-    texts = [*order.argv, *order.env, *order.env.values(), order.run, order.work, order.stdout, order.stderr]
+    paths = (request.run, request.work, request.stdout, request.stderr)
+    texts = [*request.argv, *request.env, *request.env.values(), *paths]
     if sum(map(len, texts)) > MOST:
         return "its arguments and variables are too long to be handed over"
-    if any("\0" in text for text in texts) or any(not name or "=" in name for name in order.env):
+    if any("\0" in text for text in texts) or any(not name or "=" in name for name in request.env):
         return "its arguments or variables hold what no program can be given"
     return None
 

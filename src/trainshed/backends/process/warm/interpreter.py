@@ -1,12 +1,12 @@
-"""A kiln: an idle interpreter with its imports done. Each order it gets becomes a fork of it.
+"""A warm interpreter: idle, with its imports done. Each start request becomes a fork of it.
 
 The runtime's own Python runs it as `python -c START interpreter.py SERVER KEEPER IMPORT...`, with a socket to
 the server open as number 3. Only the server holds the other end: when that closes this process ends, and what
-it forked runs on. It never forks while it has a thread, a child or
-a descriptor that two processes must not share; it says why instead, once, and ends.
+it forked runs on. It never forks while it has a thread, a child or a descriptor that two processes must not
+share: it reports why, once, and ends.
 
-For an order it forks the keeper-to-be, which forks the program-to-be and then becomes the keeper by exec. The
-program waits on a pipe until the keeper has claimed the run, so that every promise of the keeper holds.
+For a request it forks the keeper-to-be, which forks the program-to-be and then becomes the keeper by exec.
+The program waits on a pipe until the keeper has claimed the run, so that every promise of the keeper holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 _OLDEST, _NEWEST = (3, 9), (3, 13)  # Pythons the equivalence suite has been run with
 _CONTROL = 3
-_PARKED = 200  # where the socket waits: what the imports open gets the numbers it always has
+_PARKED = 200  # the socket's number: what the imports open gets the numbers it always has
 _MOST = 1 << 17
 _UNSHARED = ("socket:", "pipe:", "anon_inode:", "/dev/nvidia", "/dev/kfd", "/dev/dri")
 
@@ -42,16 +42,16 @@ def main(fresh: dict[str, object]) -> Any:
     program = _load(os.path.join(os.path.dirname(file), "program.py"))
     program.die_with(int(server))
     program.listen_to_all()
-    asked, found, folders = set[str](), dict(os.environ), _folders()
+    asked, env, folders = set[str](), dict(os.environ), _folders()
     try:
         asked = _warm_up(imports)
         _try_out(program, {0, 1, 2, control.fileno()})
     except Unsafe as error:
         control.send(json.dumps({"unsafe": str(error), "folders": _marks(folders)}).encode())
         os.killpg(0, signal.SIGKILL)  # what the imports have started, too
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are the server's to watch: nobody waits for them
-    program.found = frozenset(globals()["modules"])
-    program.left = _changes(found, dict(os.environ))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the server watches keepers: nobody here waits for them
+    program.initial_modules = frozenset(globals()["modules"])
+    program.env_changes = _changes(env, dict(os.environ))
     control.send(json.dumps({"asked": sorted(asked), "folders": _marks(folders)}).encode())
     while True:
         message, handles, *_ = socket.recv_fds(control, _MOST, 1)
@@ -71,21 +71,21 @@ def main(fresh: dict[str, object]) -> Any:
 
 
 def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keeper: str, fresh: Any) -> Any:
-    """In the fork: once more, and then one is the keeper and the other the program."""
+    """In the fork: fork once more. The parent becomes the keeper, the child the program."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     me = os.getpid()
     try:
-        order = json.loads(message)
-        _open(order)
+        request = json.loads(message)
+        _open(request)
         gate, latch = os.pipe()
-        asked, trigger = os.pipe() if order["view"] else (0, 0)
+        asked, trigger = os.pipe() if request["view"] else (0, 0)
         child = os.fork()
     except (OSError, ValueError) as error:
         _decline(sockets[0], error)
     if child:
-        _keep(order, keeper, (child, latch, asked), sockets[0])
+        _keep(request, keeper, (child, latch, asked), sockets[0])
     for end in sockets:
         os.close(end.detach())
     os.close(latch)
@@ -97,28 +97,28 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
     if trigger:
         os.close(asked)
         program.set_trigger(trigger, me)
-    program.enter(order)
-    module = program.prepare(order, fresh)
+    program.enter(request)
+    module = program.prepare(request, fresh)
     if module is None:
         raise program.Become
     return module
 
 
-def _keep(order: Any, keeper: str, child: tuple[int, int, int], answer: socket.socket) -> NoReturn:
+def _keep(request: Any, keeper: str, child: tuple[int, int, int], answer: socket.socket) -> NoReturn:
     pid, latch, asked = child
-    words = [order["run"], order["work"], order["group"] or "-", *order["argv"]]
+    words = [request["run"], request["work"], request["group"] or "-", *request["argv"]]
     try:
         lazy: list[str] = []
         if asked:
             os.set_inheritable(asked, True)
-            lazy = ["--lazy", order["view"], str(asked)]
+            lazy = ["--lazy", request["view"], str(asked)]
         os.set_inheritable(latch, True)
         with open("/proc/self/stat", "rb") as file:
             start = file.read().rpartition(b")")[2].split()[19]
         answer.send(b"%d %s" % (os.getpid(), start))
         # The answer is whole when the socket closes, which exec does.
         adopt = ["--adopt", str(pid), str(latch)]
-        os.execve(keeper, ["trainshed-keeper", *lazy, *adopt, *words], order["env"])
+        os.execve(keeper, ["trainshed-keeper", *lazy, *adopt, *words], request["env"])
     except (OSError, ValueError) as error:
         _decline(answer, error)
 
@@ -129,12 +129,12 @@ def _decline(answer: socket.socket, error: Exception) -> NoReturn:
     os._exit(1)
 
 
-def _open(order: Any) -> None:
+def _open(request: Any) -> None:
     output = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for number, path, flags in (
         (0, "/dev/null", os.O_RDONLY),
-        (1, order["stdout"], output),
-        (2, order["stderr"], output),
+        (1, request["stdout"], output),
+        (2, request["stderr"], output),
     ):
         opened = os.open(path, flags, 0o600)
         os.dup2(opened, number)
@@ -142,7 +142,7 @@ def _open(order: Any) -> None:
 
 
 def _park() -> socket.socket:
-    """The socket to the server, out of the way; nothing else of what the server had open stays."""
+    """The socket to the server, moved to a high number. Whatever else the server had open is closed."""
     parked = fcntl.fcntl(_CONTROL, fcntl.F_DUPFD_CLOEXEC, _PARKED)
     for number in _descriptors() - {0, 1, 2, parked}:
         with contextlib.suppress(OSError):  # the one the others were listed by

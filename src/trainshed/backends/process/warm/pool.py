@@ -1,9 +1,10 @@
-"""Keeps kilns burning and hands orders to them: the server's side of warm starts.
+"""Keeps warm interpreters running and hands start requests to them: the server's side of warm starts.
 
-A kiln is lit when its runtime is first seen ready, again with back-off when it dies, anew after many uses or
-when its runtime has changed. It may assume one event loop in a thread that outlives it: a kiln dies with the
-thread that started it. It never makes a launch wait for long: a kiln that is not warm, not safe or not quick
-means a fresh start, and a reason to show.
+The backend's starter calls it. The pool starts an interpreter when its runtime is first ready, again with
+back-off when it dies, and anew after many uses or when its runtime has changed. It needs one event loop in a
+thread that outlives it: a warm interpreter dies with the thread that started it. It never makes a launch wait
+for long: where an interpreter is not warm, not safe or not quick it answers with a reason, and the launch
+starts afresh.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.process.keeper import CompiledKeeper, Keeper, KeeperOrder
+from trainshed.backends.process.keeper import CompiledKeeper, Keeper, StartRequest
 from trainshed.backends.process.render import ProcessFrame, runtime_frame, shared_env
 from trainshed.backends.process.warm.fitness import WarmImports, unfit
 from trainshed.backends.process.warm.process import WarmProcess
@@ -22,8 +23,8 @@ from trainshed.core.errors import Unavailable
 from trainshed.core.runtime import RuntimeNeed, WarmInterpreter, WarmState
 from trainshed.core.runtime_port import Runtimes
 
-_USES = 1000  # then it is lit anew: what a library leaks at each fork does not add up for ever
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0  # seconds until one that ended is lit again
+_USES = 1000  # then it is started anew: what a library leaks at each fork does not add up for ever
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0  # seconds until one that ended is started again
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 10.0  # ... and between looks for runtimes that are not built yet
 
 
@@ -32,87 +33,85 @@ class _PoolEntry:
     name: str
     imports: tuple[str, ...]
     env: Mapping[str, str]
-    fire: WarmProcess | None = None
+    process: WarmProcess | None = None
     pause: float = _FIRST_PAUSE
     reason: str = ""
-    relight: asyncio.TimerHandle | None = None
+    restart: asyncio.TimerHandle | None = None
 
 
 class WarmPool:
-    """Keeps some interpreters warm: those of images' runtimes, each from when it is first seen to be ready,
-    and others by path, as PYTHON=MODULE,...
-    """
+    """Names are images, whose runtimes' interpreters are kept warm, or PYTHON=MODULE,... for others."""
 
     def __init__(self, folder: Path, names: Iterable[str], runtimes: Runtimes) -> None:
         self._folder = folder
         self._runtimes = runtimes
-        self._awaited = list(dict.fromkeys(names))  # those still to be lit
-        self._kilns: dict[str, _PoolEntry] = {}  # by interpreter
+        self._awaited = list(dict.fromkeys(names))  # names whose runtimes are not ready yet
+        self._entries: dict[str, _PoolEntry] = {}  # by interpreter
         self._looking: asyncio.TimerHandle | None = None
         self._frame: ProcessFrame | None = None  # None: not open
         self._keeper, self._hosts = "", -1
 
     def open(self, frame: ProcessFrame, keeper: Keeper, hosts: int = -1) -> None:
-        """Light what is ready. Only the compiled keeper can adopt a program: without it all stay cold.
+        """Start what is ready. Only the compiled keeper can adopt a program: without it nothing is started.
 
-        `hosts` are the mounts that programs begin in (google_hosts.py): a fork cannot leave its kiln's.
+        `hosts` is the mount namespace that programs begin in (google_hosts.py): a fork cannot leave it.
         """
         if isinstance(keeper, CompiledKeeper):
             self._frame, self._keeper, self._hosts = frame, keeper.path, hosts
             self._look(_FIRST_LOOK)
 
-    async def spawn(self, order: KeeperOrder, runtime: str) -> Identity | str:
-        """The keeper of the order's program, just forked; or why it has to be started afresh.
+    async def spawn(self, request: StartRequest, runtime: str) -> Identity | str:
+        """The keeper of the program, just forked; or why the program needs a fresh start.
 
-        `runtime` is the interpreter of its runtime, be it that of the program or not. Nothing where neither
-        is kept warm.
+        `runtime` is the interpreter of the job's runtime, whether the program is run by it or not. The reason
+        is empty where neither is kept warm.
         """
-        python = order.argv[0] if order.argv[0] in self._kilns else runtime
-        kiln = self._kilns.get(python)
-        if kiln is None:
+        python = request.argv[0] if request.argv[0] in self._entries else runtime
+        entry = self._entries.get(python)
+        if entry is None:
             return ""
-        if order.hosts != self._hosts:
+        if request.hosts != self._hosts:
             return "it means Google's own hosts"
-        if kiln.fire is None:
-            return kiln.reason
-        fire = kiln.fire
-        if fire.state is WarmState.UNSAFE and fire.is_stale():
-            return self._anew(python, kiln)
-        if fire.state is not WarmState.WARM:
-            return fire.reason
-        if reason := unfit(order, WarmImports(python=python, env=kiln.env, asked=fire.asked)):
+        if entry.process is None:
+            return entry.reason
+        process = entry.process
+        if process.state is WarmState.UNSAFE and process.is_stale():
+            return self._start_anew(python, entry)
+        if process.state is not WarmState.WARM:
+            return process.reason
+        if reason := unfit(request, WarmImports(python=python, env=entry.env, asked=process.asked)):
             return reason
-        if fire.is_stale():
-            return self._anew(python, kiln)
-        answer = await fire.fork(order)
+        if process.is_stale():
+            return self._start_anew(python, entry)
+        answer = await process.fork(request)
         if isinstance(answer, Identity):
-            kiln.pause = _FIRST_PAUSE
-        if fire.uses >= _USES and kiln.fire is fire:
-            self._put_out(kiln)
-            self._light(python, kiln)
+            entry.pause = _FIRST_PAUSE
+        if process.uses >= _USES and entry.process is process:
+            self._stop(entry)
+            self._start(python, entry)
         return answer
 
-    def _anew(self, python: str, kiln: _PoolEntry) -> str:
-        self._put_out(kiln)
-        self._light(python, kiln)
+    def _start_anew(self, python: str, entry: _PoolEntry) -> str:
+        self._stop(entry)
+        self._start(python, entry)
         return "its runtime has changed since the warm interpreter was started"
 
     def show(self) -> tuple[WarmInterpreter, ...]:
-        return tuple(_show(python, kiln) for python, kiln in self._kilns.items())
+        return tuple(_show(python, entry) for python, entry in self._entries.items())
 
     async def close(self) -> None:
-        """Put all out. What was forked goes on."""
+        """End all warm interpreters. What was forked from them runs on."""
         self._frame = None
         if self._looking is not None:
             self._looking.cancel()
-        fires = [kiln.fire for kiln in self._kilns.values() if kiln.fire is not None]
-        for kiln in self._kilns.values():
-            self._put_out(kiln)
-        for fire in fires:
-            await fire.gone.wait()
+        processes = [entry.process for entry in self._entries.values() if entry.process is not None]
+        for entry in self._entries.values():
+            self._stop(entry)
+        for process in processes:
+            await process.gone.wait()
 
     def _look(self, pause: float) -> None:
-        """Light the kilns of runtimes that have become ready."""
+        """Start the interpreters of runtimes that have become ready."""
         self._looking = None
         if self._frame is None:
             return
@@ -127,65 +126,67 @@ class WarmPool:
                 imports = self._runtimes.warm_imports(name)
                 frame = frame if python == frame.python else runtime_frame(frame, python)
             self._awaited.remove(name)
-            if python not in self._kilns:
-                self._kilns[python] = kiln = _PoolEntry(name, imports, shared_env(frame))
-                self._light(python, kiln)
-        if self._awaited and self._looking is None:  # lighting one that is gone looks again by itself
+            if python not in self._entries:
+                self._entries[python] = entry = _PoolEntry(name, imports, shared_env(frame))
+                self._start(python, entry)
+        if self._awaited and self._looking is None:  # _await_runtime may have set the timer
             again = min(pause * 2, _LONGEST_LOOK)
             self._looking = asyncio.get_running_loop().call_later(pause, self._look, again)
 
-    def _light(self, python: str, kiln: _PoolEntry) -> None:
-        kiln.relight = None
+    def _start(self, python: str, entry: _PoolEntry) -> None:
+        entry.restart = None
         log = self._folder / f"{hashlib.sha256(os.fsencode(python)).hexdigest()[:12]}.log"
-        ended: Callable[[WarmProcess], None] = lambda fire: self._ended(python, kiln, fire)  # noqa: E731
+        ended: Callable[[WarmProcess], None] = lambda process: self._ended(python, entry, process)  # noqa: E731
         try:
-            kiln.fire = WarmProcess(python, kiln.imports, kiln.env, self._keeper, log, ended, self._hosts)
-        except FileNotFoundError:  # somebody has removed the runtime: it may be built again
-            self._miss(python, kiln)
+            entry.process = WarmProcess(
+                python, entry.imports, entry.env, self._keeper, log, ended, self._hosts
+            )
+        except FileNotFoundError:  # the runtime was removed, and may be built again
+            self._await_runtime(python, entry)
         except OSError as error:
-            kiln.fire, kiln.reason = None, f"the warm interpreter cannot be started: {error}"
-            self._later(python, kiln)
+            entry.process, entry.reason = None, f"the warm interpreter cannot be started: {error}"
+            self._start_later(python, entry)
 
-    def _miss(self, python: str, kiln: _PoolEntry) -> None:
+    def _await_runtime(self, python: str, entry: _PoolEntry) -> None:
         loop = asyncio.get_running_loop()
-        if "=" in kiln.name:  # nobody else would tell that it is not there
-            kiln.fire, kiln.reason = None, f"there is no {python}"
-            kiln.relight = loop.call_later(_LONGEST_LOOK, self._light, python, kiln)
+        if "=" in entry.name:  # given by path: no runtime would report that it is missing
+            entry.process, entry.reason = None, f"there is no {python}"
+            entry.restart = loop.call_later(_LONGEST_LOOK, self._start, python, entry)
             return
-        del self._kilns[python]
-        self._awaited.append(kiln.name)
+        del self._entries[python]
+        self._awaited.append(entry.name)
         if self._looking is None:
             self._looking = loop.call_later(_LONGEST_LOOK, self._look, _LONGEST_LOOK)
 
-    def _ended(self, python: str, kiln: _PoolEntry, fire: WarmProcess) -> None:
-        if kiln.fire is not fire or fire.state is WarmState.UNSAFE:
+    def _ended(self, python: str, entry: _PoolEntry, process: WarmProcess) -> None:
+        if entry.process is not process or process.state is WarmState.UNSAFE:
             return
-        kiln.fire, kiln.reason = None, fire.reason
-        self._later(python, kiln)
+        entry.process, entry.reason = None, process.reason
+        self._start_later(python, entry)
 
-    def _later(self, python: str, kiln: _PoolEntry) -> None:
+    def _start_later(self, python: str, entry: _PoolEntry) -> None:
         if self._frame is None:
             return
-        kiln.relight = asyncio.get_running_loop().call_later(kiln.pause, self._light, python, kiln)
-        kiln.pause = min(kiln.pause * 2, _LONGEST_PAUSE)
+        entry.restart = asyncio.get_running_loop().call_later(entry.pause, self._start, python, entry)
+        entry.pause = min(entry.pause * 2, _LONGEST_PAUSE)
 
-    def _put_out(self, kiln: _PoolEntry) -> None:
-        if kiln.relight is not None:
-            kiln.relight.cancel()
-            kiln.relight = None
-        if kiln.fire is not None:
-            kiln.fire.put_out()
-            kiln.fire = None
+    def _stop(self, entry: _PoolEntry) -> None:
+        if entry.restart is not None:
+            entry.restart.cancel()
+            entry.restart = None
+        if entry.process is not None:
+            entry.process.stop()
+            entry.process = None
 
 
-def _show(python: str, kiln: _PoolEntry) -> WarmInterpreter:
-    fire = kiln.fire
+def _show(python: str, entry: _PoolEntry) -> WarmInterpreter:
+    process = entry.process
     return WarmInterpreter(
         python=python,
-        imports=kiln.imports,
-        state=fire.state if fire else WarmState.COLD,
-        reason=fire.reason if fire else kiln.reason,
-        uses=fire.uses if fire else 0,
-        memory=fire.memory() if fire else 0,
-        pid=fire.pid if fire else 0,
+        imports=entry.imports,
+        state=process.state if process else WarmState.COLD,
+        reason=process.reason if process else entry.reason,
+        uses=process.uses if process else 0,
+        memory=process.memory() if process else 0,
+        pid=process.pid if process else 0,
     )

@@ -1,8 +1,8 @@
-"""One kiln that burns: its process, the socket to it, and what it has said.
+"""The process of one warm interpreter, as the server sees it: its socket, its state and its forks.
 
-It may assume an event loop. The kiln shares nothing with the server but one end of a socket pair, which is
-no file and needs no permissions: whoever holds the other end is the server, and when nobody does the kiln
-ends. It never decides whether an order fits (fitness.py) nor what follows an end (pool.py).
+The pool makes one for each interpreter, in an event loop. Server and interpreter share nothing but a socket
+pair, which is no file and needs no permissions. The interpreter ends when the server's end closes. It never
+decides whether a request fits (fitness.py) nor what follows an end (pool.py).
 """
 
 import asyncio
@@ -20,31 +20,31 @@ from trainshed.backends.machine.proc import PAGE, slurp
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process.ask import CUSTOMIZE
-from trainshed.backends.process.keeper import KeeperOrder
+from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import OFFERS
 from trainshed.core.runtime import WarmState
 
 _log = logging.getLogger(__name__)
-_KILN = Path(__file__).with_name("interpreter.py")
+_INTERPRETER = Path(__file__).with_name("interpreter.py")
 _CUSTOMIZE = str(CUSTOMIZE / "sitecustomize.py")
 _CONTROL = 3  # as in interpreter.py
 _HOSTS = 4
-_PATIENCE = 2.0  # seconds without any answer: a kiln silent for longer is overtaken by fresh starts
+_PATIENCE = 2.0  # seconds without any answer: after that the program is started afresh
 _MOST = 1 << 16
-_LONGEST = 1 << 17  # bytes of an order, as in interpreter.py: more would be cut off
+_LONGEST = 1 << 17  # bytes of a request, as in interpreter.py: more would be cut off
 _SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
-# The outermost frame of a kiln, and of a program that is a module. Its globals, as found, are those of a
-# fresh __main__; its own folder is not to be found among the modules.
+# The outermost frame of a warm interpreter, and of a program that is a module. Its globals at the start are
+# those of a fresh __main__. Its own folder is taken off sys.path.
 _START = """
 fresh = dict(globals())
 import sys
 if not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
-kiln = {"__name__": "trainshed_kiln", "modules": frozenset(sys.modules)}
+warm = {"__name__": "trainshed_warm", "modules": frozenset(sys.modules)}
 with open(sys.argv[1], "rb") as file:
-    exec(compile(file.read(), sys.argv[1], "exec"), kiln)
-with kiln["main"](fresh) as run:
+    exec(compile(file.read(), sys.argv[1], "exec"), warm)
+with warm["main"](fresh) as run:
     run()
 """
 
@@ -60,7 +60,7 @@ class WarmProcess:
         ended: Callable[["WarmProcess"], None],
         hosts: int = -1,
     ) -> None:
-        """Light it, in the mounts open as `hosts`. OSError where the system refuses."""
+        """Start it, in the mount namespace open as `hosts`. OSError where the system refuses."""
         self.state, self.reason = WarmState.HEATING, "the warm interpreter is still importing"
         self.asked: frozenset[str] = frozenset()
         self.uses = 0
@@ -72,9 +72,9 @@ class WarmProcess:
         self._watch = ProcessEndWatch()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            words = [python, "-c", _START, str(_KILN), str(os.getpid()), keeper, *imports]
+            words = [python, "-c", _START, str(_INTERPRETER), str(os.getpid()), keeper, *imports]
             if hosts >= 0:
-                os.stat(python)  # noqa: PTH116 - that it is missing is told before it is run
+                os.stat(python)  # noqa: PTH116 - raises FileNotFoundError, which the keeper could not
                 words = [keeper, "--in-hosts", str(_HOSTS), *words]
             self.pid = _spawn(words, env, theirs.fileno(), log, hosts)
         except OSError:
@@ -83,12 +83,12 @@ class WarmProcess:
         finally:
             theirs.close()
         self._control.setblocking(False)
-        asyncio.get_running_loop().add_reader(self._control, self._hear)
+        asyncio.get_running_loop().add_reader(self._control, self._receive)
         self._watch.child(self.pid, self._gone)
 
-    async def fork(self, order: KeeperOrder) -> Identity | str:
-        """The keeper-to-be of the order's program; or why there is none."""
-        message = _message(order)
+    async def fork(self, request: StartRequest) -> Identity | str:
+        """The process that becomes the keeper of the requested program; or why there is none."""
+        message = _message(request)
         if len(message) > _LONGEST:  # what is not ASCII grows on its way
             return "its arguments and variables are too long to be handed over"
         mine, theirs = socket.socketpair()
@@ -97,24 +97,24 @@ class WarmProcess:
             try:
                 with theirs:
                     socket.send_fds(self._control, [message], [theirs.fileno()])
-                said = await self._answer(mine)
+                answer = await self._answer(mine)
             except TimeoutError:
-                # Whatever holds it up. What it forked meanwhile competes for the run, and may win it.
-                self.put_out()
+                # What it forked meanwhile competes for the run, and may claim it first.
+                self.stop()
                 return f"the warm interpreter did not answer within {_PATIENCE:g} s"
             except OSError as error:
                 return f"the warm interpreter cannot be reached: {error.strerror}"
         self.uses += 1
-        match said.split():
+        match answer.split():
             case [pid, start] if pid.isdigit() and start.isdigit():
                 return Identity(int(pid), int(start))
             case [b"no", *_]:
-                return said[3:].decode(errors="replace")
+                return answer[3:].decode(errors="replace")
             case _:
                 return "the warm interpreter ended"
 
     async def _answer(self, answers: socket.socket) -> bytes:
-        """As long as others are answered it is only busy: so many fresh starts would make it busier."""
+        """The answer in time. Each answer gives the others more time: the interpreter is then only busy."""
         async with asyncio.timeout(_PATIENCE) as limit:
             self._limits.add(limit)
             try:
@@ -128,44 +128,44 @@ class WarmProcess:
         return result
 
     def is_stale(self) -> bool:
-        """Whether a folder its modules come from is not what it was."""
+        """Whether a folder its modules come from has changed."""
         return _marks(self._folders) != self._marks
 
     def memory(self) -> int:
         fields = [] if self.gone.is_set() else slurp(f"/proc/{self.pid}/statm").split()
         return int(fields[1]) * PAGE if len(fields) > 1 else 0
 
-    def put_out(self) -> None:
-        self._deafen()
+    def stop(self) -> None:
+        self._close_control()
         if not self.gone.is_set():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)  # a child that is not reaped: the pid is still its own
 
-    def _hear(self) -> None:
-        """Its one message, or the end of the line."""
+    def _receive(self) -> None:
+        """Read its one message, or that it has closed the socket."""
         try:
-            said = self._control.recv(_MOST)
+            message = self._control.recv(_MOST)
         except BlockingIOError:
             return
         except OSError:
-            said = b""
-        if not said:
-            self._deafen()
+            message = b""
+        if not message:
+            self._close_control()
             return
-        told: dict[str, Any] = json.loads(said)
-        self._folders = tuple(told["folders"])
-        self._marks = tuple((node, changed) for node, changed in told["folders"].values())
-        if "unsafe" in told:
-            self.state, self.reason = WarmState.UNSAFE, str(told["unsafe"])
+        report: dict[str, Any] = json.loads(message)
+        self._folders = tuple(report["folders"])
+        self._marks = tuple((node, changed) for node, changed in report["folders"].values())
+        if "unsafe" in report:
+            self.state, self.reason = WarmState.UNSAFE, str(report["unsafe"])
             _log.warning("%s is not kept warm: %s", self._python, self.reason)
             return
-        self.asked = frozenset(told["asked"])
+        self.asked = frozenset(report["asked"])
         self.state, self.reason = WarmState.WARM, ""
 
     def _gone(self) -> None:
         if self._control.fileno() >= 0:
-            self._hear()  # its last word, where the end was seen first
-        self._deafen()
+            self._receive()  # the end may be seen before its last message
+        self._close_control()
         if self.state is not WarmState.UNSAFE:
             last = _last_line(self._log) if self.state is WarmState.HEATING else ""
             self.state = WarmState.COLD
@@ -173,7 +173,7 @@ class WarmProcess:
         self.gone.set()
         self._ended(self)
 
-    def _deafen(self) -> None:
+    def _close_control(self) -> None:
         if self._control.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()
@@ -200,18 +200,18 @@ def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path
     )
 
 
-def _message(order: KeeperOrder) -> bytes:
+def _message(request: StartRequest) -> bytes:
     plain = {
-        "argv": list(order.argv),
-        "env": dict(order.env),
-        "run": order.run,
-        "work": order.work,
-        "group": order.group or "",
-        "memory": order.memory or "",
-        "stdout": order.stdout,
-        "stderr": order.stderr,
-        "view": order.view,
-        "customize": _CUSTOMIZE if OFFERS in order.env else "",
+        "argv": list(request.argv),
+        "env": dict(request.env),
+        "run": request.run,
+        "work": request.work,
+        "group": request.group or "",
+        "memory": request.memory or "",
+        "stdout": request.stdout,
+        "stderr": request.stderr,
+        "view": request.view,
+        "customize": _CUSTOMIZE if OFFERS in request.env else "",
     }
     return json.dumps(plain).encode()
 
@@ -225,15 +225,15 @@ async def _read(answers: socket.socket) -> bytes:
 
 
 def _marks(folders: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
+    marks: list[tuple[int, int]] = []
     for folder in folders:
         try:
             seen = os.stat(folder)  # noqa: PTH116 - for each start
         except OSError:
-            found.append((0, 0))
+            marks.append((0, 0))
         else:
-            found.append((seen.st_ino, seen.st_mtime_ns))
-    return tuple(found)
+            marks.append((seen.st_ino, seen.st_mtime_ns))
+    return tuple(marks)
 
 
 def _last_line(log: Path) -> str:

@@ -1,9 +1,10 @@
-"""Turns a process forked from a kiln into the program: what exec would have made of it, without the imports.
+"""Turns a fork of a warm interpreter into the program: what exec would have made of it, without the imports.
 
-It runs in the runtime's own interpreter, alone in its process, with every signal blocked. It may assume an
-order that fitness.py found fit. It never returns to the kiln: `prepare` leaves a hook, and the exception
-raised after it unwinds every frame of ours, so that the interpreter's own C code runs the program with
-nothing beneath it. Whatever cannot be made the same is left to exec: a fresh interpreter, same process.
+interpreter.py calls it in the runtime's own interpreter, alone in its process, with every signal blocked, for
+a request that fitness.py found fit. It never returns to the warm interpreter: `prepare` leaves a hook, and
+the exception raised after it unwinds every frame of ours, so that the interpreter's own C code runs the
+program with nothing beneath it. Whatever cannot be made the same is left to exec: a fresh interpreter in the
+same process.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ _KEPT_SOURCE = (3, 13)  # since then `-c` keeps its source for tracebacks, by wa
 _SUFFIXES = frozenset(importlib.machinery.all_suffixes())
 _CUTTABLE = (3, 11)  # since then a traceback changed on the way out stays changed
 
-found: frozenset[str] = frozenset()  # the modules of an interpreter just started: set by the kiln
-left: dict[str, str | None] = {}  # what the imports did to the environment: set by the kiln, done again
+# Both are set by interpreter.py: the modules of an interpreter just started, and what the imports did to the
+# environment, which is done again in each program.
+initial_modules: frozenset[str] = frozenset()
+env_changes: dict[str, str | None] = {}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
@@ -48,8 +51,8 @@ _libc.fopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _libc.fopen.restype = ctypes.c_void_p
 
 
-class WarmOrder(TypedDict):
-    """What the server asks for (pool.py)."""
+class WarmStartRequest(TypedDict):
+    """What the server sends (process.py)."""
 
     argv: list[str]
     env: dict[str, str]
@@ -59,12 +62,12 @@ class WarmOrder(TypedDict):
     memory: str  # a cgroup of version 1
     stdout: str
     stderr: str
-    view: str  # the folder its keeper mounts at /gcs once it looks there, where it is to
-    customize: str  # a file by which the program offers its stacks, where it is to
+    view: str  # the folder its keeper mounts at /gcs when the program opens it; may be empty
+    customize: str  # a file to run by which the program offers its stacks; may be empty
 
 
 class Become(BaseException):
-    """Carries a forked kiln out of all its frames."""
+    """Unwinds all frames of a forked warm interpreter."""
 
 
 class _Flags(ctypes.Structure):
@@ -103,14 +106,14 @@ def listen_to_all() -> None:
 
 
 def die_with(parent: int) -> None:
-    """A program nobody holds is not held to its limits."""
+    """Be killed when the parent ends: without a keeper nobody enforces limits."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(127)
 
 
 def set_trigger(end: int, keeper: int) -> None:
-    """As keeper.c does: a /gcs that tells the keeper, by a pipe, when the program walks into it."""
+    """Mount a trigger at /gcs, as keeper.c does: the kernel tells the keeper when a program opens it."""
     options = b"fd=%d,pgrp=%d,minproto=5,maxproto=5,direct" % (end, keeper)
     if (
         _libc.unshare(_CLONE_NEWNS)
@@ -122,28 +125,28 @@ def set_trigger(end: int, keeper: int) -> None:
     os.close(end)
 
 
-def enter(order: WarmOrder) -> None:
+def enter(request: WarmStartRequest) -> None:
     """Working directory, cgroup, environment, and what the system shows of them."""
     try:
-        os.chdir(order["work"])
+        os.chdir(request["work"])
     except OSError as error:
-        _refuse("cannot enter", order["work"], error, 126)
-    for group, name in ((order["group"], "/cgroup.procs"), (order["memory"], "/tasks")):
+        _refuse("cannot enter", request["work"], error, 126)
+    for group, name in ((request["group"], "/cgroup.procs"), (request["memory"], "/tasks")):
         if group:
             try:
                 with open(group + name, "w") as file:
                     file.write("0")
             except OSError:
                 pass  # as the keeper does: the other nets remain
-    env = order["env"]
+    env = request["env"]
     os.environ.clear()
     os.environ.update(env)
-    for name, value in left.items():
+    for name, value in env_changes.items():
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    show(order["argv"], env)
+    show(request["argv"], env)
 
 
 def show(argv: list[str], env: dict[str, str]) -> bool:
@@ -165,16 +168,16 @@ def show(argv: list[str], env: dict[str, str]) -> bool:
     return _libc.prctl(_PR_SET_MM, _PR_SET_MM_MAP, ctypes.addressof(buffer), len(packed), 0) == 0
 
 
-def prepare(order: WarmOrder, template: dict[str, object]) -> Module | None:
+def prepare(request: WarmStartRequest, template: dict[str, object]) -> Module | None:
     """Make the interpreter as if just started for these words.
 
-    What is given back is to be run in the outermost frame; where there is none sys.excepthook will run it.
+    The outermost frame has to run the module returned; where none is, sys.excepthook will run the program.
     """
-    argv = order["argv"]
+    argv = request["argv"]
     words = argv[1:]
     _refresh()
-    if order["customize"]:
-        _load(order["customize"])
+    if request["customize"]:
+        _load(request["customize"])
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = list(argv)
     safe = getattr(sys.flags, "safe_path", False)
@@ -194,7 +197,7 @@ def prepare(order: WarmOrder, template: dict[str, object]) -> Module | None:
         elif sys.version_info >= _CUTTABLE:  # a folder or an archive with a __main__.py
             module, first = Module("__main__", alter=False), path
     if (hook is None and module is None) or (first is not None and _hides(first)):
-        start_afresh(order)
+        start_afresh(request)
     if first is not None:
         sys.path.insert(0, first)
     main = types.ModuleType("__main__")
@@ -229,18 +232,18 @@ class Module:
             error.__traceback__ = trace.tb_next
 
 
-def start_afresh(order: WarmOrder) -> NoReturn:
-    """The way out that is always right."""
+def start_afresh(request: WarmStartRequest) -> NoReturn:
+    """Exec a fresh interpreter: slower, always right."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    argv = order["argv"]
+    argv = request["argv"]
     try:
-        os.execve(argv[0], argv, order["env"])
+        os.execve(argv[0], argv, request["env"])
     except OSError as error:
         _refuse("cannot run", argv[0], error, 127 if isinstance(error, FileNotFoundError) else 126)
 
 
 def wake() -> None:
-    """Nothing of the way here remains: not the exception, not the hook, not the blocked signals."""
+    """Remove what is left of the fork: the exception, the hook, the blocked signals."""
     for name in {"last_type", "last_value", "last_traceback", "last_exc"} & vars(sys).keys():
         delattr(sys, name)
     sys.excepthook = sys.__excepthook__
@@ -276,12 +279,12 @@ def _refresh() -> None:
 
 
 def _hides(folder: str) -> bool:
-    """Whether the program's own folder has a module of a name that the kiln has imported from elsewhere."""
+    """Whether the program's own folder has a module of a name that was imported from elsewhere."""
     try:
         with os.scandir(folder or ".") as entries:
             for entry in entries:
                 name, dot, rest = entry.name.partition(".")
-                if name not in sys.modules or name in found:
+                if name not in sys.modules or name in initial_modules:
                     continue
                 if dot + rest in _SUFFIXES or os.path.exists(f"{entry.path}/__init__.py"):
                     return True
