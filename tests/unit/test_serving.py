@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainshed.serving import name_here
+from trainshed.serving import local_name
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from trainshed.serving import name_here
     ],
 )
 def test_a_server_that_listens_everywhere_is_called_by_loopback(host: str, name: str) -> None:
-    assert name_here(host) == name
+    assert local_name(host) == name
