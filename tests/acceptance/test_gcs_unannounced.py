@@ -75,7 +75,8 @@ def test_a_file_below_a_bucket_that_is_not_there_fails_the_job_and_is_kept(serve
     message = done["error"]["message"]
     assert "/gcs/unknown/deep/model" in message
     assert "trainshed storage buckets create gs://unknown" in message
-    [kept] = server.home.glob("*/unstored/*/*/unknown/deep/model")
+    # It is moved when the view goes, which for a container is after the end of the job.
+    [kept] = until(lambda: list(server.home.glob("*/unstored/*/*/unknown/deep/model")))
     assert kept.read_text() == "model"
 
 

@@ -44,7 +44,7 @@ class ContainerWorld:
 
     async def make(self, image: str, *, well: bool) -> None:
         self.registry.turn(Gate.OPEN if well else Gate.EMPTY)
-        await until(lambda: not self.images._fetches)
+        await until(lambda: not self.images._fetches.going)
         self.registry.turn(Gate.SHUT)
 
     def name(self, key: RunKey) -> str:
