@@ -35,11 +35,8 @@ class Assembly:
     api: HttpApi
 
     async def open(self) -> None:
-        queues, control, storage = self.shared.queues, self.control, self.storage
-        queues.jobs.serve(control.job_loop.turn)
-        queues.schedule.serve(control.scheduler.cycle)
-        queues.chores.serve(lambda chore: control.chores[chore](chore))
-        self.backends.machine.on_change(queues.jobs.hint)
+        storage = self.storage
+        self.backends.machine.on_change(self.shared.queues.jobs.hint)
         if not self.shared.settings.s3:  # a server that was killed may have left the file of its store
             (self.shared.settings.home / "s3" / "env.json").unlink(missing_ok=True)
         await storage.store.start()
@@ -55,10 +52,14 @@ class Assembly:
 
     async def _resume(self) -> None:
         """Go on with what an earlier server left."""
-        queues = self.shared.queues
+        queues, control = self.shared.queues, self.control
         active = await self.storage.store.active()
         for job in active:
             self._measure(job)
+        # Only now: a turn that ends a job closes its log, which measuring it would open again for good.
+        queues.jobs.serve(control.job_loop.turn)
+        queues.schedule.serve(control.scheduler.cycle)
+        queues.chores.serve(lambda chore: control.chores[chore](chore))
         self.control.outputs.begin(active)
         admitted = self.control.scheduler.backlog.admitted
         for job in admitted.keys() | await self.backends.machine.jobs():

@@ -35,8 +35,12 @@ class WorkQueue:
         self._closed = False
 
     def serve(self, work: Work) -> None:
-        """Set the function that a flight calls. Not an argument, because that function may need the queue."""
+        """Set the function that a flight calls; hints that came before are served now.
+
+        Not an argument of the constructor, because that function may need the queue.
+        """
         self._work = work
+        self._take_off()
 
     def hint(self, key: str) -> None:
         if self._closed:
@@ -86,14 +90,14 @@ class WorkQueue:
             timer.cancel()
 
     def _take_off(self) -> None:
-        while self._dirty and len(self._flying) < MOST_FLIGHTS:
+        while self._work is not None and self._dirty and len(self._flying) < MOST_FLIGHTS:
             key, _ = self._dirty.popitem(last=False)
             self._forget_timer(key)  # this flight serves the timer; its end sets the next
             self._flying[key] = asyncio.create_task(self._fly(key))
 
     async def _fly(self, key: str) -> None:
         try:
-            assert self._work is not None, "hinted before it was said what a flight does"
+            assert self._work is not None
             again_at = await self._work(key)
             self._failures.pop(key, None)
             if again_at is not None and not self._closed:

@@ -302,3 +302,19 @@ def test_closing_waits_for_what_flies_and_takes_no_more():
         assert flights.log == [("a", 0), ("b", 0.5)]
 
     simulate(play)
+
+
+async def test_hints_that_come_before_the_work_is_known_are_served_then():
+    done: list[str] = []
+    queue = WorkQueue(SteppedClock())
+
+    async def work(key: str) -> None:
+        done.append(key)
+
+    queue.hint("1")
+    await asyncio.sleep(0)
+    assert done == []
+    queue.serve(work)
+    await asyncio.sleep(0)
+    await queue.close()
+    assert done == ["1"]
