@@ -33,7 +33,7 @@ def kiln(server: LiveServer) -> dict[str, Any]:
 def kiln_pid(server: LiveServer) -> int:
     """The child of the server that is an interpreter waiting for orders."""
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-    [found] = [pid for pid in children if "kiln.py" in Path(f"/proc/{pid}/cmdline").read_text()]
+    [found] = [pid for pid in children if "interpreter.py" in Path(f"/proc/{pid}/cmdline").read_text()]
     return int(found)
 
 

@@ -96,7 +96,8 @@ def _checked(upload: str) -> str:
 
 def _draft(fields: dict[str, Any]) -> ObjectDraft:
     attributes, precondition = Attributes(**fields["attributes"]), Precondition(**fields["precondition"])
-    fields |= {"attributes": attributes, "precondition": precondition}
+    removes = tuple(_object(removed) for removed in fields.get("removes", ()))
+    fields |= {"attributes": attributes, "precondition": precondition, "removes": removes}
     return ObjectDraft(**fields)
 
 
