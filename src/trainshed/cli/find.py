@@ -23,8 +23,8 @@ SEARCHED = 1000  # the latest jobs whose ids are compared with a prefix
 def find(client: Client, called: str, *, exactly: bool = False, alive: bool = False) -> Json:
     """The job meant, as the server tells it: of several of one name the newest, unless `exactly` one.
 
-    Names are looked for in the client's own location first, then in all. With `alive`, an ended job is meant
-    only where no other has the name.
+    Names are looked for in the client's own location first, then in all unless `exactly`. With `alive`, an
+    ended job is meant only where no other has the name.
     """
     if called.startswith("projects/"):
         return client.get(called)
@@ -35,7 +35,8 @@ def find(client: Client, called: str, *, exactly: bool = False, alive: bool = Fa
             if error.status not in ("NOT_FOUND", "INVALID_ARGUMENT"):
                 raise
     matches: list[Json] = []
-    for location in (client.location, "-"):
+    # Who ends a job by its name means one of here: another's job elsewhere may have the same name.
+    for location in (client.location,) if exactly else (client.location, "-"):
         matches = matches or _named(client, called, location, alive=alive)
     if len(matches) > 1 and not exactly:
         click.echo(f"the newest of several jobs named {called}: {words.identity(matches[0])}", err=True)
