@@ -23,8 +23,8 @@ SEARCHED = 1000  # the latest jobs whose ids are compared with a prefix
 def find(client: Client, called: str, *, exactly: bool = False, alive: bool = False) -> Json:
     """The job meant, as the server tells it: of several of one name the newest, unless `exactly` one.
 
-    Names are looked for in the client's own location first, then in all unless `exactly`. With `alive`, an
-    ended job is meant only where no other has the name.
+    Names are looked for in the client's own location first, then in all. With `alive`, an ended job is
+    meant only where no other has the name.
     """
     if called.startswith("projects/"):
         return client.get(called)
@@ -35,9 +35,12 @@ def find(client: Client, called: str, *, exactly: bool = False, alive: bool = Fa
             if error.status not in ("NOT_FOUND", "INVALID_ARGUMENT"):
                 raise
     matches: list[Json] = []
-    # Who ends a job by its name means one of here: another's job elsewhere may have the same name.
-    for location in (client.location,) if exactly else (client.location, "-"):
+    for location in (client.location, "-"):
         matches = matches or _named(client, called, location, alive=alive)
+        if exactly and location != client.location:
+            # A name of the older API is unique in its project. Any other may be another's job elsewhere.
+            here = f"/locations/{client.location}/"
+            matches = [job for job in matches if job.get("kind") == "legacy" or here in str(job.get("name"))]
     if len(matches) > 1 and not exactly:
         click.echo(f"the newest of several jobs named {called}: {words.identity(matches[0])}", err=True)
         return matches[0]
@@ -58,7 +61,7 @@ def _named(client: Client, called: str, location: str, *, alive: bool) -> list[J
     """The jobs of that display name, newest first."""
     named = f"display_name={quoted(called)}"
     for where in (f"{named} AND ({ALIVE})", named) if alive else (named,):
-        jobs = client.jobs(filter=where, limit=SHOWN + 1, location=location)
+        jobs = client.jobs(filter=where, limit=SHOWN + 1, location=location, view="trainshed")
         if result := [
             job for job in jobs if job.get("displayName") == called
         ]:  # to the filter, `*` is any text
