@@ -106,7 +106,7 @@ async def launch_and_wait(backend: ProcessBackend, program: Program, place: Path
             command=("python", *program.words),
             args=(),
             env=dict(program.env),
-            placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=1 << 20),
+            placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=4 << 30),
             stdout=str(out),
             stderr=str(err),
         )
