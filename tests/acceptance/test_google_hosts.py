@@ -164,6 +164,16 @@ def test_a_job_with_a_view_finds_both(server: LiveServer) -> None:
     assert printed(server, *python(source)) == ["a,b 200"]
 
 
+def test_a_job_sees_what_was_mounted_after_the_server_began(server: LiveServer, tmp_path: Path) -> None:
+    server.wait(server.submit(python("pass")))
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(tmp_path)], check=True)
+    try:
+        (tmp_path / "share").write_text("here")
+        assert printed(server, "cat", str(tmp_path / "share")) == ["here"]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
 def test_the_machine_itself_is_left_alone(server: LiveServer) -> None:
     printed(server, *python("print()"))
     assert "googleapis" not in Path("/etc/hosts").read_text()

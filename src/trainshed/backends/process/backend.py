@@ -22,7 +22,7 @@ from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process.callers import Place, calling_job
-from trainshed.backends.process.google_hosts import HostsNamespace
+from trainshed.backends.process.google_hosts import HostsFile
 from trainshed.backends.process.keeper import Keeper, make_keeper
 from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.plain import NO_FOLDERS, NO_WALLS, PlainRuntime, version_of
@@ -98,7 +98,7 @@ class ProcessBackend:
         self._ports = GangPorts()
         self._folders = CodeFolders(code, self._hint_job)
         self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job)
-        self.hosts = HostsNamespace(home / "hosts")
+        self.hosts = HostsFile(home / "hosts")
         self._starter = RunStarter(
             frame, self._runtimes, self._groups, self._spares, self._folders, self.views, self.hosts
         )
@@ -157,7 +157,6 @@ class ProcessBackend:
         await self._memory.close()
         await self._supervisor.close()
         await asyncio.to_thread(self._groups.close)
-        self.hosts.close()
         async with self._sampling:
             self._sampler.close()
 
@@ -275,7 +274,7 @@ class ProcessBackend:
     async def _warm_up(self) -> None:
         keeper = await self._ready_keeper()
         if self._starter.warm_pool is not None:
-            self._starter.warm_pool.open(self._starter.frame, keeper, self.hosts.enter())
+            self._starter.warm_pool.open(self._starter.frame, keeper)
 
     async def _ready_keeper(self) -> Keeper:
         keeper = self._keeper

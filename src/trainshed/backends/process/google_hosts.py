@@ -1,8 +1,8 @@
-"""The mount namespace in which programs find another /etc/hosts: the machine's, with Google's names led here.
+"""The file that programs find as /etc/hosts: the machine's, with Google's names led to this server.
 
-The starter enters runs into it (decision 34). The server makes one namespace for all runs and keeps it open;
-each keeper enters it between fork and exec. Mounts of the machine go on to appear in it. Nothing is mounted
-in the server's own namespace, so a kill -9 leaves nothing behind. Where it cannot be made, runs start without
+The starter names it in each start (decision 34). Each program's keeper mounts it in the program's own mount
+namespace, so the program sees all mounts that the machine has at its start. Nothing is mounted in the
+server's own namespace, so a kill -9 leaves nothing behind. Where it cannot be mounted, programs start without
 it, and `fault` says why.
 """
 
@@ -20,18 +20,18 @@ _MACHINE = Path("/etc/hosts")
 _PATIENCE = 30  # seconds
 
 
-class HostsNamespace:
+class HostsFile:
     def __init__(self, file: Path) -> None:
         """`file` is what programs find as /etc/hosts."""
         self.redirect: GoogleRedirect | None = None  # None: programs find the machine's file
         self.fault = ""
         self._file = file
-        self._tried, self._lock = False, asyncio.Lock()
-        self._number = -1  # the namespace, open
+        self._tried, self._usable = False, False
+        self._lock = asyncio.Lock()
         self._seen = (0, 0)  # the machine's file, as it was copied
 
     async def open(self, keeper: Keeper) -> None:
-        """Make it, once, when the address of the names is known. Every launch waits for that."""
+        """Write it, once, when the address of the names is known. Every launch waits for that."""
         redirect = self.redirect
         if self._tried or redirect is None:
             return
@@ -41,17 +41,14 @@ class HostsNamespace:
                 await asyncio.to_thread(self._make, redirect, keeper)
                 self._tried = True
 
-    def enter(self) -> int:
-        """The namespace for a run that is about to start, open; -1 where there is none."""
-        if self._number >= 0 and self.redirect is not None and self._seen != _state():
+    def path(self) -> str:
+        """The file for a run that is about to start; empty where programs find the machine's."""
+        if not self._usable or self.redirect is None:
+            return ""
+        if self._seen != _state():
             with contextlib.suppress(OSError):  # the old content stays
                 self._copy(self.redirect)
-        return self._number
-
-    def close(self) -> None:
-        if self._number >= 0:
-            os.close(self._number)
-            self._number = -1
+        return str(self._file)
 
     def _copy(self, redirect: GoogleRedirect) -> None:
         """Write the file in place, so that those who have it mounted see the change."""
@@ -74,21 +71,13 @@ class HostsNamespace:
         else:
             try:
                 self._copy(redirect)
-                self._mount(keeper.path)
+                trial = [keeper.path, "--try-hosts", str(self._file)]
+                subprocess.run(trial, check=True, capture_output=True, timeout=_PATIENCE, text=True)
+                self._usable = True
+            except subprocess.CalledProcessError as error:
+                self.fault = error.stderr or "its keeper died"
             except (OSError, subprocess.SubprocessError) as error:
                 self.fault = str(error)
-
-    def _mount(self, keeper: str) -> None:
-        pipe = subprocess.PIPE
-        with subprocess.Popen(
-            [keeper, "--make-hosts", self._file], stdin=pipe, stdout=pipe, stderr=pipe
-        ) as maker:
-            assert maker.stdout is not None
-            if maker.stdout.read(1) == b"+":
-                self._number = os.open(f"/proc/{maker.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-            _, words = maker.communicate(timeout=_PATIENCE)
-        if self._number < 0:
-            self.fault = words.decode(errors="replace") or "its keeper died"
 
 
 def _state() -> tuple[int, int]:

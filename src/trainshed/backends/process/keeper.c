@@ -1,10 +1,8 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--hosts FD] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | [--hold] [--memory OLD]]
+ *     keeper [--hosts FILE] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | [--hold] [--memory OLD]]
  *            RUN WORK GROUP PROGRAM [ARG...]
- *     keeper --try VIEW | --try-lazy VIEW
- *     keeper --make-hosts FILE
- *     keeper --in-hosts FD PROGRAM [ARG...]
+ *     keeper --try VIEW | --try-lazy VIEW | --try-hosts FILE
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-", OLD one of
  * the memory hierarchy of cgroup v1.
@@ -14,11 +12,8 @@
  * shares with all who have the same VIEW, and that goes with the last of them. With --lazy VIEW need not be there:
  * /gcs is an autofs trigger, and the first process that opens it waits while the keeper asks the server for VIEW and
  * mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has mounted the
- * trigger itself, else 0. --try and --try-lazy only tell whether that can be done here (views.py).
- *
- * FD is an open mount namespace in which /etc/hosts is another file (google_hosts.py): with --hosts the program
- * begins there, --in-hosts only runs a program there. --make-hosts makes one, with FILE as /etc/hosts, writes a byte
- * to its output, and stays until its input ends.
+ * trigger itself, else 0. With --hosts the program finds FILE as /etc/hosts, in the same namespace. --try,
+ * --try-lazy and --try-hosts only tell whether that can be done here (views.py, google_hosts.py).
  *
  * With --hold the mounts and the cgroup of a program that ends badly, and was not asked to end, stay for a look: a
  * sitter stays in them until SIGTERM, then ends as the program did.
@@ -490,21 +485,20 @@ static void leave_a_sitter(void) {
     for (;;) kill(sitter, WTERMSIG(status));
 }
 
-/* NULL, or what could not be done. As root only: a user namespace would change who the programs are. */
-static const char *make_hosts(const char *file) {
-    int own;
-    if (unshare(CLONE_NEWNS) < 0) return "no mount namespace can be made";
-    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) return "mounts cannot be made private";
-    if (mount(file, "/etc/hosts", NULL, MS_BIND, NULL) < 0) return "/etc/hosts cannot be another file";
-    /* As a program will come in: at the root of all mounts, which is not that of a server in a chroot. */
-    own = space((int)getpid(), "mnt");
-    if (own < 0 || setns(own, CLONE_NEWNS) < 0) return "a mount namespace cannot be entered";
-    if (access(file, R_OK) < 0) return "the server has another root directory";
-    return NULL;
+/* Make FILE /etc/hosts in the program's mount namespace, which is its own already if `separate`. NULL, or what could
+ * not be done. As root only: a user namespace would change who the program is. */
+static const char *place_hosts(const char *file, int separate) {
+    struct stat machine, other;
+    if (stat(file, &other) == 0 && stat("/etc/hosts", &machine) == 0 && machine.st_dev == other.st_dev &&
+        machine.st_ino == other.st_ino)
+        return NULL; /* it has joined the namespace of another replica */
+    if (!separate && unshare(CLONE_NEWNS) < 0) return "no mount namespace can be made";
+    if (!separate && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) return "mounts cannot be made private";
+    return mount(file, "/etc/hosts", NULL, MS_BIND, NULL) < 0 ? "/etc/hosts cannot be another file" : NULL;
 }
 
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, const char *memory, int hosts, int end, int held,
+static void become(const char *work, const char *view, const char *memory, const char *hosts, int end, int held,
                    char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
@@ -516,8 +510,8 @@ static void become(const char *work, const char *view, const char *memory, int h
     trigger = -1; /* the keeper's */
     /* The one thread there is moves itself: nobody has to wait for a grace period of RCU then. */
     if (memory) put(memory, "tasks", "0");
-    if (hosts && setns(hosts, CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
     if (view && (failed = end ? set_trigger(end, keeper) : enter(view, getpid()))) refuse("no /gcs:", failed, 126);
+    if (hosts && (failed = place_hosts(hosts, view != NULL))) refuse("no redirected hosts:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* without a keeper nobody enforces its limits */
     if (getppid() != keeper) _exit(127);
     if (chdir(work) < 0) refuse("cannot enter", work, 126);
@@ -557,32 +551,20 @@ int main(int count, char **words) {
     struct process self;
     unsigned long long start = 0;
     sigset_t every;
-    int number, latch = 0, held = 0, hosts = 0, ends[2] = {0, 0};
+    int number, latch = 0, held = 0, ends[2] = {0, 0};
     pid_t program = 0, keeper = getpid();
-    const char *group, *view = NULL, *memory = NULL, *failed;
+    const char *group, *view = NULL, *memory = NULL, *hosts = NULL, *failed;
     if (count == 3 && !strncmp(words[1], "--try", 5)) {
-        if (words[1][5] && pipe(ends) < 0) return 1;
-        failed = words[1][5] ? set_trigger(ends[1], getpgrp()) : enter(words[2], getpid());
+        if (!strcmp(words[1], "--try-lazy") && pipe(ends) < 0) return 1;
+        failed = ends[1]                              ? set_trigger(ends[1], getpgrp())
+                 : !strcmp(words[1], "--try-hosts") ? place_hosts(words[2], 0)
+                                                      : enter(words[2], getpid());
         if (!failed) return 0;
         dprintf(2, "%s: %s", failed, strerror(errno));
         return 1;
     }
-    if (count == 3 && !strcmp(words[1], "--make-hosts")) {
-        if ((failed = make_hosts(words[2]))) {
-            dprintf(2, "%s: %s", failed, strerror(errno));
-            return 1;
-        }
-        if (write(1, "+", 1) == 1) read(0, line, 1);
-        return 0;
-    }
-    if (count > 3 && !strcmp(words[1], "--in-hosts")) {
-        if (setns(number = atoi(words[2]), CLONE_NEWNS) < 0) refuse("cannot enter", "the namespace of /etc/hosts", 126);
-        close(number);
-        execv(words[3], words + 3);
-        refuse("cannot run", words[3], 127);
-    }
     if (count > 2 && !strcmp(words[1], "--hosts")) {
-        fcntl(hosts = atoi(words[2]), F_SETFD, FD_CLOEXEC);
+        hosts = words[2];
         words += 2;
         count -= 2;
     }
@@ -615,7 +597,7 @@ int main(int count, char **words) {
     }
     if (count < 5) return 2;
     group = strcmp(words[3], "-") ? words[3] : NULL;
-    drop(latch ? latch : hosts, trigger);
+    drop(latch, trigger);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (number = 1; number < NSIG; number++)
@@ -633,7 +615,6 @@ int main(int count, char **words) {
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
     if (program == 0) become(words[2], view, memory, hosts, ends[1], held, words + 4, keeper);
-    if (hosts) close(hosts);
     if (ends[1]) close(ends[1]);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);

@@ -20,7 +20,6 @@ _SOURCE = Path(__file__).with_name("keeper.c")
 _SCRIPT = Path(__file__).with_name("keeper.sh")
 _SHELL = "/bin/sh"
 _PR_SET_CHILD_SUBREAPER = 36
-_HOSTS = 3  # the descriptor a keeper gets it as
 _OUTPUT = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
@@ -36,14 +35,14 @@ class StartRequest:
     env: Mapping[str, str]
     stdout: str
     stderr: str
-    hosts: int = -1  # the mount namespace it begins in, open (google_hosts.py); only for a compiled keeper
+    hosts: str = ""  # the file it finds as /etc/hosts (google_hosts.py); only a compiled keeper can show it
     view: str = ""  # the folder it is to see as /gcs (views.py); only a compiled keeper can show it
     lazy: bool = False  # mount it when a program opens /gcs; the folder need not be there before
     hold: bool = False  # keep its mounts and cgroup should it end badly; only by a keeper that `holds`
 
     @property
     def words(self) -> list[str]:
-        hosts = ["--hosts", str(_HOSTS)] if self.hosts >= 0 else []
+        hosts = ["--hosts", self.hosts] if self.hosts else []
         view = ["--lazy", self.view, "0"] if self.lazy else ["--view", self.view] if self.view else []
         hold = ["--hold"] if self.hold else []
         memory = ["--memory", self.memory] if self.memory else []
@@ -74,7 +73,6 @@ class CompiledKeeper:
 
     def spawn(self, request: StartRequest) -> int:
         # The keeper makes its own session, closes what else is open and resets signals itself.
-        hosts = [(os.POSIX_SPAWN_DUP2, request.hosts, _HOSTS)] if request.hosts >= 0 else []
         return os.posix_spawn(
             self.path,
             ["trainshed-keeper", *request.words],
@@ -83,7 +81,6 @@ class CompiledKeeper:
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, request.stdout, _OUTPUT, 0o600),
                 (os.POSIX_SPAWN_OPEN, 2, request.stderr, _OUTPUT, 0o600),
-                *hosts,
             ],
         )
 

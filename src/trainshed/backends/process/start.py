@@ -19,7 +19,7 @@ from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process.ask import offering
-from trainshed.backends.process.google_hosts import HostsNamespace
+from trainshed.backends.process.google_hosts import HostsFile
 from trainshed.backends.process.keeper import Keeper, StartRequest
 from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.plain import NO_HOLD, unmounted
@@ -47,7 +47,7 @@ class RunStarter:
         spares: SpareFolders,
         code: CodeFolders,
         views: ProcessViews,
-        hosts: HostsNamespace,
+        hosts: HostsFile,
     ) -> None:
         self.frame = frame
         self.warm_pool: WarmPool | None = None
@@ -66,8 +66,8 @@ class RunStarter:
         """The run and its keeper, given the runs of its job. No keeper where one had claimed the run before,
         or where the run has ended because it can never be started.
         """
-        hosts = self._hosts.enter() if launch.google_env else -1
-        if hosts >= 0:
+        hosts = self._hosts.path() if launch.google_env else ""
+        if hosts:
             launch = with_google(launch, self.frame)
         frame = self.frame_for(launch)
         rendered = render(launch, frame)

@@ -96,7 +96,8 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
     os.close(gate)
     if trigger:
         os.close(asked)
-        program.set_trigger(trigger, me)
+    if trigger or request["hosts"]:
+        program.make_mounts(request["hosts"], trigger, me)
     program.enter(request)
     module = program.prepare(request, fresh)
     if module is None:

@@ -49,15 +49,12 @@ class WarmPool:
         self._entries: dict[str, _PoolEntry] = {}  # by interpreter
         self._looking: asyncio.TimerHandle | None = None
         self._frame: ProcessFrame | None = None  # None: not open
-        self._keeper, self._hosts = "", -1
+        self._keeper = ""
 
-    def open(self, frame: ProcessFrame, keeper: Keeper, hosts: int = -1) -> None:
-        """Start what is ready. Only the compiled keeper can adopt a program: without it nothing is started.
-
-        `hosts` is the mount namespace that programs begin in (google_hosts.py): a fork cannot leave it.
-        """
+    def open(self, frame: ProcessFrame, keeper: Keeper) -> None:
+        """Start what is ready. Only the compiled keeper can adopt a program: without it nothing starts."""
         if isinstance(keeper, CompiledKeeper):
-            self._frame, self._keeper, self._hosts = frame, keeper.path, hosts
+            self._frame, self._keeper = frame, keeper.path
             self._look(_FIRST_LOOK)
 
     async def spawn(self, request: StartRequest, runtime: str) -> Identity | str:
@@ -70,8 +67,6 @@ class WarmPool:
         entry = self._entries.get(python)
         if entry is None:
             return ""
-        if request.hosts != self._hosts:
-            return "it means Google's own hosts"
         if entry.process is None:
             return entry.reason
         process = entry.process
@@ -138,9 +133,7 @@ class WarmPool:
         log = self._folder / f"{hashlib.sha256(os.fsencode(python)).hexdigest()[:12]}.log"
         ended: Callable[[WarmProcess], None] = lambda process: self._ended(python, entry, process)  # noqa: E731
         try:
-            entry.process = WarmProcess(
-                python, entry.imports, entry.env, self._keeper, log, ended, self._hosts
-            )
+            entry.process = WarmProcess(python, entry.imports, entry.env, self._keeper, log, ended)
         except FileNotFoundError:  # the runtime was removed, and may be built again
             self._await_runtime(python, entry)
         except OSError as error:

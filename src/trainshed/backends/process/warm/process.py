@@ -28,7 +28,6 @@ _log = logging.getLogger(__name__)
 _INTERPRETER = Path(__file__).with_name("interpreter.py")
 _CUSTOMIZE = str(CUSTOMIZE / "sitecustomize.py")
 _CONTROL = 3  # as in interpreter.py
-_HOSTS = 4
 _PATIENCE = 2.0  # seconds without any answer: after that the program is started afresh
 _MOST = 1 << 16
 _LONGEST = 1 << 17  # bytes of a request, as in interpreter.py: more would be cut off
@@ -58,9 +57,8 @@ class WarmProcess:
         keeper: str,
         log: Path,
         ended: Callable[["WarmProcess"], None],
-        hosts: int = -1,
     ) -> None:
-        """Start it, in the mount namespace open as `hosts`. OSError where the system refuses."""
+        """Start it. OSError where the system refuses."""
         self.state, self.reason = WarmState.HEATING, "the warm interpreter is still importing"
         self.asked: frozenset[str] = frozenset()
         self.uses = 0
@@ -73,10 +71,7 @@ class WarmProcess:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             words = [python, "-c", _START, str(_INTERPRETER), str(os.getpid()), keeper, *imports]
-            if hosts >= 0:
-                os.stat(python)  # noqa: PTH116 - raises FileNotFoundError, which the keeper could not
-                words = [keeper, "--in-hosts", str(_HOSTS), *words]
-            self.pid = _spawn(words, env, theirs.fileno(), log, hosts)
+            self.pid = _spawn(words, env, theirs.fileno(), log)
         except OSError:
             self._control.close()
             raise
@@ -179,7 +174,7 @@ class WarmProcess:
             self._control.close()
 
 
-def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path, hosts: int) -> int:
+def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path) -> int:
     output = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -189,7 +184,6 @@ def _spawn(words: Sequence[str], env: Mapping[str, str], control: int, log: Path
         env,
         file_actions=[
             (os.POSIX_SPAWN_DUP2, control, _CONTROL),
-            *([(os.POSIX_SPAWN_DUP2, hosts, _HOSTS)] if hosts >= 0 else []),
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), output, 0o600),
             (os.POSIX_SPAWN_OPEN, 2, str(log), output, 0o600),
@@ -210,6 +204,7 @@ def _message(request: StartRequest) -> bytes:
         "memory": request.memory or "",
         "stdout": request.stdout,
         "stderr": request.stderr,
+        "hosts": request.hosts,
         "view": request.view,
         "customize": _CUSTOMIZE if OFFERS in request.env else "",
     }

@@ -28,6 +28,7 @@ _PR_SET_PDEATHSIG = 1
 _CLONE_NEWNS = 0x00020000
 _MS_PRIVATELY = 0x4000 | 0x80000  # MS_REC | MS_SLAVE
 _MS_PLAINLY = 2 | 4  # MS_NOSUID | MS_NODEV
+_MS_BIND = 4096
 _PR_SET_MM = 35
 _PR_SET_MM_MAP = 14
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -62,6 +63,7 @@ class WarmStartRequest(TypedDict):
     memory: str  # a cgroup of version 1
     stdout: str
     stderr: str
+    hosts: str  # the file it finds as /etc/hosts; may be empty
     view: str  # the folder its keeper mounts at /gcs when the program opens it; may be empty
     customize: str  # a file to run by which the program offers its stacks; may be empty
 
@@ -112,17 +114,28 @@ def die_with(parent: int) -> None:
         os._exit(127)
 
 
-def set_trigger(end: int, keeper: int) -> None:
-    """Mount a trigger at /gcs, as keeper.c does: the kernel tells the keeper when a program opens it."""
-    options = b"fd=%d,pgrp=%d,minproto=5,maxproto=5,direct" % (end, keeper)
-    if (
-        _libc.unshare(_CLONE_NEWNS)
-        or _libc.mount(None, b"/", None, ctypes.c_ulong(_MS_PRIVATELY), None)
-        or _libc.mount(b"trainshed", b"/gcs", b"autofs", ctypes.c_ulong(_MS_PLAINLY), options)
-    ):
+def make_mounts(hosts: str, end: int, keeper: int) -> None:
+    """Another /etc/hosts, and a trigger at /gcs by which the kernel tells the keeper when a program opens it.
+
+    As keeper.c does. `hosts` may be empty and `end` 0.
+    """
+    failed = _mount(None, b"/", None, _MS_PRIVATELY) if not _libc.unshare(_CLONE_NEWNS) else True
+    if hosts and not failed:
+        failed = _mount(os.fsencode(hosts), b"/etc/hosts", None, _MS_BIND)
+    if end and not failed:
+        options = b"fd=%d,pgrp=%d,minproto=5,maxproto=5,direct" % (end, keeper)
+        failed = _mount(b"trainshed", b"/gcs", b"autofs", _MS_PLAINLY, options)
+        os.close(end)
+    if failed:
         error = ctypes.get_errno()
-        _refuse("no /gcs:", "no trigger can be mounted", OSError(error, os.strerror(error)), 126)
-    os.close(end)
+        _refuse("no /gcs:", "its mounts cannot be made", OSError(error, os.strerror(error)), 126)
+
+
+def _mount(
+    source: bytes | None, place: bytes, kind: bytes | None, flags: int, options: bytes | None = None
+) -> bool:
+    """Whether it failed."""
+    return _libc.mount(source, place, kind, ctypes.c_ulong(flags), options) != 0
 
 
 def enter(request: WarmStartRequest) -> None:
