@@ -7,10 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.builders import a_pool
 from tests.contracts.store_values import SPEC, a_job
 from trainshed.assembly.storage import ORIGINS
+from trainshed.core.errors import Unavailable
 from trainshed.core.job import Job
+from trainshed.core.origin import Origin
 from trainshed.core.task_names import known_as, task_called
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord, key_of, with_roles
 from trainshed.dialects.kubernetes.origin import KubernetesManifest
@@ -70,3 +74,11 @@ async def test_the_same_request_under_the_same_key_is_the_same_job(tmp_path: Pat
     async with opened(tmp_path) as store:
         again = await store.insert(replace(a_training_job(), id="9"), (), key_of("mine"))
         assert again == first
+
+
+async def test_a_record_that_cannot_be_read_is_told_with_the_job(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        job = await store.insert(a_job(1, origin=Origin(kind="legacy", record={"jobId": "mine"})), ())
+    with pytest.raises(Unavailable, match=f"record of job {job.id} is damaged .*trainingInput"):
+        async with opened(tmp_path):
+            pass

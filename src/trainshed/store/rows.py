@@ -136,8 +136,9 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
     if known is not None:
         return known
     identity, version, project, location, display_name, created_at, labels, spec, status, *rest = row
+    stored_extras, owner, kind = rest
     try:
-        extras, origin = _extras_and_origin(rest[0], rest[2])
+        extras, origin = _extras_and_origin(stored_extras, kind)
         job = Job(
             id=identity,
             project=project,
@@ -149,15 +150,15 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
             status=loads(Status, status),
             version=version,
             extras=extras,
-            owner=None if rest[1] is None else Owner.parse(rest[1]),
+            owner=None if owner is None else Owner.parse(owner),
             origin=origin,
         )
-    except ValueError as error:
+        if origin is not None and origin.kind in decoded.origins:
+            job = decoded.origins[origin.kind](job)
+    except (ValueError, LookupError, TypeError) as error:
         raise Unavailable(
             f"The record of job {identity} is damaged ({error}). Restore the database from a backup."
         ) from error
-    if origin is not None and origin.kind in decoded.origins:
-        job = decoded.origins[origin.kind](job)
     decoded.put(job)
     return job
 
