@@ -82,3 +82,19 @@ async def test_a_record_that_cannot_be_read_is_told_with_the_job(tmp_path: Path)
     with pytest.raises(Unavailable, match=f"record of job {job.id} is damaged .*trainingInput"):
         async with opened(tmp_path):
             pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "field"),
+    [
+        ("pipeline", {"said": {}}, "trainingTaskInputs.baseOutputDirectory"),
+        ("legacy", {"jobId": "mine", "trainingInput": {}}, "trainingInput.jobDir"),
+        ("manifest", {"kind": "Pod", "name": "digits", "digest": "d"}, ""),
+    ],
+)
+def test_each_grammar_has_its_own_name_for_the_field_of_the_output(
+    kind: str, record: dict[str, object], field: str
+) -> None:
+    job = ORIGINS[kind](a_job(1, origin=Origin(kind=kind, record=record)))
+    assert job.origin is not None
+    assert (job.origin.kind, job.origin.record, job.origin.output_field) == (kind, record, field)
