@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.live import PROJECT, LiveServer
-from trainshed.cli.ai_platform.staging import StagingPlace, staged, taken_back
 from trainshed.cli.failure import CommandFailed
 from trainshed.client import ApiError, Unreachable
 from trainshed.client.storage import StorageClient
+from trainshed.dialects.ai_platform.cli.staging import StagingPlace, staged, taken_back
 
 pytestmark = pytest.mark.timeout(200)
 

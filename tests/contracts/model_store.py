@@ -10,6 +10,7 @@ from tests.contracts.store_values import RUNNING, SPEC, T0, a_deletion, a_job, e
 from trainshed.core.errors import AlreadyExists, NotFound
 from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import Model, ModelQuery, ModelStore, model_of, order
+from trainshed.core.origin import Origin
 from trainshed.core.ports import Operation, Store
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
 
@@ -21,8 +22,8 @@ class BothStores(Store, ModelStore, Protocol):
 def a_pipeline(number: int = 1, identity: str = "", display_name: str = "digits") -> Job:
     asked = order(display_name, identity, {"team": "vision"}, {"description": "größe"})
     spec = replace(SPEC, output="gs://bucket/out/")
-    extras = {PIPELINE: {"said": {"a": [1.5, None]}, "model": asked}, "encryptionSpec": {"kmsKeyName": "k"}}
-    return a_job(number, spec=spec, extras=extras)
+    origin = Origin(kind=PIPELINE, record={"said": {"a": [1.5, None]}, "model": asked})
+    return a_job(number, spec=spec, origin=origin, extras={"encryptionSpec": {"kmsKeyName": "k"}})
 
 
 def a_removal(model: Model, number: int = 1) -> Operation:
@@ -130,7 +131,7 @@ class ModelStoreContract:
     async def test_jobs_are_found_by_kind(self, store: BothStores) -> None:
         await store.insert(a_job(1), ())
         pipeline = await store.insert(a_pipeline(2), ())
-        legacy = await store.insert(a_job(3, extras={"legacy": {}}), ())
+        legacy = await store.insert(a_job(3, origin=Origin(kind="legacy", record={})), ())
         assert (await store.find(JobQuery(project="p", kind="pipeline"))).jobs == (pipeline,)
         assert (await store.find(JobQuery(project="p", kind="legacy"))).jobs == (legacy,)
         assert len((await store.find(JobQuery(project="p"))).jobs) == 3

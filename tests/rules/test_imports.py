@@ -20,6 +20,8 @@ OFFENCES = {
     "siblings": ("backends/container/loopback.py", "import trainshed.backends.process.render"),
     "plain": ("core/names.py", "import pydantic"),
     "http": ("client/errors.py", "import trainshed.core.errors"),
+    "dialects": ("dialects/kubernetes/shape.py", "import trainshed.dialects.ai_platform.schema"),
+    "named": ("cli/words.py", "import trainshed.dialects.kubernetes.cli.shape"),
     "fakes": ("service/job_notifier.py", "import trainshed.testing"),
 }
 

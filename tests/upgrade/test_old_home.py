@@ -57,6 +57,18 @@ def test_what_waited_runs(upgraded: Upgraded):
     assert [line["text"] for line in server.lines(names["queued"])] == ["waited"]
 
 
+def test_a_job_of_the_older_api_keeps_its_name_and_the_names_of_its_replicas(upgraded: Upgraded):
+    server, _, _ = upgraded
+    asked = {"resourceNames": ["projects/p1"], "filter": 'resource.labels.job_id="older_job"'}
+    entries: list[Any] = server.post("/v2/entries:list", asked)["entries"]
+    assert {entry["resource"]["labels"]["task_name"] for entry in entries} == {"service", "master-replica-0"}
+    [job] = server.get(f"{PARENT}/customJobs", filter='display_name="older_job"', view="trainshed")[
+        "customJobs"
+    ]
+    assert job["kind"] == "legacy"
+    assert "legacy" not in job
+
+
 def test_objects_are_there_byte_for_byte(upgraded: Upgraded):
     server, _, _ = upgraded
     listed: list[Any] = server.get("/storage/v1/b/old-home/o")["items"]

@@ -134,3 +134,7 @@ class Method:
     streams: bool = False  # reads its body from `Call.chunks`, of any type and length, not as JSON
     storage: bool = False  # matched before decoding, since names may have slashes; may carry a token
     keyed: bool = False  # reachable only by an address with a token: its paths could match anything
+
+
+def row(verb: str, path: str, handler: Handler, permission: Permission, *, streams: bool = False) -> Method:
+    return Method(verb=verb, path=path, handler=handler, permission=permission, streams=streams)

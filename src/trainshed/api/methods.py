@@ -1,17 +1,17 @@
 """The method table: verb, path, handler and permission of every method. Nothing is routed elsewhere."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainshed.api.call import SOCKET, Handler, Method
+from trainshed.api.call import SOCKET, Method
+from trainshed.api.call import row as _row
 from trainshed.api.code import CodeHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_tokens import GoogleTokens, metadata_methods
 from trainshed.api.health import HealthHandlers
 from trainshed.api.image_caches import ImageCacheHandlers
 from trainshed.api.images import ImageHandlers
-from trainshed.api.legacy_jobs import LegacyJobHandlers
 from trainshed.api.log_entries import LogHandlers
-from trainshed.api.manifests import ManifestHandlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
 from trainshed.api.output import OutputOfJobs
@@ -41,22 +41,20 @@ class Handlers:
     shells: ShellHandlers
     code: CodeHandlers
     runtimes: RuntimeHandlers
-    legacy: LegacyJobHandlers
     pipelines: PipelineHandlers
     models: ModelHandlers
     images: ImageHandlers
-    manifests: ManifestHandlers
     caches: ImageCacheHandlers
     tokens: GoogleTokens
 
 
-def methods(handlers: Handlers) -> tuple[Method, ...]:
+def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...]:
+    """The whole table. The rows of older and foreign grammars are given."""
     jobs, entries = handlers.custom_jobs, handlers.log_entries
     rows = [
         _row("GET", "/healthz", handlers.health.check, Permission.PUBLIC),
         _row("POST", "/v2/entries:list", entries.search, Permission.LOGS_READ),
         _row("GET", "/metrics", handlers.metrics.prometheus, Permission.SERVER_READ),
-        *_legacy("/v1/projects/{project}", handlers.legacy),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
@@ -89,7 +87,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
             *_pipelines(parent, handlers.pipelines),
             *_models(parent, handlers.models),
             *_images(parent, handlers.images),
-            *_manifests(parent, handlers.manifests, handlers.caches),
+            *_image_caches(parent, handlers.caches),
         ]
     # The Python SDK asks for operations under /ui.
     ui = "/ui/projects/{project}/locations/{location}"
@@ -98,25 +96,7 @@ def methods(handlers: Handlers) -> tuple[Method, ...]:
         *_shells(handlers.shells),
     ]
     # The storage API last: its paths could match any other.
-    return (*rows, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
-
-
-def _row(verb: str, path: str, handler: Handler, permission: Permission, *, streams: bool = False) -> Method:
-    return Method(verb=verb, path=path, handler=handler, permission=permission, streams=streams)
-
-
-def _legacy(parent: str, older: LegacyJobHandlers) -> tuple[Method, ...]:
-    job, operation = f"{parent}/jobs/{{job}}", f"{parent}/operations/{{operation}}"
-    return (
-        _row("POST", f"{parent}/jobs", older.create, Permission.JOBS_CREATE),
-        _row("GET", f"{parent}/jobs", older.find, Permission.JOBS_LIST),
-        _row("POST", f"{job}:cancel", older.cancel, Permission.JOBS_CANCEL),
-        _row("GET", job, older.get, Permission.JOBS_GET),
-        _row("PATCH", job, older.update, Permission.JOBS_UPDATE),
-        _row("GET", f"{parent}/operations", older.operations, Permission.OPERATIONS_GET),
-        _row("POST", f"{operation}:cancel", older.cancel_operation, Permission.JOBS_CANCEL),
-        _row("GET", operation, older.operation, Permission.OPERATIONS_GET),
-    )
+    return (*rows, *dialects, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
 
 
 def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
@@ -163,11 +143,9 @@ def _images(parent: str, images: ImageHandlers) -> tuple[Method, ...]:
     )
 
 
-def _manifests(parent: str, manifests: ManifestHandlers, caches: ImageCacheHandlers) -> tuple[Method, ...]:
+def _image_caches(parent: str, caches: ImageCacheHandlers) -> tuple[Method, ...]:
     cache = f"{parent}/imageCaches/{{cache}}"
     return (
-        _row("POST", f"{parent}/manifests:apply", manifests.apply, Permission.JOBS_CREATE),
-        _row("GET", f"{parent}/manifests", manifests.find, Permission.JOBS_LIST),
         _row("POST", f"{parent}/imageCaches", caches.create, Permission.IMAGES_WRITE),
         _row("GET", f"{parent}/imageCaches", caches.find, Permission.IMAGES_READ),
         _row("GET", cache, caches.get, Permission.IMAGES_READ),

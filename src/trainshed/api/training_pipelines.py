@@ -29,7 +29,11 @@ class PipelineHandlers:
         key = call.idempotency_key()
         draft = parse_training_pipeline(call.body, self.offer)
         request = JobRequest(
-            display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras
+            display_name=draft.display_name,
+            spec=draft.spec,
+            labels=draft.labels,
+            extras=draft.extras,
+            origin=draft.origin,
         )
         try:
             job = await self.pipelines.submit(call.path["project"], call.path["location"], request, key)

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Scope
 
 from trainshed import __version__
 from trainshed.api.app import make_app
+from trainshed.api.call import Method
 from trainshed.api.code import CodeHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_hosts import GoogleHosts
@@ -15,9 +16,7 @@ from trainshed.api.google_tokens import GoogleTokens
 from trainshed.api.health import HealthHandlers
 from trainshed.api.image_caches import ImageCacheHandlers
 from trainshed.api.images import ImageHandlers
-from trainshed.api.legacy_jobs import LegacyJobHandlers
 from trainshed.api.log_entries import LogHandlers
-from trainshed.api.manifests import ManifestHandlers
 from trainshed.api.methods import Handlers, methods
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
@@ -34,11 +33,13 @@ from trainshed.assembly.backends import Backends
 from trainshed.assembly.services import Services
 from trainshed.assembly.shared import SharedParts
 from trainshed.console import file as console_file
+from trainshed.dialects.ai_platform.http import AiPlatformHandlers, ai_platform_methods
+from trainshed.dialects.ai_platform.service import AiPlatformJobService
+from trainshed.dialects.kubernetes.http import ManifestHandlers, kubernetes_methods
+from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.identity.origin import foreign_request
 from trainshed.service.access import AccessService
 from trainshed.service.hints import JobHints
-from trainshed.service.legacy import LegacyJobService
-from trainshed.service.manifests import ManifestService
 from trainshed.service.pipelines import PipelineService
 
 CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
@@ -47,7 +48,7 @@ INIT = "init"  # in that: the pid of a container's init, where all who connect a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpApi:
-    handlers: Handlers
+    methods: tuple[Method, ...]
     app: ASGIApp
     google: ASGIApp  # what is served under Google's names
 
@@ -58,11 +59,19 @@ def make_api(
     handlers = make_handlers(services, job_hints)
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
+    table = methods(handlers, dialect_methods(services))
     return HttpApi(
-        handlers=handlers,
-        app=make_app(methods(handlers), gate, lambda host, origin: foreign_request(host, origin, hosts)),
+        methods=table,
+        app=make_app(table, gate, lambda host, origin: foreign_request(host, origin, hosts)),
         google=GoogleHosts(storage, handlers.tokens, gate, JobOfConnection(services.access, backends).token),
     )
+
+
+def dialect_methods(services: Services) -> tuple[Method, ...]:
+    jobs, offer = services.jobs, services.offer
+    training = AiPlatformHandlers(AiPlatformJobService(jobs, services.storage.buckets), offer)
+    manifests = ManifestHandlers(ManifestService(jobs), services.image_caches, offer)
+    return (*ai_platform_methods(training), *kubernetes_methods(manifests))
 
 
 def own_hosts(shared: SharedParts) -> frozenset[str]:
@@ -107,11 +116,9 @@ def make_handlers(services: Services, job_hints: JobHints) -> Handlers:
         shells=ShellHandlers(services.shells, console_file),
         code=CodeHandlers(services.code),
         runtimes=RuntimeHandlers(services.runtimes),
-        legacy=LegacyJobHandlers(LegacyJobService(jobs, services.storage.buckets), offer),
         storage=StorageHandlers.of(services.storage),
         pipelines=PipelineHandlers(PipelineService(jobs), offer),
         models=ModelHandlers(services.models),
-        manifests=ManifestHandlers(ManifestService(jobs), services.image_caches, offer),
         caches=ImageCacheHandlers(services.image_caches),
         tokens=GoogleTokens(access),
         images=ImageHandlers(services.images),

@@ -9,6 +9,7 @@ from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import CYCLE, SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.catalogue import load_catalogue
+from trainshed.dialects.ai_platform.origin import key_of
 from trainshed.service.access import AccessService
 from trainshed.service.code import CodeService
 from trainshed.service.image_caches import ImageCacheService
@@ -73,7 +74,7 @@ def make_services(
             landing=jobs.landing,
             is_unready=control.scheduler.is_unready,
         ),
-        logs=LogService(store, storage.logs, shared.notifier),
+        logs=LogService(store, storage.logs, shared.notifier, name_keys=(key_of,)),
         metrics=measuring.service,
         stacks=measuring.stacks,
         shells=ShellService(store, backend if backend.capabilities.shells else None, clock),

@@ -8,12 +8,23 @@ from trainshed.clock import SteadyClock
 from trainshed.code.store import DiskCodeStore
 from trainshed.control.log_drops import LogDropRecorder
 from trainshed.core.bucket_port import Buckets
+from trainshed.core.job import PIPELINE
+from trainshed.dialects.ai_platform import origin as ai_platform
+from trainshed.dialects.kubernetes import origin as kubernetes
 from trainshed.logs.store import FileLogStore
 from trainshed.metrics.store import FileMetricStore
 from trainshed.service.access import NO_GRANTS, BucketGrants
 from trainshed.service.hints import JobHints
 from trainshed.settings import Settings
 from trainshed.store.sql import SqlStore
+from trainshed.wire.training_pipeline import with_pipeline_words
+
+# Who reads what the store keeps of a request that was not a customJob, by kind.
+ORIGINS = {
+    PIPELINE: with_pipeline_words,
+    ai_platform.KIND: ai_platform.with_training_words,
+    kubernetes.KIND: kubernetes.with_manifest_words,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +42,7 @@ class Storage:
 def make_storage(shared: SharedParts) -> Storage:
     settings, clock, home = shared.settings, shared.clock, shared.settings.home
     job_hints = JobHints()
-    store = SqlStore(settings.database or f"sqlite:///{home / 'trainshed.db'}")
+    store = SqlStore(settings.database or f"sqlite:///{home / 'trainshed.db'}", origins=ORIGINS)
     store.on_commit(job_hints.tell)
     log_drops = LogDropRecorder(store, clock)
     buckets, grants = make_buckets(settings, clock)

@@ -22,7 +22,7 @@ def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
     given = ctx.params
     taken = set(given.get(param.name or "") or ()) if param.nargs != 1 else set[str]()
     items: dict[str, Any] = {}
-    for job in _asked(ctx, lambda client: client.jobs(limit=OFFERED, location="-")):
+    for job in asked(ctx, lambda client: client.jobs(limit=OFFERED, location="-")):
         identity, name, state = (
             words.identity(job),
             str(job.get("displayName", "")),
@@ -35,20 +35,7 @@ def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[An
     return [item for value, item in items.items() if value not in taken]
 
 
-def training_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Those of the older API, by the ids people gave them."""
-    from click.shell_completion import CompletionItem
-
-    from trainshed.client.training_jobs import TrainingJobsClient
-
-    jobs = [
-        (str(job.get("jobId", "")), str(job.get("state", "")))
-        for job in _asked(ctx, lambda client: TrainingJobsClient(client).all(OFFERED))
-    ]
-    return [CompletionItem(name, help=state) for name, state in jobs if name.startswith(incomplete)]
-
-
-def _asked(ctx: click.Context, ask: "Callable[[Client], Iterable[Json]]") -> "list[Json]":
+def asked(ctx: click.Context, ask: "Callable[[Client], Iterable[Json]]") -> "list[Json]":
     """What the server tells; nothing where it cannot be asked."""
     from trainshed.client import Client, ClientError, discover
 

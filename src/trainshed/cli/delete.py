@@ -1,16 +1,16 @@
 """`trainshed delete`: removes ended jobs and all that is kept of them; with --force, running ones too."""
 
+import importlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import click
 
-from trainshed.cli import words
 from trainshed.cli.complete import jobs as of_server
-from trainshed.cli.failure import CommandFailed, Misuse
+from trainshed.cli.failure import Misuse
 from trainshed.cli.options import as_json, connected
-from trainshed.client import Client, Json
+from trainshed.client import Client
 
 
 @click.command("delete", short_help="Delete ended jobs with their logs.")
@@ -69,30 +69,14 @@ def _is_file(text: str) -> bool:
 
 def _made(client: Client, file: str) -> Iterator[str]:
     """The full names of the jobs that a file became; its image caches are deleted at once."""
-    from trainshed.cli.apply import read_text
     from trainshed.cli.find import find
-    from trainshed.cli.manifest_file import documents
+    from trainshed.cli.job_file import read, read_text
+    from trainshed.cli.main import DIALECTS
     from trainshed.cli.synonyms import MANIFEST
 
     name, text = read_text(file)
-    if not MANIFEST.search(text):
-        from trainshed.cli.job_file import read
-
-        display = str(read(name, text.encode()).body.get("displayName") or Path(name).stem)
-        yield str(find(client, display, exactly=True)["name"])
+    if MANIFEST.search(text):
+        yield from importlib.import_module(DIALECTS["apply"]).made(client, name, text)
         return
-    for document in documents(name, text):
-        kind, called = (
-            str(document.fields.get("kind")),
-            str(words.part(document.fields, "metadata").get("name")),
-        )
-        if kind == "ImageCache":
-            client.image_caches().delete(called)
-            click.echo(f"deleted imagecache/{called}", err=True)
-            continue
-        row: Json | None = next(client.manifests().all(kind, called), None)
-        if row is None:
-            raise CommandFailed(
-                f"there is no {kind} {called!r}", [f"{name} was not applied, or is deleted already"]
-            )
-        yield str(words.part(row, "job")["name"])
+    display = str(read(name, text.encode()).body.get("displayName") or Path(name).stem)
+    yield str(find(client, display, exactly=True)["name"])

@@ -1,12 +1,14 @@
 """`trainshed images cache`: images that are here before a job asks for them, and stay."""
 
 import json
+from datetime import UTC, datetime
 
 import click
 
+from trainshed.cli import words
 from trainshed.cli.failure import CommandFailed
 from trainshed.cli.options import as_json, connected
-from trainshed.client import ApiError, Client
+from trainshed.client import ApiError, Client, Json
 
 
 @click.group("cache", short_help="Have images here before jobs ask for them, and keep them.")
@@ -55,15 +57,13 @@ def ls(client: Client, as_json: bool) -> None:
     Example:
       trainshed images cache ls --json
     """
-    from trainshed.cli.get import drawn_caches
-
     caches = client.image_caches().all()
     if as_json:
         click.echo(json.dumps(caches, indent=2))
     elif not caches:
         click.echo("no image caches; make one with: trainshed images cache create NAME IMAGE", err=True)
     else:
-        click.echo(drawn_caches(caches))
+        click.echo(drawn(caches))
 
 
 @cache.command("rm", short_help="Delete image caches; their images stay until room is needed.")
@@ -86,3 +86,25 @@ def rm(client: Client, names: tuple[str, ...]) -> None:
                 f"there is no image cache {name!r}", ["trainshed images cache ls lists them"]
             ) from error
         click.echo(f"deleted image cache {name}")
+
+
+def drawn(caches: list[Json]) -> str:
+    from trainshed.cli.paint import Paint
+    from trainshed.cli.table import table
+
+    paint, now = Paint.for_stdout(), datetime.now(UTC)
+    colours = {"READY": "green", "CREATING": "yellow", "FAILED": "red"}
+    rows = [
+        [
+            words.identity(item),
+            paint(str(item.get("state")), colours.get(str(item.get("state")))),
+            f"{item.get('progress', 0)}%",
+            words.size(item["sizeBytes"]) if item.get("sizeBytes") else "",
+            words.age(item.get("createTime"), now),
+            f"{item['retentionDays']}d" if item.get("retentionDays") else "",
+            ", ".join(map(str, words.parts(item, "images"))),
+            str(item.get("reason") or ""),
+        ]
+        for item in caches
+    ]
+    return table(["NAME", "STATE", "PROGRESS", "SIZE", "AGE", "RETENTION", "IMAGES", "WHY"], rows)

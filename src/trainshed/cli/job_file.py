@@ -7,8 +7,10 @@ server's business; here only the form is checked.
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import yaml
@@ -66,6 +68,17 @@ class JobFile:
         while path and path not in self.lines:
             path = path.rpartition(".")[0] if not path.endswith("]") else path.rpartition("[")[0]
         return f"{self.name}:{self.lines[path]}" if path else self.name
+
+
+def read_text(file: str) -> tuple[str, str]:
+    """What the file is called, and what is in it."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return "stdin" if file == "-" else file, data.decode("utf-8-sig")
+    except OSError as error:
+        raise CommandFailed(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{file} is no text in UTF-8") from error
 
 
 def read(name: str, text: str | bytes, *, partial: bool = False) -> JobFile:

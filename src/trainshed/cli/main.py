@@ -43,6 +43,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "completion": "Print the script that completes commands and jobs in your shell.",
     },
 }
+# Commands that are not in `trainshed.cli`, by the module that has them.
+DIALECTS = {
+    "apply": "trainshed.dialects.kubernetes.cli.apply",
+    "get": "trainshed.dialects.kubernetes.cli.get",
+    "ai-platform": "trainshed.dialects.ai_platform.cli",
+}
 SYNONYMS = ("help", "status", "describe", "create")  # what other tools call help, show or ls, apply or submit
 TRACKS = ("beta", "alpha")  # gcloud's: `trainshed beta ai …` is `trainshed ai …`, and so on
 

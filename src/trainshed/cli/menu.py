@@ -9,7 +9,7 @@ import sys
 import click
 
 from trainshed import __version__
-from trainshed.cli.main import EPILOG, SECTIONS, SYNONYMS, TRACKS, hang_up
+from trainshed.cli.main import DIALECTS, EPILOG, SECTIONS, SYNONYMS, TRACKS, hang_up
 
 
 class Menu(click.Group):
@@ -23,7 +23,8 @@ class Menu(click.Group):
             return importlib.import_module("trainshed.cli.ai").track(cmd_name)
         if cmd_name not in self.list_commands(ctx):
             return None
-        return importlib.import_module(f"trainshed.cli.{cmd_name.replace('-', '_')}").command
+        module = DIALECTS.get(cmd_name) or f"trainshed.cli.{cmd_name.replace('-', '_')}"
+        return importlib.import_module(module).command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

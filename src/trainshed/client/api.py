@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trainshed.client.discovery import Target
+    from trainshed.client.image_caches import ImageCachesClient
     from trainshed.client.images import ImagesClient
-    from trainshed.client.manifests import ImageCachesClient, ManifestsClient
     from trainshed.client.runtimes import RuntimesClient
     from trainshed.client.storage import StorageClient
 
@@ -79,10 +79,20 @@ class Client:
     ) -> None:
         self.close()
 
-    def ask(self, method: str, path: str, body: "Json | None" = None, *, key: str = "") -> "Json":
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: "Json | None" = None,
+        *,
+        key: str = "",
+        repeatable: "bool | None" = None,
+    ) -> "Json":
         """Sends a request that has no method here. With a `key`, a repeated request is safe."""
         headers = {"Idempotency-Key": key} if key else None
-        return self._connection.request(method, path, body, headers=headers, repeatable=True if key else None)
+        return self._connection.request(
+            method, path, body, headers=headers, repeatable=True if key else repeatable
+        )
 
     def storage(self) -> "StorageClient":
         """The buckets of the same server."""
@@ -96,13 +106,8 @@ class Client:
 
         return ImagesClient(self._connection, self.place())
 
-    def manifests(self) -> "ManifestsClient":
-        from trainshed.client.manifests import ManifestsClient
-
-        return ManifestsClient(self._connection, self.place())
-
     def image_caches(self) -> "ImageCachesClient":
-        from trainshed.client.manifests import ImageCachesClient
+        from trainshed.client.image_caches import ImageCachesClient
 
         return ImageCachesClient(self._connection, self.place())
 

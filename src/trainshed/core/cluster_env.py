@@ -6,16 +6,18 @@ job's own `env` wins over all of them.
 """
 
 import json
+import re
 from collections.abc import Mapping
+from typing import Any, cast
 
 from trainshed.core.fleet import Admission
-from trainshed.core.job import MANIFEST, Job, JobSpec, Pool
-from trainshed.core.legacy import CHIEF, MASTER, ROLES, Legacy, known_as, legacy_of, snake
-from trainshed.core.manifest import manifest_of
+from trainshed.core.job import Job, JobSpec, Pool
 from trainshed.core.replica import Replica
+from trainshed.core.task_names import known_as
 
 MOST_ARGUMENTS = 16 * 1024  # Linux allows 128 KiB in one variable
-_, WORKER, SERVER, EVALUATOR = ROLES
+CHIEF, WORKER, SERVER, EVALUATOR = "chief", "worker", "ps", "evaluator"  # as TensorFlow calls them
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
@@ -36,51 +38,53 @@ def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
     }
     env |= _ranks(job.spec, admission, replica)
     env |= _output(job.spec)
-    if job.kind == MANIFEST and (manifest := manifest_of(job)) is not None and manifest.is_indexed:
-        env["JOB_COMPLETION_INDEX"] = str(replica.index)
+    if job.origin is not None and job.origin.index_variable:
+        env[job.origin.index_variable] = str(replica.index)
     env |= dict(job.spec.pools[replica.pool].env)
     return env
 
 
 def cluster_spec(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
-    legacy = legacy_of(job)
     pools: dict[str, list[str]] = {}
     for place in admission.placements:
-        name = ROLES[place.pool] if legacy else f"workerpool{place.pool}"
-        pools.setdefault(name, []).append(f"{place.host}:{place.port}")
-    name = ROLES[replica.pool] if legacy else f"workerpool{replica.pool}"
+        pools.setdefault(_pool_name(job.spec, place.pool), []).append(f"{place.host}:{place.port}")
+    name = _pool_name(job.spec, replica.pool)
     task: dict[str, object] = {"type": name, "index": replica.index, "trial": ""}
-    return {"cluster": pools, "environment": "cloud", "task": task, "job": json.dumps(_job(job.spec, legacy))}
+    return {"cluster": pools, "environment": "cloud", "task": task, "job": json.dumps(_job(job))}
+
+
+def _pool_name(spec: JobSpec, number: int) -> str:
+    return spec.pools[number].role or f"workerpool{number}"
 
 
 def tf_config(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:
     """TensorFlow has one chief: further replicas of the first pool are its first workers."""
-    legacy = legacy_of(job)
+    origin = job.origin
+    chief = CHIEF if origin is None else origin.chief
     cluster: dict[str, list[str]] = {}
     mine = ("", 0)
     for place in admission.placements:
-        role = _role(job.spec, place.pool, place.index, legacy)
+        role = _role(job.spec, place.pool, place.index, chief)
         if role is None:
             continue
         members = cluster.setdefault(role, [])
         if (place.pool, place.index) == (replica.pool, replica.index):
             mine = (role, len(members))
         members.append(f"{place.host}:{place.port}")
-    config: dict[str, object] = {"cluster": cluster, "environment": "cloud", "job": _job(job.spec, legacy)}
-    if legacy:
-        cluster.pop(EVALUATOR, None)  # the older API does not list evaluators in the cluster
+    config: dict[str, object] = {"cluster": cluster, "environment": "cloud", "job": _job(job)}
+    if origin is not None and not origin.lists_evaluators:
+        cluster.pop(EVALUATOR, None)
     if mine[0]:
         config["task"] = {"type": mine[0], "index": mine[1]}
     return config
 
 
-def _role(spec: JobSpec, pool: int, index: int, legacy: Legacy | None) -> str | None:
+def _role(spec: JobSpec, pool: int, index: int, chief: str) -> str | None:
     """TensorFlow's name for a replica; None for reducers. Pools after the evaluators are workers."""
     if spec.pools[pool].is_reducer:
         return None
     if pool == 0:
-        first = CHIEF if legacy is None or legacy.says_chief else MASTER
-        return first if index == 0 else WORKER
+        return chief if index == 0 else WORKER
     return {2: SERVER, 3: EVALUATOR}.get(pool, WORKER)
 
 
@@ -120,21 +124,32 @@ def _output(spec: JobSpec) -> dict[str, str]:
     }
 
 
-def _job(spec: JobSpec, legacy: Legacy | None) -> dict[str, object]:
+def _job(job: Job) -> dict[str, object]:
     """The job, for programs to read. Its arguments are left out where they are too large for a variable."""
-    if legacy is not None:
-        return _training_input(legacy)
-    size = sum(len(text) for pool in spec.pools for text in pool.command + pool.args)
-    return {"worker_pool_specs": [_pool(pool, brief=size > MOST_ARGUMENTS) for pool in spec.pools]}
+    if job.origin is not None and job.origin.request is not None:
+        return _request(job.origin.request)
+    pools = job.spec.pools
+    size = sum(len(text) for pool in pools for text in pool.command + pool.args)
+    return {"worker_pool_specs": [_pool(pool, brief=size > MOST_ARGUMENTS) for pool in pools]}
 
 
-def _training_input(legacy: Legacy) -> dict[str, object]:
-    result: dict[str, object] = snake(legacy.training_input)
+def _request(given: Mapping[str, Any]) -> dict[str, object]:
+    """The request in snake case, without its largest parts where it is too large for a variable."""
+    result: dict[str, object] = _snake(given)
     for large in ("args", "hyperparameters", "package_uris", *result):
         if len(json.dumps(result)) <= MOST_ARGUMENTS:
             break
         result.pop(large, None)
     return result
+
+
+def _snake(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return {_CAPITAL.sub(lambda m: f"_{m[1].lower()}", key): _snake(item) for key, item in fields.items()}
+    if isinstance(value, list | tuple):
+        return [_snake(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def _pool(pool: Pool, *, brief: bool) -> Mapping[str, object]:

@@ -1,6 +1,8 @@
 """A Job: what a person asked for, and its status. Frozen values; a change is a new value.
 
 Everything uses it. `store/codec.py` stores these classes by their field names: never rename a field.
+`Pool.role` and the words of `Job.origin` are not stored: the reader of the job's grammar sets them, at the
+submit and each time the store reads the job.
 """
 
 from collections.abc import Mapping
@@ -13,6 +15,7 @@ from trainshed.core.fleet import Admission
 from trainshed.core.hang import DEFAULT_WATCH, HangRule, Suspicion
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.nfs import NfsMount
+from trainshed.core.origin import Origin
 from trainshed.core.replica import Replica
 from trainshed.core.verdict import Verdict
 
@@ -20,11 +23,8 @@ MAX_POOLS = 10
 MAX_REPLICAS = 1000  # a pool
 MAX_ENV = 100  # a pool
 
-PIPELINE = "pipeline"
-LEGACY = "legacy"
-MANIFEST = "manifest"
-# Keys of `Job.extras`: the kind of request, where it was not a customJob.
-KINDS = (PIPELINE, LEGACY, MANIFEST)
+PIPELINE = "pipeline"  # the kind of origin of a training pipeline's job
+NOT_STORED = {"stored": False}  # metadata of fields that `store/codec.py` leaves out
 
 
 class JobState(StrEnum):
@@ -65,6 +65,7 @@ class Pool:
     disk: int = 0  # bytes a replica may fill; 0: no limit
     scratch: tuple[str, ...] = ()  # folders each run finds empty, by their paths
     extras: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used
+    role: str = field(default="", metadata=NOT_STORED)  # its name in CLUSTER_SPEC; empty: workerpoolN
 
     @property
     def is_empty(self) -> bool:
@@ -194,8 +195,9 @@ class Job:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     status: Status = Status()
     version: int = 0
-    extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    extras: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used
     owner: Owner | None = None
+    origin: Origin | None = None  # None: the request was a customJob
 
     @property
     def is_final(self) -> bool:
@@ -207,8 +209,8 @@ class Job:
 
     @property
     def kind(self) -> str:
-        """The key of KINDS that the job was requested as; empty for a plain customJob."""
-        return next((kind for kind in KINDS if kind in self.extras), "") if self.extras else ""
+        """The kind of its origin; empty for a customJob."""
+        return "" if self.origin is None else self.origin.kind
 
     def key(self, replica: Replica) -> RunKey:
         """The identity of the given replica's current run."""

@@ -41,16 +41,15 @@ class Model:
 def order(
     display_name: str, identity: str, labels: Mapping[str, str], settings: Mapping[str, object]
 ) -> dict[str, object]:
-    """The entry of a job's extras for the model it makes; `model_of` reads it."""
+    """The entry of a pipeline's record for the model it makes; `model_of` reads it."""
     return {"display_name": display_name, "id": identity, "labels": dict(labels), "said": dict(settings)}
 
 
 def model_of(job: Job) -> Model | None:
     """The model that a job makes; None where it makes none. Without an id of its own it has the job's."""
-    pipeline = job.extras.get(PIPELINE)
-    if not isinstance(pipeline, Mapping):
+    if job.origin is None or job.origin.kind != PIPELINE:
         return None
-    asked = cast("Mapping[str, object]", pipeline).get("model")
+    asked = job.origin.record.get("model")
     if not isinstance(asked, Mapping):
         return None
     entry = cast("Mapping[str, object]", asked)

@@ -1,7 +1,7 @@
 """Folders of NFS servers that a pool's replicas see below /mnt/nfs, as in Vertex AI. Pure.
 
 `wire/` checks them with `faults`; the backends mount them. A mount point that begins with a slash is a path
-of its own, as Kubernetes manifests have.
+of its own.
 """
 
 import re

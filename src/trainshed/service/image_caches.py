@@ -1,8 +1,8 @@
 """Use cases of image caches: create, apply, get, list and delete one.
 
-`api/image_caches.py` and `api/manifests.py` call it. It writes the store and hints the cache keeper
-(`control/image_caches.py`), which pulls the images. It never pulls itself. The progress of a pull comes from
-the keeper through `latest`, because the store is not written at every step.
+`api/image_caches.py` and `dialects/kubernetes/http.py` call it. It writes the store and hints the keeper
+of caches (`control/image_caches.py`), which pulls the images. It never pulls itself. The progress of a pull
+comes from the keeper through `latest`, because the store is not written at every step.
 """
 
 from collections.abc import Callable

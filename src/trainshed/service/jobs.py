@@ -16,6 +16,7 @@ from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Owner, OwnerKind, Status
 from trainshed.core.ledger import Interval
+from trainshed.core.origin import Origin
 from trainshed.core.ports import Clock, JobPage, Operation, Store
 from trainshed.core.query import JobQuery
 from trainshed.service.code import CodeService
@@ -34,6 +35,7 @@ class JobRequest:
     spec: JobSpec
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    origin: Origin | None = None
     owned_as: OwnerKind | None = None  # its owner has this kind and the job's own id
     remarks: tuple[str, ...] = ()  # what was asked for and is ignored: warnings in the job's history
 
@@ -48,6 +50,7 @@ class JobRequest:
             labels=self.labels,
             spec=self.spec,
             extras=self.extras,
+            origin=self.origin,
             owner=None if self.owned_as is None else Owner(self.owned_as, identity),
             created_at=now,
             status=status or Status(),

@@ -6,16 +6,16 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from trainshed.core.event import Event
 from trainshed.core.job import Job
-from trainshed.core.legacy import key_of, task_meant
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, event_insert_id
 from trainshed.core.ports import LogStore, Store
 from trainshed.core.query import JobQuery
+from trainshed.core.task_names import task_meant
 from trainshed.service.job_notifier import JobNotifier
 
 SERVICE_TASK = "service"
@@ -44,6 +44,7 @@ class LogService:
     store: Store
     lines: LogStore
     notifier: JobNotifier
+    name_keys: tuple[Callable[[str], str], ...] = ()  # each gives the key of a job from a name of its own
 
     def follow(self, job: Job, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
         return self.lines.follow(job.id, query)
@@ -92,10 +93,13 @@ class LogService:
         return tuple(j for j in jobs if j is not None and j.project == project)
 
     async def _called(self, project: str, job: str) -> Job | None:
-        """The job by its id, or by its jobId of the older API, which is never a number."""
+        """The job by its id, or by a name of its own, which is never a number."""
         if not job.isprintable():
             return None  # not every database accepts a lone surrogate or a NUL in a query
-        return await self.store.load(job) or await self.store.keyed(project, key_of(job))
+        result = await self.store.load(job)
+        for key_of in self.name_keys:
+            result = result or await self.store.keyed(project, key_of(job))
+        return result
 
     async def merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, LogRow]]:
         """Lines and events of several jobs in one total order."""

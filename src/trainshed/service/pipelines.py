@@ -8,7 +8,7 @@ alone (`core/model.py`); people may get and delete them. Nothing here touches th
 from dataclasses import dataclass, replace
 
 from trainshed.core.errors import AlreadyExists, NotFound
-from trainshed.core.job import PIPELINE, Job, Owner, OwnerKind
+from trainshed.core.job import Job, Owner, OwnerKind
 from trainshed.core.model import Model, ModelPage, ModelQuery, ModelStore
 from trainshed.core.ports import Clock, Operation
 from trainshed.service.jobs import JobRequest, JobService, new_id
@@ -21,7 +21,7 @@ class PipelineService:
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new pipeline. The same idempotency key again returns the same pipeline."""
         job = await self.jobs.submit(project, location, replace(request, owned_as=OwnerKind.PIPELINE), key)
-        if job.extras.get(PIPELINE) != request.extras[PIPELINE]:
+        if job.origin != request.origin:
             raise AlreadyExists(
                 f"The idempotency key {key!r} was used before, for another request "
                 f"({job.id}, {job.display_name!r}). Send the same request with it, or a new key."

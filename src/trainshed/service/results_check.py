@@ -12,12 +12,10 @@ from trainshed.core.bucket import check_new_bucket_name
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Invalid, NotFound, TrainshedError
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.job import LEGACY, PIPELINE, Job
+from trainshed.core.job import Job
 from trainshed.core.view import ROOT, S3, SCHEME, address
 
-# The field in which people name the output, by kind of job.
-_FIELDS = {PIPELINE: "trainingTaskInputs.baseOutputDirectory", LEGACY: "trainingInput.jobDir"}
-_FIELD = "jobSpec.baseOutputDirectory"
+_FIELD = "jobSpec.baseOutputDirectory"  # in which a customJob names the output
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class ResultsCheck:
 
     async def events(self, job: Job, now: datetime) -> tuple[Event, ...]:
         """What the owner should know about the output now: no event, or one."""
-        output, field = job.spec.output, _FIELDS.get(job.kind, _FIELD)
+        output, field = job.spec.output, (job.origin and job.origin.output_field) or _FIELD
         local = output.startswith(f"{ROOT}/")
         place = address(SCHEME + output.removeprefix(f"{ROOT}/") if local else output)
         if place is None:

@@ -6,7 +6,9 @@ cost as much as one job of a thousand replicas. Memory does not grow with finish
 """
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from threading import Lock
+from typing import TypeAlias
 
 from trainshed.core.job import Job
 from trainshed.store.codec import dump_plain
@@ -20,14 +22,20 @@ def weight(job: Job) -> int:
     for pool in job.spec.pools:
         size += 500 + sum(map(len, pool.args)) + 80 * len(pool.args)
         size += sum(len(name) + len(value) + 160 for name, value in pool.env)
-    # Few jobs have extras, but those of a pipeline may be as large as a request.
-    return size + 4 * len(dump_plain(job.extras)) if job.extras else size
+    # Few jobs have an origin or extras, but a record may be as large as a request.
+    size += 4 * len(dump_plain(job.extras)) if job.extras else 0
+    return size + (0 if job.origin is None else 4 * len(dump_plain(job.origin.record)))
+
+
+# Sets the words of a job's origin, which are not stored. By the kind of the origin.
+OriginReaders: TypeAlias = Mapping[str, Callable[[Job], Job]]
 
 
 class Decoded:
     """The most recently used decoded jobs."""
 
-    def __init__(self, budget: int = BUDGET) -> None:
+    def __init__(self, budget: int = BUDGET, origins: OriginReaders | None = None) -> None:
+        self.origins = origins or {}
         self._budget = budget
         self._weight = 0
         self._jobs: OrderedDict[str, tuple[Job, int]] = OrderedDict()

@@ -4,7 +4,8 @@ It exists so that no noun of the core needs to know how it is stored. The plan f
 and kept. It may assume that values obey their hints. Old rows stay readable: a missing field takes its
 default, an unknown key is ignored. A default is left out of the text only where it is empty ("", 0, None,
 ...): a default that carries meaning (seven days) is written down, because a later version may choose
-another. It never looks inside a field typed `object`: that is JSON already.
+another. A field with the metadata `stored: False` is never written. It never looks inside a field typed
+`object`: that is JSON already.
 """
 
 import dataclasses
@@ -88,7 +89,7 @@ def _read_object(cls: type[T], data: Any) -> T:
 @cache
 def _plan(cls: type) -> ClassCodec:
     hints = get_type_hints(cls)
-    fields = dataclasses.fields(cls)
+    fields = [item for item in dataclasses.fields(cls) if item.metadata.get("stored", True)]
     converters = {item.name: _converters(hints[item.name]) for item in fields}
     names = [item.name for item in fields]
     get = attrgetter(*names)

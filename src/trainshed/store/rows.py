@@ -17,6 +17,7 @@ from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.job import Job, JobSpec, Owner, Status
 from trainshed.core.ledger import Interval, TimeClass
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.origin import Origin
 from trainshed.core.ports import Operation
 from trainshed.core.replica import Exit
 from trainshed.store.cache import Decoded
@@ -35,6 +36,7 @@ JOB_COLUMNS = (
     jobs.c.status,
     jobs.c.extras,
     jobs.c.owner,
+    jobs.c.kind,
 )
 SHARED = 4096  # characters; larger specs are not kept for sharing
 EVENT_COLUMNS = tuple(column for column in events.c if column is not events.c.job_id)
@@ -52,7 +54,7 @@ def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
         "created_at": write_time(job.created_at),
         "labels": dump_plain(dict(job.labels)),
         "spec": dumps(job.spec),
-        "extras": dump_plain(dict(job.extras)),
+        "extras": dump_plain(_with_record(job)),
         "version": 1,
         "idempotency_key": idempotency_key or None,
         "code": job.spec.code or None,
@@ -133,8 +135,10 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
     known = decoded.get(row[0], row[1])
     if known is not None:
         return known
-    identity, version, project, location, display_name, created_at, labels, spec, status, extras, owner = row
+    identity, version, project, location, display_name, created_at, labels, spec, status, *rest = row
+    stored_extras, owner, kind = rest
     try:
+        extras, origin = _extras_and_origin(stored_extras, kind)
         job = Job(
             id=identity,
             project=project,
@@ -145,15 +149,32 @@ def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
             spec=_spec(spec) if len(spec) < SHARED else loads(JobSpec, spec),
             status=loads(Status, status),
             version=version,
-            extras=_plain(extras),
+            extras=extras,
             owner=None if owner is None else Owner.parse(owner),
+            origin=origin,
         )
-    except ValueError as error:
+        if origin is not None and origin.kind in decoded.origins:
+            job = decoded.origins[origin.kind](job)
+    except (ValueError, LookupError, TypeError) as error:
         raise Unavailable(
             f"The record of job {identity} is damaged ({error}). Restore the database from a backup."
         ) from error
     decoded.put(job)
     return job
+
+
+def _with_record(job: Job) -> dict[str, object]:
+    """The extras, and the record of the origin under its kind."""
+    return {**job.extras, **({job.origin.kind: job.origin.record} if job.origin else {})}
+
+
+def _extras_and_origin(text: str, kind: str | None) -> tuple[Mapping[str, Any], Origin | None]:
+    """What `_with_record` wrote."""
+    extras = _plain(text)
+    if kind is None:
+        return extras, None
+    rest = {name: value for name, value in extras.items() if name != kind}
+    return rest, Origin(kind=kind, record=extras.get(kind) or {})
 
 
 def to_event(row: Row[*tuple[Any, ...]]) -> Event:

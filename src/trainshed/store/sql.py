@@ -26,7 +26,7 @@ from trainshed.core.model import Model, ModelPage, ModelQuery
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.store import image_caches, models, reads, writes
-from trainshed.store.cache import Decoded
+from trainshed.store.cache import Decoded, OriginReaders
 from trainshed.store.database import Database
 from trainshed.store.lanes import Readers
 from trainshed.store.migrations import migrate
@@ -42,9 +42,9 @@ READERS = 2  # so that a long listing does not delay a short query
 class SqlStore:
     """`sqlite:///path/of/jobs.db`, `postgresql://user@host/name`."""
 
-    def __init__(self, url: str, *, busy: timedelta = BUSY) -> None:
+    def __init__(self, url: str, *, busy: timedelta = BUSY, origins: OriginReaders | None = None) -> None:
         self._database = open_database(url, busy)
-        self._decoded = Decoded()
+        self._decoded = Decoded(origins=origins)
         self._active: dict[str, Job] = {}
         self._ended = Decoded(JUST_ENDED)  # the last ones: whoever waited for them reads them now
         self._followers: list[Callable[[Job, bool], None]] = []

@@ -62,7 +62,7 @@ def insert_job(connection: Connection, job: Job, given: Sequence[Event], key: st
         _insert_job.run(connection, job_values(job, key))
     except IntegrityError as error:
         raise AlreadyExists(f"A job with the id {job.id} exists already.") from error
-    if job.extras:
+    if job.origin is not None:
         models.take(connection, job)
     _insert_events(connection, job.id, given)
     return job
@@ -73,7 +73,7 @@ def update_status(connection: Connection, job: Job, status: Status, given: Seque
     values = status_values(job, status) | {"of_job": job.id, "of_version": job.version}
     if _update_status.run(connection, values).rowcount != 1:
         raise _changed(connection, job) or Conflict(f"Job {job.id} has been deleted meanwhile.")
-    if job.extras:
+    if job.origin is not None:
         models.settle(connection, job, status)
     _insert_interval.run_each(connection, interval_values(job, closed))
     _insert_events(connection, job.id, given)
@@ -107,8 +107,9 @@ def _insert_events(connection: Connection, job: str, given: Sequence[Event]) -> 
 
 
 def _same_request(earlier: Job, job: Job, key: str) -> Job:
-    # Compared as read back: what JSON does not distinguish is no difference.
-    if earlier.display_name == job.display_name and earlier.spec == loads(JobSpec, dumps(job.spec)):
+    # Compared as stored: what JSON does not distinguish is no difference.
+    stored = loads(JobSpec, dumps(earlier.spec)), loads(JobSpec, dumps(job.spec))
+    if earlier.display_name == job.display_name and stored[0] == stored[1]:
         return earlier
     raise AlreadyExists(
         f"The idempotency key {key!r} was used before, for another job "

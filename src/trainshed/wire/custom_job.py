@@ -42,8 +42,9 @@ from typing import Any, cast
 from trainshed.core import requirements
 from trainshed.core.code import is_hash, path_fault
 from trainshed.core.event import Reason
-from trainshed.core.job import KINDS, MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
+from trainshed.core.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
 from trainshed.core.names import task_name
+from trainshed.core.origin import Origin
 from trainshed.core.view import place_fault
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.faults import Faults
@@ -87,6 +88,7 @@ class JobDraft:
     spec: JobSpec
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    origin: Origin | None = None
 
 
 def parse_custom_job(body: Mapping[str, object], context: Offer) -> JobDraft:
@@ -226,7 +228,7 @@ def render_custom_job(job: Job, *, enum_ints: bool = False, base_url: str = "") 
     }
     if job.spec.web_access and status.state is JobState.RUNNING:
         answer["webAccessUris"] = web_access_uris(job, base_url)
-    answer.update((name, value) for name, value in job.extras.items() if name not in KINDS)
+    answer.update(job.extras)
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Image caches as JSON, and the request to create one. For `api/image_caches.py` and `wire/manifest.py`."""
+"""Image caches as JSON, and the request to create one. For `api/image_caches.py` and Kubernetes' files."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,8 @@
 Stdout is INFO and stderr is ERROR, as in Vertex AI; an event has its own severity. Timestamps always have
 nine digits, since clients compare them as text. The message is in `jsonPayload`, where every reader looks
 first. Events have the task "service", as Vertex AI's own messages do. Their insert ids sort before those of
-lines of the same time. Callers pass both in order of (timestamp, insertId). A job of the older API appears
-under its jobId, and its replicas under names such as `worker-replica-3`.
+lines of the same time. Callers pass both in order of (timestamp, insertId). A job and its replicas appear
+under the names of the job's own API (`core/task_names.py`).
 """
 
 from typing import Any
@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from trainshed.core.event import Event
 from trainshed.core.job import Job
-from trainshed.core.legacy import known_as, task_called, told
 from trainshed.core.logs import Line, OutputStream, event_insert_id
+from trainshed.core.task_names import known_as, task_called, with_task_names
 from trainshed.wire.scalars import nanos_text, time_text
 
 SERVICE = "service"
@@ -36,7 +36,7 @@ def render_event_entry(event: Event, job: Job) -> dict[str, Any]:
     entry = _entry(job, SERVICE, time_text(event.at)[:-1] + "000Z")
     entry["insertId"] = event_insert_id(job.id, event)
     entry["severity"] = event.severity.value
-    entry["jsonPayload"] = {"message": told(job, event.message), "reason": event.reason.value}
+    entry["jsonPayload"] = {"message": with_task_names(job, event.message), "reason": event.reason.value}
     entry["labels"] |= {
         "trainshed/attempt": str(event.attempt),
         "trainshed/sequence": str(event.sequence),

@@ -1,6 +1,6 @@
 """One worker pool: checks the machine, the program and the count, and renders a pool as JSON.
 
-`custom_job` and `legacy_roles` call it. The types of all fields must have been checked before. Names are
+`custom_job` and the dialects call it. The types of all fields must have been checked before. Names are
 looked up in the server's `Offer`; a refusal of an unknown name suggests similar ones. A pool without any
 field is empty and keeps its position, since the position is the role.
 """

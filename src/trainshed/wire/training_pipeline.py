@@ -13,6 +13,7 @@ from typing import Any, cast
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import VERSION, Model, model_of, order
+from trainshed.core.origin import Origin
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.base import Message, flag, free, output_only, part, text, text_map
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job, render_life, web_access_uris
@@ -70,7 +71,7 @@ class TrainingPipeline(PipelineExtras):
 
 
 def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraft:
-    """The requested job, with the pipeline's own fields in `extras`; Invalid with every violation."""
+    """The requested job, with the pipeline's own fields in its origin; Invalid with every violation."""
     faults = Faults("training_pipeline")
     asked = base.read(TrainingPipeline, body, faults)
     definition = asked.training_task_definition
@@ -94,7 +95,16 @@ def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraf
     kept: dict[str, object] = {"said": base.write(asked, PipelineExtras)}
     if model:
         kept["model"] = model
-    return replace(draft, extras={**draft.extras, PIPELINE: kept})
+    return replace(draft, origin=_origin(kept))
+
+
+def with_pipeline_words(job: Job) -> Job:
+    """A job that the store has read, with the words of a pipeline in its origin."""
+    return job if job.origin is None else replace(job, origin=_origin(job.origin.record))
+
+
+def _origin(record: Mapping[str, Any]) -> Origin:
+    return Origin(kind=PIPELINE, record=record, output_field="trainingTaskInputs.baseOutputDirectory")
 
 
 def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
@@ -172,7 +182,8 @@ def pipeline_name(job: Job) -> str:
 
 def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str = "") -> dict[str, Any]:
     status = job.status
-    kept = cast("Mapping[str, Any]", job.extras[PIPELINE])
+    if job.origin is None:
+        raise LookupError(f"job {job.id} is not that of a pipeline")
     metadata: dict[str, Any] = {"backingCustomJob": job.name}
     if job.spec.web_access and status.state is JobState.RUNNING:
         metadata["webAccessUris"] = web_access_uris(job, base_url)
@@ -180,7 +191,7 @@ def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str
         "name": pipeline_name(job),
         "displayName": job.display_name,
         "trainingTaskDefinition": CUSTOM_TASK,
-        **kept["said"],
+        **job.origin.record["said"],
         "trainingTaskMetadata": metadata,
         "state": enums.render_enum(
             f"PIPELINE_STATE_{status.state.value}", enums.PIPELINE_STATES, as_ints=enum_ints

@@ -9,7 +9,6 @@ from starlette.types import ASGIApp
 
 from trainshed.api.app import make_app
 from trainshed.api.call import SOCKET
-from trainshed.api.methods import methods
 from trainshed.api.route import Route
 from trainshed.assembly.assembly import assemble
 from trainshed.core.permission import Permission
@@ -28,7 +27,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     home: Path = tmp_path_factory.mktemp("home")
     settings = Settings.from_args(["--home", str(home), "--engine", "none"])
     assembly = assemble(settings, "http://127.0.0.1:8080")
-    return make_app(methods(assembly.api.handlers), assembly.access.gate, lambda host, origin: None)
+    return make_app(assembly.api.methods, assembly.access.gate, lambda host, origin: None)
 
 
 def routes(app: ASGIApp) -> tuple[Route, ...]:

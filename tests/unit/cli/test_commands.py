@@ -14,7 +14,7 @@ import click
 import pytest
 
 from tests.unit.client.scripted import END, Asked, Handler, Script, entry, failure, frame
-from trainshed.cli.main import SECTIONS, run
+from trainshed.cli.main import DIALECTS, SECTIONS, run
 from trainshed.cli.menu import cli
 
 PARENT = "projects/local/locations/us-central1/customJobs"
@@ -134,7 +134,8 @@ def _status(identity: str) -> dict[str, Any]:
 def test_the_menu_says_of_each_command_what_the_command_says_of_itself() -> None:
     menu = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
     for name, text in menu.items():
-        command: click.Command = importlib.import_module(f"trainshed.cli.{name.replace('-', '_')}").command
+        module = DIALECTS.get(name) or f"trainshed.cli.{name.replace('-', '_')}"
+        command: click.Command = importlib.import_module(module).command
         assert command.name == name
         assert command.short_help == text
         assert (command.help or "").startswith(text)

@@ -9,12 +9,12 @@ from tests.unit.control.stepped import SteppedClock
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
-from trainshed.core.job import LEGACY, PIPELINE
+from trainshed.core.origin import Origin
 from trainshed.service.results_check import ResultsCheck
 from trainshed.testing.bucket import MemoryBuckets
 
 
-async def told(output: str, kind: str = "", buckets: MemoryBuckets | None = None) -> tuple[Event, ...]:
+async def told(output: str, field: str = "", buckets: MemoryBuckets | None = None) -> tuple[Event, ...]:
     if buckets is None:
         buckets = MemoryBuckets(SteppedClock())
         for name, project, scheme in (
@@ -24,7 +24,8 @@ async def told(output: str, kind: str = "", buckets: MemoryBuckets | None = None
             info = BucketInfo(name=name, project=project, location="US", created_at=T0, updated_at=T0)
             await buckets.create(replace(info, scheme=scheme))
     job = a_job(output=output)
-    return await ResultsCheck(buckets).events(replace(job, extras={kind: {}} if kind else {}), T0)
+    origin = Origin(kind="another", record={}, output_field=field)
+    return await ResultsCheck(buckets).events(replace(job, origin=origin if field else None), T0)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +51,12 @@ async def test_nobody_is_told_to_make_a_bucket_that_cannot_be_made(bucket: str):
 
 
 @pytest.mark.parametrize(
-    ("kind", "field"),
-    [
-        ("", "jobSpec.baseOutputDirectory"),
-        (PIPELINE, "trainingTaskInputs.baseOutputDirectory"),
-        (LEGACY, "trainingInput.jobDir"),
-    ],
+    ("given", "field"),
+    [("", "jobSpec.baseOutputDirectory"), ("trainingInput.jobDir", "trainingInput.jobDir")],
 )
-async def test_the_field_is_named_as_its_owner_wrote_it(kind: str, field: str):
+async def test_the_field_is_named_as_its_owner_wrote_it(given: str, field: str):
     for output in ("gs://none-yet/x", "gs://theirs/x", "s3://elsewhere/x"):
-        (event,) = await told(output, kind)
+        (event,) = await told(output, given)
         assert event.message.startswith(f"{field}: ")
 
 

@@ -18,7 +18,7 @@ HERE = ("p", "us-central1")
 
 def asked(identity: str = "", display_name: str = "digits") -> JobRequest:
     job = a_pipeline(1, identity, display_name)
-    return JobRequest(display_name="mine", spec=job.spec, extras=job.extras)
+    return JobRequest(display_name="mine", spec=job.spec, origin=job.origin)
 
 
 async def trained(desk: Desk) -> Job:
@@ -38,7 +38,7 @@ async def test_a_pipeline_is_found_as_itself_and_as_its_job() -> None:
 
 async def test_what_is_no_pipeline_is_neither_found_cancelled_nor_deleted() -> None:
     desk = Desk()
-    job = await desk.jobs.submit(*HERE, replace(asked(), extras={}))
+    job = await desk.jobs.submit(*HERE, replace(asked(), origin=None))
     pipelines = PipelineService(desk.jobs)
     for act in (pipelines.get, pipelines.cancel, pipelines.delete):
         for identity in (job.id, "none"):
@@ -54,7 +54,7 @@ async def test_a_key_used_for_another_request_is_refused() -> None:
     assert await pipelines.submit(*HERE, asked(), "key") == first
     with pytest.raises(AlreadyExists, match="key"):
         await pipelines.submit(*HERE, asked(display_name="another"), "key")
-    await desk.jobs.submit(*HERE, replace(asked(), extras={}), "plain")
+    await desk.jobs.submit(*HERE, replace(asked(), origin=None), "plain")
     with pytest.raises(AlreadyExists, match="plain"):
         await pipelines.submit(*HERE, asked(), "plain")
 

@@ -63,6 +63,7 @@ def job_of(draft: JobDraft, **status: Any) -> Job:
         spec=draft.spec,
         labels=draft.labels,
         extras=draft.extras,
+        origin=draft.origin,
         created_at=NOW,
         status=Status(**status),
     )

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.wire.bodies import OFFER, a_body, a_pool
 from trainshed.core.errors import Invalid
+from trainshed.dialects.ai_platform.job import parse_training_job
 from trainshed.wire.custom_job import parse_custom_job
-from trainshed.wire.legacy_job import parse_legacy_job
 
 ASKED: list[tuple[str, ...]] = []
 
@@ -61,5 +61,5 @@ def test_jobs_of_the_older_api_are_held_to_it_too():
         "workerConfig": {"imageUri": "box"},
     }
     with pytest.raises(Invalid) as caught:
-        parse_legacy_job({"jobId": "j", "trainingInput": given}, MIXED)
+        parse_training_job({"jobId": "j", "trainingInput": given}, MIXED)
     assert [one.description for one in caught.value.violations] == ["These do not go together."]

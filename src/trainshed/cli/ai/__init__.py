@@ -4,10 +4,13 @@ The commands here take what the real gcloud takes and print what it prints; and 
 show and the real one refuses. The same is reached as `trainshed beta ai` and `trainshed alpha ai`.
 """
 
+import importlib
+
 import click
 
 from trainshed.cli.ai.grammar import Grammar
 from trainshed.cli.ai.verbs import Verbs
+from trainshed.cli.main import DIALECTS
 
 VERBS = {
     "create": "Create a job from --worker-pool-spec or --config.",
@@ -36,9 +39,7 @@ command.add_command(custom_jobs)
 
 def track(name: str) -> click.Command:
     """One of gcloud's release tracks: a word in front of the same commands."""
-    from trainshed.cli.ai_platform import command as older
-
     result = Grammar(name, help=f"The same as without {name}, for commands that say it.")
     result.add_command(command)
-    result.add_command(older)
+    result.add_command(importlib.import_module(DIALECTS["ai-platform"]).command)
     return result

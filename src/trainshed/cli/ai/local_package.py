@@ -114,13 +114,13 @@ def _described(root: Path) -> list[str]:
     """What its own description says it needs: built once in a copy, as nothing else can tell."""
     import tarfile
 
-    from trainshed.cli.ai_platform import project
+    from trainshed.cli import python_project
 
-    described = project.project_at(root)
+    described = python_project.project_at(root)
     if described is None:
         return []
     with tempfile.TemporaryDirectory(prefix="trainshed-package-") as folder:
-        made = project.sdist(described, Path(folder))
+        made = python_project.sdist(described, Path(folder))
         with tarfile.open(made) as archive:
             for member in archive:
                 if member.name.endswith(".egg-info/requires.txt") and (file := archive.extractfile(member)):

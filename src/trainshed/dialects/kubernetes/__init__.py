@@ -1,0 +1,1 @@
+"""Kubernetes' files: a Pod or Job becomes a job, an ImageCache an image cache."""

@@ -1,0 +1,1 @@
+"""The commands for Kubernetes' files: `trainshed apply`, `get`, and `delete -f` of such a file."""

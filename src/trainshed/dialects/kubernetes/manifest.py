@@ -1,0 +1,127 @@
+"""Parses a Kubernetes manifest: a job (Pod, Job) or an image cache (ImageCache). For `http.py`.
+
+A refusal lists every violation with its path in the manifest. Each ignored field gives a note. This module
+reads nothing about running jobs.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainshed.core.errors import Invalid
+from trainshed.dialects.kubernetes.job import convert, plain
+from trainshed.dialects.kubernetes.machine import amount
+from trainshed.dialects.kubernetes.origin import KubernetesManifest, digest_of
+from trainshed.dialects.kubernetes.shape import check, number, part, text, texts
+from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job
+from trainshed.wire.faults import Faults
+from trainshed.wire.image_cache import cache_faults
+from trainshed.wire.pool import Offer
+from trainshed.wire.scalars import shown
+
+VERSIONS = {"Pod": ("v1",), "Job": ("batch/v1", "batch/v1beta1"), "ImageCache": ("eci.alibabacloud.com/v1",)}
+CACHE = "ImageCache"
+_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobManifest:
+    manifest: KubernetesManifest
+    draft: JobDraft
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheManifest:
+    name: str
+    images: tuple[str, ...]
+    room: int = 0
+    retention_days: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | CacheManifest:
+    """The requested job or cache; Invalid with every violation."""
+    faults = Faults("manifest")
+    kind = document.get("kind")
+    if not isinstance(kind, str) or kind not in VERSIONS:
+        faults.lose("kind", f"must be one of {', '.join(VERSIONS)}, not {shown(kind)}.")
+        faults.settle()
+        raise AssertionError("unreachable")
+    if document.get("apiVersion") not in VERSIONS[kind]:
+        version, known = document.get("apiVersion"), " or ".join(VERSIONS[kind])
+        faults.add("apiVersion", f"must be {known} for a {kind}, not {shown(version)}.")
+    notes = list(check(document, kind, "", faults))
+    name = _name(document, faults, notes)
+    if kind == CACHE:
+        return _cache(document, name, faults, notes)
+    wanted = convert(document, offer.catalogue, faults)
+    manifest = KubernetesManifest(
+        kind=kind, name=name, digest=digest_of(_asked(document)), is_indexed=wanted.is_indexed
+    )
+    try:
+        draft = parse_custom_job(wanted.body, offer)
+    except Invalid as error:
+        for violation in error.violations:
+            _tell(violation.field, violation.description, wanted.origins, faults)
+        faults.settle()
+        raise
+    faults.settle()
+    return JobManifest(manifest=manifest, draft=draft, notes=tuple(dict.fromkeys((*notes, *wanted.notes))))
+
+
+def _asked(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest without the fields that a cluster adds."""
+    metadata = {k: v for k, v in part(document, "metadata").items() if k in ("name", "labels", "annotations")}
+    return plain({"kind": document.get("kind"), "metadata": metadata, "spec": document.get("spec")})
+
+
+def _name(document: Mapping[str, Any], faults: Faults, notes: list[str]) -> str:
+    metadata = part(document, "metadata")
+    name, space = text(metadata, "name"), text(metadata, "namespace")
+    if not name:
+        faults.add("metadata.name", "is required.")
+    elif len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        sentence = f"must be at most {LONGEST_NAME} small letters, digits, '-' and '.', not {shown(name)}."
+        faults.add("metadata.name", sentence)
+    if space and space != "default":
+        notes.append("metadata.namespace is ignored: a name is known in its project and location.")
+    return name
+
+
+def _tell(field: str, sentence: str, origins: Mapping[str, str], faults: Faults) -> None:
+    """Record a violation under the manifest's own path, unless that path has one already."""
+    beginnings = [name for name in origins if field == name or field.startswith((f"{name}.", f"{name}["))]
+    if not beginnings:
+        path = {"display_name": "metadata.name"}.get(field, "spec")
+    else:
+        first = max(beginnings, key=len)
+        rest = field[len(first) :] if first.endswith(("container_spec", "]")) else ""
+        path = f"{origins[first]}{rest}"
+    if not faults.under(path):
+        faults.add(path, sentence)
+
+
+def _cache(document: Mapping[str, Any], name: str, faults: Faults, notes: list[str]) -> CacheManifest:
+    spec = part(document, "spec")
+    images = tuple(dict.fromkeys(texts(spec, "images")))
+    if part(document, "metadata").get("labels"):
+        notes.append("metadata.labels is ignored: an image cache has none.")
+    room = _room(spec.get("imageCacheSize"), faults)
+    retention = number(spec, "retentionDays") or 0
+    for where, sentence in cache_faults(images, retention):
+        faults.add(f"spec.{where}", sentence)
+    faults.settle()
+    return CacheManifest(name=name, images=images, room=room, retention_days=retention, notes=tuple(notes))
+
+
+def _room(value: object, faults: Faults) -> int:
+    """The size in GiB. A number without a unit is in GiB, as Alibaba writes it."""
+    if value is None:
+        return 0
+    quantity = amount(value)
+    if quantity is None or quantity < 0:
+        faults.add("spec.imageCacheSize", f"must be a number of GiB, not {shown(value)}.")
+        return 0
+    return int(quantity) if str(value).strip().isdigit() else max(1, round(quantity / (1 << 30)))

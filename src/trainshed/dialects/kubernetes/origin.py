@@ -1,0 +1,64 @@
+"""The Kubernetes manifest that a job was applied as. Pure.
+
+Kind and name identify a job: one job of a name at a time. The record keeps them with the hash of the
+manifest, so that the same manifest, applied again, is recognised.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from trainshed.core.job import Job
+from trainshed.core.origin import Origin
+
+KIND = "manifest"  # as stored and in answers; never change it
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+
+# Stored as an idempotency key. Clients send theirs in a header, which cannot have a line break.
+_KEY = "manifests\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesManifest:
+    kind: str  # Pod, Job
+    name: str
+    digest: str
+    is_indexed: bool = False  # replicas get their number as JOB_COMPLETION_INDEX
+
+    @property
+    def origin(self) -> Origin:
+        record: dict[str, object] = {"kind": self.kind, "name": self.name, "digest": self.digest}
+        return Origin(
+            kind=KIND,
+            record=record | ({"indexed": True} if self.is_indexed else {}),
+            index_variable=INDEX_VARIABLE if self.is_indexed else "",
+        )
+
+    def key(self, location: str, before: str) -> str:
+        """The key of the job that follows `before` under this name; empty `before`: of the first job."""
+        return f"{_KEY}{location}\n{self.kind}\n{self.name}\n{before}"
+
+
+def manifest_of(job: Job) -> KubernetesManifest | None:
+    """The manifest that was applied; None for any other job."""
+    if job.origin is None or job.origin.kind != KIND:
+        return None
+    record = job.origin.record
+    return KubernetesManifest(
+        kind=str(record["kind"]),
+        name=str(record["name"]),
+        digest=str(record["digest"]),
+        is_indexed=bool(record.get("indexed")),
+    )
+
+
+def with_manifest_words(job: Job) -> Job:
+    """A job that the store has read, with the words of its manifest in its origin."""
+    manifest = manifest_of(job)
+    return job if manifest is None else replace(job, origin=manifest.origin)
+
+
+def digest_of(document: Mapping[str, object]) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
