@@ -18,7 +18,8 @@ from weakref import WeakValueDictionary
 
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages, ImageBuildTools
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault
 from trainshed.backends.container.limits import DiskWatch, JobGroups
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.mount_preparer import MountPreparer

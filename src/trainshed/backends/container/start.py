@@ -7,7 +7,6 @@ continues there. A record that an init has begun is never started again; the ini
 
 import asyncio
 import contextlib
-import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages
-from trainshed.backends.container.engine import EngineFault
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
@@ -29,19 +28,7 @@ from trainshed.core.limits import memory_limit
 from trainshed.core.runtime import RuntimeNeed
 
 _SOURCE = Path(__file__).with_name("init.c")
-# Messages of the engine about a container that can never start.
-_HOPELESS = re.compile(
-    r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
-    r"|unknown filesystem type|access denied by server",
-    re.I,
-)
-# Messages about conditions that may pass, however long it takes.
-_PASSING = re.compile(
-    r"no space left|cannot allocate memory|temporarily unavailable|too many|timeout|timed out|deadline", re.I
-)
-_TAKEN = "is already allocated to container"  # about an address
 _STUBBORN = 12  # refusals: about a minute
-_NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # differs at each try
 
 
 def make_init(tools: Path, compiler: str = "cc") -> str:
@@ -119,16 +106,16 @@ class Starter:
             return
         with contextlib.suppress(EngineFault):
             await self.containers.remove(run.container)
-        message = " ".join(_NUMBER.sub("", error.message).split())
-        stuck = run.refusals > _STUBBORN and not _PASSING.search(message)
-        if _HOPELESS.search(message) or (stuck and _TAKEN not in message):
+        message, stuck = error.stable_message, run.refusals > _STUBBORN
+        if error.kind is FaultKind.ADDRESS_TAKEN:
+            if shared and stuck:
+                return  # a new network would need its living peers to stop: the run is lost
+            if not shared:
+                with contextlib.suppress(TrainshedError):
+                    await self.networks.replace(run.key.name.job)
+        elif error.kind is FaultKind.CANNOT_START or (stuck and not error.passing):
             await asyncio.to_thread(_refuse, run, launch.stderr, message)
             return
-        if _TAKEN in message and shared and run.refusals > _STUBBORN:
-            return  # a new network would need its living peers to stop: the run is lost
-        if _TAKEN in message and not shared:
-            with contextlib.suppress(TrainshedError):
-                await self.networks.replace(run.key.name.job)
         self.networks.forget(run.key.name.job)
         self.images.forget(launch.image, run.key.name.job)
         self.derived.forget(need_of(launch), run.key.name.job)
