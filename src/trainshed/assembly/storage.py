@@ -7,7 +7,9 @@ from trainshed.buckets.store import DiskBuckets
 from trainshed.clock import SteadyClock
 from trainshed.code.store import DiskCodeStore
 from trainshed.control.log_drops import LogDropRecorder
+from trainshed.control.run_files import StoredRunFiles
 from trainshed.core.bucket_port import Buckets
+from trainshed.core.ports import RunStorage
 from trainshed.logs.store import FileLogStore
 from trainshed.metrics.store import FileMetricStore
 from trainshed.service.access import NO_GRANTS, BucketGrants
@@ -24,6 +26,7 @@ class Storage:
     log_drops: LogDropRecorder
     metrics: FileMetricStore
     code: DiskCodeStore
+    runs: RunStorage  # what backends need of these
     buckets: Buckets
     grants: BucketGrants  # what jobs are told of buckets kept elsewhere
 
@@ -35,13 +38,16 @@ def make_storage(shared: SharedParts) -> Storage:
     store.on_commit(job_hints.tell)
     log_drops = LogDropRecorder(store, clock)
     buckets, grants = make_buckets(settings, clock)
+    logs = FileLogStore(home / "logs", quota=settings.log_quota, on_drop=log_drops.record)
+    metrics, code = FileMetricStore(home / "metrics"), DiskCodeStore(home / "code", clock)
     return Storage(
         store=store,
         job_hints=job_hints,
-        logs=FileLogStore(home / "logs", quota=settings.log_quota, on_drop=log_drops.record),
+        logs=logs,
         log_drops=log_drops,
-        metrics=FileMetricStore(home / "metrics"),
-        code=DiskCodeStore(home / "code", clock),
+        metrics=metrics,
+        code=code,
+        runs=RunStorage(files=StoredRunFiles(logs, metrics), code=code),
         buckets=buckets,
         grants=grants,
     )

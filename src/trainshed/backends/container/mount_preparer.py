@@ -221,9 +221,9 @@ class MountPreparer:
         return self._volumes
 
     async def prepare(
-        self, launch: Launch, image: ImageConfig, folder: str, *, shared: bool
+        self, launch: Launch, image: ImageConfig, folder: str, report: str, *, shared: bool
     ) -> tuple[Launch, RunMounts]:
-        """`folder` is the run's; `shared` where others of its job's attempt are alive."""
+        """`folder` is the run's, `report` its file; `shared` where others of its job's attempt are alive."""
         name, run = launch.key.name, Path(folder)
         await self._loopback.google.settled.wait()
         notes: list[str] = []
@@ -251,7 +251,7 @@ class MountPreparer:
         for volume_name, mount in volumes:
             await self.volumes.make(nfs_volume(volume_name, mount, self.volumes.labels(name.job)))
         try:
-            tmp = self._make_files(run, launch.report, len(launch.scratch))
+            tmp = self._make_files(run, report, len(launch.scratch))
             if launch.disk and not quota:
                 write(f"{run}/{LIMIT}", str(launch.disk).encode())
             if code and not is_root(image.user):
@@ -261,7 +261,7 @@ class MountPreparer:
         places = PreparedFolders(
             tmp=tmp,
             code=code,
-            report=launch.report,
+            report=report,
             buckets=buckets,
             env=env,
             nfs=tuple(volumes),

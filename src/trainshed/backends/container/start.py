@@ -25,6 +25,7 @@ from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
+from trainshed.core.ports import RunFiles, Sink
 from trainshed.core.runtime import RuntimeNeed
 
 _SOURCE = Path(__file__).with_name("init.c")
@@ -55,6 +56,7 @@ class Starter:
     mount_preparer: MountPreparer
     derived: DerivedImages
     groups: JobGroups
+    files: RunFiles
 
     async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
         """`shared`: other replicas of its attempt are alive. On return the record tells all else."""
@@ -62,17 +64,20 @@ class Starter:
         image = await self.images.resolve(launch.image, job)
         if launch.packages or launch.requirements:
             image = await self.derived.resolve(need_of(launch), image, job)
-        launch, run_mounts = await self.mount_preparer.prepare(launch, image, run.folder, shared=shared)
+        output, report = self.files.output(run.key.name), self.files.report(run.key.name)
+        launch, run_mounts = await self.mount_preparer.prepare(
+            launch, image, run.folder, report, shared=shared
+        )
         run.note = run_mounts.note
         run.memory = memory_limit(launch.placement, launch.room)
         run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
-        body = render(launch, image, self.frame(run, launch, net), run_mounts)
+        body = render(launch, image, self.frame(run, launch, net, output), run_mounts)
         record = run.read()
         try:
             if record is None:
                 run.holds = launch.held
-                run.prepare(body, (launch.stdout, launch.stderr))
+                run.prepare(body, (output.stdout, output.stderr))
             elif not record.begun:
                 run.describe(body)
         except OSError as error:
@@ -83,9 +88,11 @@ class Starter:
             await self.containers.create(run.container, body)
             await self.containers.start(run.container)
         except EngineFault as error:
-            await self._not_started(run, launch, error, shared)
+            await self._not_started(run, launch, error, output.stderr, shared=shared)
 
-    def frame(self, run: ContainerRun, launch: Launch, net: JobNetwork | None) -> ContainerFrame:
+    def frame(
+        self, run: ContainerRun, launch: Launch, net: JobNetwork | None = None, output: Sink | None = None
+    ) -> ContainerFrame:
         hosts = {name: net.address(number) for number, name in enumerate(launch.peers)} if net else {}
         return ContainerFrame(
             home=self.home,
@@ -96,9 +103,12 @@ class Starter:
             address=hosts.get(launch.placement.host, ""),
             hosts=hosts,
             parent=run.group,
+            output=output,
         )
 
-    async def _not_started(self, run: ContainerRun, launch: Launch, error: EngineFault, shared: bool) -> None:
+    async def _not_started(
+        self, run: ContainerRun, launch: Launch, error: EngineFault, stderr: str, *, shared: bool
+    ) -> None:
         """The engine refused. Returns if the run began anyway, or never can; else raises Unavailable."""
         run.refusals += 1
         record = run.read()
@@ -114,7 +124,7 @@ class Starter:
                 with contextlib.suppress(TrainshedError):
                     await self.networks.replace(run.key.name.job)
         elif error.kind is FaultKind.CANNOT_START or (stuck and not error.passing):
-            await asyncio.to_thread(_refuse, run, launch.stderr, message)
+            await asyncio.to_thread(_refuse, run, stderr, message)
             return
         self.networks.forget(run.key.name.job)
         self.images.forget(launch.image, run.key.name.job)
