@@ -332,6 +332,7 @@ class BackendContract:
     async def test_rendering_starts_nothing_and_gives_the_same_each_time(self, bench: Bench):
         launch = bench.launch(bench.programs.prints("no"))
         assert bench.backend.render(launch) == bench.backend.render(launch)
+        assert str(bench.folder) not in str(bench.backend.render(launch))  # its output has no place yet
         assert await bench.backend.observe(bench.job) == ()
 
     async def test_a_refused_image_is_named_and_a_known_one_is_not_refused(self, bench: Bench):

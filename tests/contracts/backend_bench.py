@@ -13,6 +13,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Observation
+from trainshed.testing.run_files import FolderRunFiles
 
 Words = tuple[str, ...]
 
@@ -40,6 +41,7 @@ class World(Protocol):
     programs: Programs
     image: str  # one that is there
     refused: str  # one that can never run there
+    files: FolderRunFiles  # the bench sets it before it asks for a backend
 
     async def backend(self) -> Backend:
         """A started backend over this world: the first, or a successor of one whose server was killed."""
@@ -83,6 +85,7 @@ class Bench:
         self.programs = world.programs
         self.job = f"job{uuid.uuid4().hex}"
         self.folder = folder
+        self.files = world.files = FolderRunFiles(folder)
         self.backend: Backend
 
     async def renew(self) -> None:
@@ -100,16 +103,14 @@ class Bench:
             command=command,
             args=(),
             placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=256 << 20),
-            stdout=str(self.folder / f"{index}.out"),
-            stderr=str(self.folder / f"{index}.err"),
         )
 
     def out(self, index: int = 0) -> str:
-        path = self.folder / f"{index}.out"
+        path = Path(self.files.output(self.key(index=index).name).stdout)
         return path.read_text() if path.exists() else ""
 
     def err(self, index: int = 0) -> str:
-        return (self.folder / f"{index}.err").read_text()
+        return Path(self.files.output(self.key(index=index).name).stderr).read_text()
 
     async def begin(self, command: Words, run: int = 0) -> RunKey:
         """Launch a program that stays, and wait until it is set up."""

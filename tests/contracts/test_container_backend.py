@@ -19,10 +19,13 @@ from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.start import make_init
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Backend
+from trainshed.core.ports import Backend, RunStorage
+from trainshed.testing.run_files import FolderRunFiles
 
 
 class ContainerWorld:
+    files: FolderRunFiles
+
     def __init__(self, home: Path, podman: Podman, tools: Path) -> None:
         self.programs: Programs = ShellPrograms()
         self.image, self.refused = BASE, "no/such image"
@@ -35,7 +38,13 @@ class ContainerWorld:
         engine = Engine(str(self.podman.socket))
         self.images = EngineImages(engine)
         await self.images.start()
-        backend = ContainerBackend(self.home, engine, self.images, subnets=self.podman.subnets)
+        backend = ContainerBackend(
+            self.home,
+            engine,
+            self.images,
+            storage=RunStorage(files=self.files),
+            subnets=self.podman.subnets,
+        )
         await backend.start()
         return backend
 

@@ -13,6 +13,7 @@ from trainshed.backends.container.backend import ContainerBackend
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.start import make_init
+from trainshed.core.ports import RunStorage
 
 pytestmark = pytest.mark.containers
 
@@ -40,7 +41,13 @@ class ContainerViews(ViewWorld):
 
     def make(self) -> ContainerBackend:
         engine = Engine(str(self.podman.socket))
-        return ContainerBackend(self.place, engine, EngineImages(engine), subnets=self.podman.subnets)
+        return ContainerBackend(
+            self.place,
+            engine,
+            EngineImages(engine),
+            storage=RunStorage(files=self.files),
+            subnets=self.podman.subnets,
+        )
 
     async def start(self) -> None:
         await super().start()

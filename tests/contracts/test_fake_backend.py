@@ -14,6 +14,7 @@ from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit, Sight
 from trainshed.testing import FakeBackend, FakeMachine
+from trainshed.testing.run_files import FolderRunFiles
 
 
 class FakePrograms:
@@ -49,13 +50,15 @@ class FakePrograms:
 
 
 class FakeWorld:
+    files: FolderRunFiles
+
     def __init__(self) -> None:
         self.programs = FakePrograms()
         self.image, self.refused = "trainshed/python:3", "example/train:1"
         self.machine = FakeMachine()
 
     async def backend(self) -> Backend:
-        backend = FakeBackend(self.machine)
+        backend = FakeBackend(self.machine, files=self.files)
         await backend.start()
         return backend
 
@@ -98,7 +101,7 @@ KEY = RunKey(ReplicaName("job", 1, 0, 0), 0)
 
 def launch(*words: str) -> Launch:
     placement = Placement(pool=0, index=0, node="fake", host="127.0.0.1", cpus=1, memory=1)
-    return Launch(key=KEY, image="", command=(), args=words, placement=placement, stdout="", stderr="")
+    return Launch(key=KEY, image="", command=(), args=words, placement=placement)
 
 
 async def test_a_program_ends_when_the_clock_says_so():

@@ -20,9 +20,10 @@ from trainshed.backends.process.net import label
 from trainshed.backends.process.record import parse
 from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Backend
+from trainshed.core.ports import Backend, RunStorage
 from trainshed.core.replica import Exit, Sight
 from trainshed.testing import FakeRuntimes
+from trainshed.testing.run_files import FolderRunFiles
 
 OWN_GROUP = locate()
 
@@ -74,6 +75,8 @@ class ShellPrograms:
 
 
 class ProcessWorld:
+    files: FolderRunFiles
+
     def __init__(self, home: Path, tools: Path, keeper: str) -> None:
         self.programs: Programs = ShellPrograms()
         self.image, self.refused = "trainshed/python:3", "example/train:1"
@@ -82,7 +85,9 @@ class ProcessWorld:
         self.runtimes = FakeRuntimes(sys.executable)
 
     async def backend(self) -> Backend:
-        backend = ProcessBackend(self.home, keeper=self.keeper, runtimes=self.runtimes)
+        backend = ProcessBackend(
+            self.home, storage=RunStorage(files=self.files), keeper=self.keeper, runtimes=self.runtimes
+        )
         await backend.start()
         return backend
 
@@ -288,9 +293,12 @@ import asyncio, os, pickle, signal, sys
 from pathlib import Path
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import ShellKeeper
+from trainshed.core.ports import RunStorage
+from trainshed.testing.run_files import FolderRunFiles
 async def main():
     keeper = ShellKeeper() if {self.keeper == "shell"} else None
-    backend = ProcessBackend(Path({str(world.home)!r}), keeper=keeper)
+    files = FolderRunFiles(Path({str(bench.folder)!r}))
+    backend = ProcessBackend(Path({str(world.home)!r}), storage=RunStorage(files=files), keeper=keeper)
     await backend.start()
     for launch in pickle.load(sys.stdin.buffer):
         await backend.launch(launch)

@@ -16,9 +16,10 @@ from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import make_keeper
 from trainshed.core.code import Mode
 from trainshed.core.errors import NotYet, Unavailable
-from trainshed.core.ports import Backend
+from trainshed.core.ports import Backend, RunStorage
 from trainshed.core.replica import Exit
 from trainshed.testing.code import MemoryCodeStore
+from trainshed.testing.run_files import FolderRunFiles
 
 FILES = {
     "say": (Mode.EXECUTABLE, b"#!/bin/sh\ncat note\nprintf '%s;' $1 >>note\n"),
@@ -29,6 +30,8 @@ FILES = {
 class Home:
     """A backend over a folder, with a store of code beside."""
 
+    files: FolderRunFiles
+
     def __init__(self, home: Path, tools: Path) -> None:
         self.programs = ShellPrograms()
         self.image, self.refused = "trainshed/python:3", "example/train:1"
@@ -38,7 +41,9 @@ class Home:
         self.keeper = make_keeper(tools)
 
     async def backend(self) -> Backend:
-        backend = ProcessBackend(self.home, keeper=self.keeper, code=self.code)
+        backend = ProcessBackend(
+            self.home, storage=RunStorage(files=self.files, code=self.code), keeper=self.keeper
+        )
         await backend.start()
         return backend
 
@@ -105,7 +110,7 @@ async def test_a_folder_that_is_not_there_stops_the_launch_and_nothing_is_left_o
 
 
 async def test_without_a_store_of_code_a_launch_that_needs_one_says_so(bench: Bench, tmp_path: Path):
-    backend = ProcessBackend(tmp_path / "other")
+    backend = ProcessBackend(tmp_path / "other", storage=RunStorage(files=bench.files))
     await backend.start()
     with pytest.raises(Unavailable, match="keeps none"):
         await backend.launch(replace(bench.launch(("./say",)), code="0" * 64))

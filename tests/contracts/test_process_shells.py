@@ -21,10 +21,13 @@ import asyncio, sys
 from pathlib import Path
 from trainshed.backends.process import ProcessBackend
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.ports import RunStorage
 from trainshed.core.shell_port import Screen
+from trainshed.testing.run_files import FolderRunFiles
 
 async def main():
-    backend = ProcessBackend(Path(sys.argv[1]))
+    home = Path(sys.argv[1])
+    backend = ProcessBackend(home, storage=RunStorage(files=FolderRunFiles(home)))
     await backend.start()
     script = "trap '' HUP; : shell-of-a-test; echo began; while :; do sleep 1; done"
     key = RunKey(ReplicaName(sys.argv[2], 1, 0, 0), 0)

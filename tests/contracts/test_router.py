@@ -20,13 +20,14 @@ from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.ports import Backend, Capabilities
+from trainshed.core.ports import Backend, Capabilities, RunStorage
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Sight
 from trainshed.core.shell_port import Screen
 from trainshed.testing import FakeBackend, FakeMachine, FakeRuntimes
 from trainshed.testing.backend import FakeRun
 from trainshed.testing.program import read_program
+from trainshed.testing.run_files import FolderRunFiles
 
 OURS, THEIRS = "trainshed/python:3", "box/train:1"
 
@@ -41,11 +42,14 @@ class BoxRuntimes(FakeRuntimes):
 class Found:
     """A second backend that is there, or not yet."""
 
-    def __init__(self, machine: FakeMachine, *, there: bool = True) -> None:
+    def __init__(
+        self, machine: FakeMachine, *, there: bool = True, files: FolderRunFiles | None = None
+    ) -> None:
         self.capabilities = Capabilities(
             name="box", survives_server=True, kills_escapees=True, measures=frozenset({Measure.CPU})
         )
         self.machine, self.there, self.looks, self.known = machine, there, 0, False
+        self.files = files
         self.backend: FakeBackend | None = None
 
     def left(self) -> frozenset[str]:
@@ -64,7 +68,7 @@ class Found:
         self.looks += 1
         if not self.there:
             raise Unavailable("There is no box.")
-        self.backend = FakeBackend(self.machine)
+        self.backend = FakeBackend(self.machine, files=self.files)
         self.backend.capabilities = self.capabilities
         await self.backend.start()
         return self.backend
@@ -79,7 +83,7 @@ class Routed(FakeWorld):
         self.refused = "refused/by:both"
 
     async def backend(self) -> Router:
-        router = Router(FakeBackend(self.machine), Found(self.boxes))
+        router = Router(FakeBackend(self.machine, files=self.files), Found(self.boxes))
         await router.start()
         await router.second()
         return router
@@ -94,7 +98,7 @@ class RoutedToSecond(Routed):
         self.machine, self.boxes = self.boxes, self.machine
 
     async def backend(self) -> Router:
-        router = Router(FakeBackend(self.boxes), Found(self.machine))
+        router = Router(FakeBackend(self.boxes), Found(self.machine, files=self.files))
         await router.start()
         await router.second()
         return router
@@ -111,7 +115,9 @@ class RoutedProcess(ProcessWorld):
         self.refused = "refused/by:both"
 
     async def backend(self) -> Backend:
-        process = ProcessBackend(self.home, keeper=self.keeper, runtimes=self.runtimes)
+        process = ProcessBackend(
+            self.home, storage=RunStorage(files=self.files), keeper=self.keeper, runtimes=self.runtimes
+        )
         router = Router(process, Found(self.boxes))
         await router.start()
         await router.second()
@@ -139,8 +145,7 @@ class TestRoutedToProcesses(BackendContract):
 class Two:
     """A router over two machines, the second not there unless a test says so."""
 
-    def __init__(self, folder: Path, *, there: bool = False) -> None:
-        self.folder = folder
+    def __init__(self, *, there: bool = False) -> None:
         self.first, self.boxes = FakeMachine(), FakeMachine(runtimes=BoxRuntimes())
         self.second = Found(self.boxes, there=there)
         self.router = Router(FakeBackend(self.first), self.second)
@@ -154,8 +159,6 @@ class Two:
             command=words,
             args=(),
             placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=1),
-            stdout=str(self.folder / "out"),
-            stderr=str(self.folder / "err"),
         )
 
 
@@ -164,9 +167,9 @@ def key_of(job: str, run: int = 0) -> RunKey:
 
 
 @pytest.fixture
-async def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def two(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(routing, "AGAIN", 0.01)
-    two = Two(tmp_path)
+    two = Two()
     await two.router.start()
     yield two
     await two.router.close()
@@ -227,15 +230,15 @@ async def test_a_launch_looks_for_the_second_and_says_where_it_is_not(two: Two):
 
 
 async def test_what_is_left_with_an_absent_second_is_neither_shown_as_gone_nor_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(routing, "AGAIN", 0.01)
-    before = Two(tmp_path, there=True)
+    before = Two(there=True)
     await before.router.start()
     await before.router.launch(before.launch(THEIRS, "sleep"))
     await before.router.close()
 
-    two = Two(tmp_path)
+    two = Two()
     two.boxes.runs = before.boxes.runs
     await two.router.start()
     assert await two.router.jobs() == {"job"}
@@ -260,12 +263,12 @@ async def test_what_is_left_with_an_absent_second_is_neither_shown_as_gone_nor_s
     await two.router.close()
 
 
-async def test_a_second_with_something_left_is_found_before_the_router_is_ready(tmp_path: Path):
-    before = Two(tmp_path, there=True)
+async def test_a_second_with_something_left_is_found_before_the_router_is_ready():
+    before = Two(there=True)
     await before.router.start()
     await before.router.launch(before.launch(THEIRS, "sleep"))
     await before.router.close()
-    two = Two(tmp_path, there=True)
+    two = Two(there=True)
     two.boxes.runs = before.boxes.runs
     await two.router.start()
     assert two.second.looks == 1
@@ -275,14 +278,14 @@ async def test_a_second_with_something_left_is_found_before_the_router_is_ready(
 
 
 async def test_a_server_does_not_wait_long_for_a_second_that_stands_still(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ):
     async def stand_still() -> Backend:
         await asyncio.sleep(1000)
         raise AssertionError
 
     monkeypatch.setattr(routing, "START", 0.05)
-    two = Two(tmp_path, there=True)
+    two = Two(there=True)
     two.boxes.runs[key_of("job")] = FakeRun(
         two.launch(THEIRS, "sleep"), read_program(("sleep",)), datetime.now(UTC)
     )
@@ -345,8 +348,8 @@ async def test_addresses_come_from_whoever_runs_the_job(two: Two):
     assert ours.ports == theirs.ports
 
 
-def test_a_job_of_both_kinds_is_refused_with_what_to_do(tmp_path: Path):
-    two = Two(tmp_path)
+def test_a_job_of_both_kinds_is_refused_with_what_to_do():
+    two = Two()
     assert two.router.refuse_together([OURS, OURS]) is None
     assert two.router.refuse_together([THEIRS]) is None
     sentence = two.router.refuse_together([OURS, THEIRS])

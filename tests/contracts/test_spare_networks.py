@@ -36,8 +36,7 @@ class Rush:
         self.jobs.append(job)
         key = RunKey(ReplicaName(job, 1, 0, 0), 0)
         launch = of_gang(self.bench, command, 0, 1)
-        out, err = str(self.out(key)), str(self.out(key)) + ".err"
-        await self.bench.backend.launch(replace(launch, key=key, stdout=out, stderr=err, isolated=isolated))
+        await self.bench.backend.launch(replace(launch, key=key, isolated=isolated))
         return key
 
     async def stay(self, *, isolated: bool = False) -> RunKey:
@@ -62,7 +61,7 @@ class Rush:
         await until(lambda: name not in self.podman.containers())
 
     def out(self, key: RunKey) -> Path:
-        return self.bench.folder / f"{key.name.job}.out"
+        return Path(self.bench.files.output(key.name).stdout)
 
     @property
     def home(self) -> str:

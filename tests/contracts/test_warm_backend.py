@@ -17,7 +17,7 @@ from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
-from trainshed.core.ports import Backend
+from trainshed.core.ports import Backend, RunStorage
 from trainshed.core.replica import Exit, Sight
 from trainshed.core.runtime import WarmState
 
@@ -56,7 +56,9 @@ class WarmWorld(ProcessWorld):
         self.made: ProcessBackend | None = None
 
     async def backend(self) -> Backend:
-        backend = ProcessBackend(self.home, keeper=self.keeper, runtimes=self.runtimes)
+        backend = ProcessBackend(
+            self.home, storage=RunStorage(files=self.files), keeper=self.keeper, runtimes=self.runtimes
+        )
         self.made = backend
         backend.keep_warm(["trainshed/python:3"])
         await backend.start()
@@ -195,8 +197,11 @@ class TestWarmProcessBackend(ProcessContract):
 import asyncio, os, signal
 from pathlib import Path
 from trainshed.backends.process import ProcessBackend
+from trainshed.core.ports import RunStorage
+from trainshed.testing.run_files import FolderRunFiles
 async def main():
-    backend = ProcessBackend(Path({str(world.home)!r} + "2"))
+    home = Path({str(world.home)!r} + "2")
+    backend = ProcessBackend(home, storage=RunStorage(files=FolderRunFiles(home)))
     backend.keep_warm(["trainshed/python:3"])
     await backend.start()
     while not backend.warmth(): await asyncio.sleep(0.01)

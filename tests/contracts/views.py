@@ -21,6 +21,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit, Observation
 from trainshed.core.view import Stored, View, Written
+from trainshed.testing.run_files import FolderRunFiles
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 ODD = (
@@ -56,6 +57,7 @@ class ViewWorld:
     def __init__(self, home: Path) -> None:
         self.home, self.place = home, home / "run"  # the backend's own folder
         self.buckets = DiskBuckets(home / "buckets", Ticking())
+        self.files = FolderRunFiles(home)
         self.backend: Any  # one with `views`
 
     @abstractmethod
@@ -92,18 +94,19 @@ class ViewWorld:
             command=(self.python, "-c", f"import os\nroot = os.environ['TRAINSHED_GCS_ROOT']\n{source}"),
             args=(),
             placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=256 << 20),
-            stdout=str(self.home / f"{index}.out"),
-            stderr=str(self.home / f"{index}.err"),
             view=view,
         )
+
+    def out(self, index: int = 0) -> Path:
+        return Path(self.files.output(ReplicaName("job", 0, 0, index)).stdout)
 
     async def run(self, source: str, *, view: View | None = None, index: int = 0, run: int = 0) -> str:
         """What the program prints; it must end well."""
         launch = self.launch(source, view=view or a_view(), index=index, run=run)
         await launched(self.backend, launch)
         seen = await self.ended(launch.key)
-        assert seen.exit == Exit(code=0), (self.home / f"{index}.err").read_text()
-        return (self.home / f"{index}.out").read_text()
+        assert seen.exit == Exit(code=0), Path(self.files.output(launch.key.name).stderr).read_text()
+        return self.out(index).read_text()
 
     async def ended(self, key: RunKey) -> Observation:
         while True:
@@ -174,7 +177,7 @@ os.link('append', 'second')
             return  # where nothing can be mounted there is neither
         source = "print(open('/s3/mine/a').read()); open('/s3/mine/b', 'w').write('1')"
         source += "; print(open(root + '/mine/b').read())"
-        (one.home / "0.out").unlink()
+        one.out().unlink()
         assert await one.run(source, run=1) == "a\n1\n"
         assert ("mine", "b") in await one.written()
 
@@ -188,7 +191,7 @@ print(open(root + '/mine/a').read(), sorted(os.listdir(root + '/mine')))
 """
         launch = one.launch(source, view=a_view())
         await launched(one.backend, launch)
-        out = one.home / "0.out"
+        out = one.out()
         while not out.exists() or "ready" not in out.read_text():
             await asyncio.sleep(0.01)
         await one.put("mine", "a", b"replaced")
@@ -209,7 +212,7 @@ print(open(root + '/mine/a').read(), sorted(os.listdir(root + '/mine')))
         [seen] = await one.backend.observe("job")
         assert "/gcs has no theirs" in seen.note
         await one.backend.remove("job")
-        (one.home / "0.out").unlink()
+        one.out().unlink()
         assert await one.run(print_all, view=a_view("mine", "large")) == "{'large': 6, 'mine': 1}\n"
 
     async def test_of_a_large_bucket_only_what_the_job_names_is_shown(self, one: ViewWorld):
@@ -278,7 +281,7 @@ open(root + '/no-bucket', 'w')
         await one.run("open(root + '/mine/half', 'w')")
         listing = "print(sorted(os.listdir(root + '/mine')))"
         assert await one.run(listing, view=a_view(label="0.1"), run=1) == "['half', 'stored']\n"
-        (one.home / "0.out").unlink()
+        one.out().unlink()
         assert await one.run(listing, view=a_view(label="0.2", begin=True), run=2) == "['stored']\n"
         assert one.backend.views.view_of("job") == "0.2"
 

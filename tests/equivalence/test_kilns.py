@@ -20,8 +20,10 @@ from trainshed.backends.process.render import ProcessFrame
 from trainshed.backends.process.warm import pool
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
+from trainshed.core.ports import RunStorage
 from trainshed.core.replica import Exit
 from trainshed.core.runtime import WarmInterpreter, WarmState
+from trainshed.testing.run_files import FolderRunFiles
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)")
 
@@ -53,7 +55,13 @@ async def warm(tmp_path: Path):
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / "heavy.py").write_text(text)
         runtime = OneRuntime(_python(tmp_path), ("heavy",))
-        backend = ProcessBackend(tmp_path / "h", keeper=keeper, runtimes=runtime, python=runtime.path)
+        backend = ProcessBackend(
+            tmp_path / "h",
+            storage=RunStorage(files=FolderRunFiles(tmp_path / "h")),
+            keeper=keeper,
+            runtimes=runtime,
+            python=runtime.path,
+        )
         backend.keep_warm(["trainshed/python:3"])
         await backend.start()
         made.append(backend)

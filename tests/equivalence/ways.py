@@ -16,9 +16,11 @@ from trainshed.backends.process.record import parse
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.ports import RunStorage
 from trainshed.core.readiness import READY, Readiness
 from trainshed.core.replica import Exit
 from trainshed.core.runtime import RuntimeNeed, WarmState
+from trainshed.testing.run_files import FolderRunFiles
 
 IMAGE = "trainshed/python:3"
 
@@ -67,7 +69,13 @@ async def run_both(
     place, kept = folder / "h", {}
     outcomes: list[dict[str, Outcome]] = []
     for warm in (False, True):
-        backend = ProcessBackend(place, keeper=keeper, runtimes=runtime, python=runtime.path)
+        backend = ProcessBackend(
+            place,
+            storage=RunStorage(files=FolderRunFiles(place)),
+            keeper=keeper,
+            runtimes=runtime,
+            python=runtime.path,
+        )
         backend.keep_warm([IMAGE] if warm else [])
         await backend.start()
         if warm:
@@ -94,7 +102,8 @@ async def launch_and_wait(backend: ProcessBackend, program: Program, place: Path
     job = "job" + hashlib.sha256(program.what.encode()).hexdigest()[:12]
     key = RunKey(ReplicaName(job, 1, 0, 0), 0)
     replica = place / "jobs" / job / "1" / "0-0"
-    out, err = place / f"{job}.out", place / f"{job}.err"
+    output = FolderRunFiles(place).output(key.name)
+    out, err = Path(output.stdout), Path(output.stderr)
     for name, text in program.files.items():
         path = replica / "work" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,8 +116,6 @@ async def launch_and_wait(backend: ProcessBackend, program: Program, place: Path
             args=(),
             env=dict(program.env),
             placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=4 << 30),
-            stdout=str(out),
-            stderr=str(err),
         )
     )
     if program.signal:

@@ -132,9 +132,9 @@ def make_processes(
 ) -> ProcessBackend:
     processes = ProcessBackend(
         settings.home / "run",
+        storage=storage.runs,
         cpus=settings.cpus,
         memory=settings.memory,
-        code=storage.code,
         runtimes=runtimes,
     )
     processes.hosts.redirect = google
@@ -166,8 +166,8 @@ async def start_containers(
         home,
         engine,
         images,
+        storage=storage.runs,
         size=(settings.cpus, settings.memory),
-        code=storage.code,
         subnets=settings.subnets,
         loopback=loopback,
     )

@@ -7,8 +7,10 @@ from trainshed.buckets.store import DiskBuckets
 from trainshed.clock import SteadyClock
 from trainshed.code.store import DiskCodeStore
 from trainshed.control.log_drops import LogDropRecorder
+from trainshed.control.run_files import StoredRunFiles
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.job import PIPELINE
+from trainshed.core.ports import RunStorage
 from trainshed.dialects.ai_platform import origin as ai_platform
 from trainshed.dialects.kubernetes import origin as kubernetes
 from trainshed.logs.store import FileLogStore
@@ -35,6 +37,7 @@ class Storage:
     log_drops: LogDropRecorder
     metrics: FileMetricStore
     code: DiskCodeStore
+    runs: RunStorage  # what backends need of these
     buckets: Buckets
     grants: BucketGrants  # what jobs are told of buckets kept elsewhere
 
@@ -46,13 +49,16 @@ def make_storage(shared: SharedParts) -> Storage:
     store.on_commit(job_hints.tell)
     log_drops = LogDropRecorder(store, clock)
     buckets, grants = make_buckets(settings, clock)
+    logs = FileLogStore(home / "logs", quota=settings.log_quota, on_drop=log_drops.record)
+    metrics, code = FileMetricStore(home / "metrics"), DiskCodeStore(home / "code", clock)
     return Storage(
         store=store,
         job_hints=job_hints,
-        logs=FileLogStore(home / "logs", quota=settings.log_quota, on_drop=log_drops.record),
+        logs=logs,
         log_drops=log_drops,
-        metrics=FileMetricStore(home / "metrics"),
-        code=DiskCodeStore(home / "code", clock),
+        metrics=metrics,
+        code=code,
+        runs=RunStorage(files=StoredRunFiles(logs, metrics), code=code),
         buckets=buckets,
         grants=grants,
     )

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainshed.core.errors import TrainshedError
-from trainshed.core.launch import Launch
-from trainshed.core.metrics import REPORT, Report, RunReading, Sample, Usage, rates, report_samples
+from trainshed.core.metrics import Report, RunReading, Sample, Usage, rates, report_samples
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend, Clock, MetricStore, ReportSource, Stats
 
@@ -41,15 +40,6 @@ class Collector:
     _watched: dict[RunKey, _WatchedRun] = field(default_factory=dict[RunKey, _WatchedRun])
     _some: asyncio.Event = field(default_factory=asyncio.Event)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def equip(self, launch: Launch) -> Launch:
-        """Add the variable that tells the program where to report; unchanged without a file for it."""
-        try:
-            file = self.metrics.sink(launch.key.name)
-        except TrainshedError as error:
-            log.warning("%s", error.message)
-            return launch
-        return replace(launch, env={**launch.env, REPORT: file}, report=file) if file else launch
 
     def watch(self, key: RunKey, stdout: str, *, begun: bool) -> None:
         """Sample this run from now on. `begun`: it was started just now, so it has used nothing yet."""

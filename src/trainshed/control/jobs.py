@@ -165,10 +165,9 @@ class JobLoop:
 
     async def _start(self, job: Job, replica: Replica) -> None:
         key = job.key(replica)
+        # Before anything else: by its logs the next server finds a job that is half removed.
         sink = self.logs.sink(key.name)
-        launch = self.equip(job, launch_of(job, replica, stdout=sink.stdout, stderr=sink.stderr))
-        if self.collector is not None:
-            launch = self.collector.equip(launch)
+        launch = self.equip(job, launch_of(job, replica))
         if self.outputs is not None:
             launch = await self.outputs.equip(job, launch, replica)
         await self.backend.launch(launch)

@@ -1,6 +1,7 @@
-"""The Launch: everything a backend needs to start one run of one replica, without any lookup.
+"""The Launch: everything a backend needs to start one run of one replica, wherever its machine is.
 
-`core/launching.py` makes it; backends read it.
+`core/launching.py` makes it; backends read it. It names no file of the server: a backend whose replicas see
+the server's disk asks `core.ports.RunFiles` for those that they write.
 """
 
 from collections.abc import Mapping
@@ -31,9 +32,6 @@ class Launch:
     placement: Placement
     room: SharedRoom | None = None  # what the job's replicas share, where the job was cut to fit
     peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order
-    stdout: str  # the files its output goes straight into, opened for appending
-    stderr: str
-    report: str = ""  # the file it may report into (also in its TRAINSHED_REPORT)
     grace: timedelta = timedelta(seconds=30)
     view: View | None = None  # the buckets that it sees below /gcs
     nfs: tuple[NfsMount, ...] = ()

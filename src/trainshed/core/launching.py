@@ -8,7 +8,7 @@ from trainshed.core.replica import Replica
 from trainshed.core.suspicion import is_watched
 
 
-def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch:
+def launch_of(job: Job, replica: Replica) -> Launch:
     admission = job.status.admission
     if admission is None:
         raise LookupError(f"job {job.id} is not admitted")
@@ -28,8 +28,6 @@ def launch_of(job: Job, replica: Replica, *, stdout: str, stderr: str) -> Launch
         placement=place,
         room=shared_room(job.spec, admission, place),
         peers=tuple(place.host for place in admission.placements),
-        stdout=stdout,
-        stderr=stderr,
         grace=job.spec.scheduling.grace,
         held=bool(job.spec.scheduling.hold),
         watched=is_watched(job),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from trainshed.core.code_port import CodeStore
 from trainshed.core.event import Event
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import Job, JobSpec, JobState, Status
@@ -54,7 +55,7 @@ class Backend(Protocol):
     6. stopping or removing what is not there is no error.
     7. remove forgets a job's ended runs and leaves no process, cgroup or private file but the logs.
     8. a program that cannot be started ends with code 127 (not found) or 126, and says why on its stderr.
-    9. output goes to the files named in the Launch, in order, whatever the server does.
+    9. output goes to the files that RunFiles names, in order, whatever the server does.
     10. nothing blocks the event loop.
     11. what prepare has called READY can be launched at once, until somebody takes it away again.
     12. what is PREPARING becomes READY or FAILED by itself, and every job that waits for it is hinted then.
@@ -338,6 +339,30 @@ class MetricStore(Protocol):
     async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]: ...
 
     async def remove(self, job: str) -> None: ...
+
+
+class RunFiles(Protocol):
+    """The server's files for what replicas write, by the replica: all its runs append to the same.
+
+    A backend is made with it. Where the replicas see the server's disk, they write straight into the files;
+    elsewhere the backend would append to them what it receives.
+    """
+
+    def output(self, name: ReplicaName) -> Sink:
+        """The files for its output; made with their folder where missing."""
+        ...
+
+    def report(self, name: ReplicaName) -> str:
+        """The file for its progress, which TRAINSHED_REPORT names to the program; empty where none can be."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStorage:
+    """What a backend reads and writes for its runs."""
+
+    files: RunFiles
+    code: CodeStore | None = None  # None: no job has code
 
 
 class Authenticator(Protocol):

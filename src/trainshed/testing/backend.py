@@ -3,7 +3,7 @@
 FakeMachine is what outlives a server: the runs. A new FakeBackend over the same one is a restarted server.
 Time is a clock given or the real one; programs are words (program.py). Faults are asked for by the test: an
 action that fails, or whose answer is lost; observations that are old; replicas that end, get lost or vanish.
-It never starts a process, and writes files only where a Launch names them.
+It never starts a process, and writes files only where RunFiles names them.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Capabilities, Clock
+from trainshed.core.ports import Capabilities, Clock, RunFiles, Sink
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Exit, Handle, Observation, Sight
 from trainshed.core.runtime import RuntimeNeed
@@ -48,6 +48,7 @@ class FakeRun:
     launch: Launch
     program: Program
     started_at: datetime
+    output: Sink | None = None
     asked: bool = False
     is_held: bool = False
     exit: Exit | None = None
@@ -58,8 +59,10 @@ class FakeRun:
         return self.exit is None or self.is_held
 
     def write(self, out: str, err: str = "") -> None:
-        for path, text in ((self.launch.stdout, out), (self.launch.stderr, err)):
-            if path and text:
+        if self.output is None:
+            return
+        for path, text in ((self.output.stdout, out), (self.output.stderr, err)):
+            if text:
                 handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
                 os.write(handle, text.encode())
                 os.close(handle)
@@ -138,8 +141,9 @@ class FakeMachine:
 
 
 class FakeBackend:
-    def __init__(self, machine: FakeMachine | None = None) -> None:
-        self.machine = machine or FakeMachine()
+    def __init__(self, machine: FakeMachine | None = None, *, files: RunFiles | None = None) -> None:
+        """Without files nothing that programs print is kept."""
+        self.machine, self._files = machine or FakeMachine(), files
         self.capabilities = Capabilities(
             name="fake",
             survives_server=True,
@@ -291,7 +295,8 @@ class FakeBackend:
     def _start(self, launch: Launch) -> None:
         machine, key = self.machine, launch.key
         program = read_program(launch.command + launch.args)
-        machine.runs[key] = run = FakeRun(launch, program, machine.clock.now())
+        output = None if self._files is None else self._files.output(key.name)
+        machine.runs[key] = run = FakeRun(launch, program, machine.clock.now(), output)
         machine.starts[key] += 1
         run.write(program.out, program.err)
         if program.exit is not None and isinstance(machine.clock, RealClock):

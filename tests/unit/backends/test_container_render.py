@@ -11,6 +11,7 @@ from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.limits import LEAST_MEMORY
 from trainshed.core.names import ReplicaName, RunKey
+from trainshed.core.ports import Sink
 from trainshed.core.replica import Exit
 
 GIB = 1 << 30
@@ -30,6 +31,7 @@ FRAME = ContainerFrame(
     network="trainshed-abcd-j",
     address="10.210.0.3",
     hosts={"workerpool0-0": "10.210.0.2", "workerpool0-1": "10.210.0.3"},
+    output=Sink(stdout="/logs/out", stderr="/logs/err"),
 )
 PLACE = Placement(pool=0, index=1, node="local", host="workerpool0-1", cpus=1.5, memory=2 * GIB)
 LAUNCH = Launch(
@@ -40,8 +42,6 @@ LAUNCH = Launch(
     env={"WHO": "job"},
     placement=PLACE,
     peers=("workerpool0-0", "workerpool0-1"),
-    stdout="/logs/out",
-    stderr="/logs/err",
 )
 OWN_MOUNTS = [
     {"Type": "bind", "Source": "/home/bin/init", "Target": "/.trainshed/init", "ReadOnly": True},
@@ -97,6 +97,10 @@ def test_a_launch_is_rendered_whole():
             "EndpointsConfig": {"trainshed-abcd-j": {"IPAMConfig": {"IPv4Address": "10.210.0.3"}}}
         },
     }
+
+
+def test_what_would_be_created_is_shown_without_files_for_its_output():
+    assert host(render(LAUNCH, IMAGE, replace(FRAME, output=None), RunMounts()))["Mounts"] == OWN_MOUNTS[:2]
 
 
 @pytest.mark.parametrize(

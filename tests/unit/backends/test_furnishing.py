@@ -31,8 +31,6 @@ def a_launch(**more: object) -> Launch:
         command=("c",),
         args=(),
         placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=1 << 30),
-        stdout="/o",
-        stderr="/e",
         **more,  # type: ignore[arg-type]
     )
 
@@ -57,7 +55,7 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
         quota=5,
         notes=("One.", "Two."),
     )
-    told = {"STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x", "TRAINSHED_REPORT": "/m/report"}
+    told = {"STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x", "TRAINSHED_REPORT": "elsewhere"}
     launch, run_mounts = run_mounts_of(a_launch(env=told, working_directory="sub"), IMAGE, places, LOOPBACK)
     assert launch.env == {
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x",

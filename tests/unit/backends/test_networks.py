@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import fault_of
 from trainshed.backends.container.network import Networks
 
 
@@ -18,7 +19,7 @@ class BusyEngine:
             return []
         if self.left:
             self.left -= 1
-            raise EngineFault(500, "route ip+net: no such network interface")
+            raise fault_of(verb, path, 500, b"route ip+net: no such network interface")
         self.made.append(path)
         return {}
 

@@ -23,13 +23,11 @@ LAUNCH = Launch(
     command=(),
     args=("train.py", "--fast"),
     placement=Placement(pool=2, index=3, node="local", host="127.0.0.1", cpus=1, memory=1),
-    stdout="/logs/out",
-    stderr="/logs/err",
 )
 
 
 def test_a_launch_is_rendered_whole():
-    assert render(LAUNCH, FRAME).plain(LAUNCH) == {
+    assert render(LAUNCH, FRAME).plain() == {
         "argv": ["/venv/bin/python", "train.py", "--fast"],
         "env": {
             "PATH": "/venv/bin:/home/run/bin:/usr/bin",
@@ -44,8 +42,6 @@ def test_a_launch_is_rendered_whole():
         },
         "cwd": "/home/run/jobs/7/1/2-3/work",
         "stdin": "/dev/null",
-        "stdout": "/logs/out",
-        "stderr": "/logs/err",
     }
 
 
@@ -68,6 +64,12 @@ def test_a_path_of_the_specs_own_decides_which_python_runs():
     rendered = render(launch, FRAME)
     assert rendered.argv[0] == "python"
     assert rendered.env["PATH"] == "/opt/bin"
+
+
+def test_a_program_is_told_where_to_report():
+    launch = replace(LAUNCH, env={"A": "1", "TRAINSHED_REPORT": "elsewhere"})
+    assert render(launch, FRAME, "/metrics/7").env["TRAINSHED_REPORT"] == "/metrics/7"
+    assert render(launch, FRAME).env["TRAINSHED_REPORT"] == "elsewhere"
 
 
 def test_the_specs_environment_wins_but_not_over_the_mark():

@@ -101,8 +101,6 @@ def test_only_a_watched_program_that_nobody_may_look_into_is_told_to_offer(watch
         command=("python",),
         args=(),
         placement=a_placement(0, 0),
-        stdout="o",
-        stderr="e",
         watched=watched,
     )
     frame = ProcessFrame(

@@ -12,7 +12,7 @@ from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.collector import Collector
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import REPORT, MetricQuery, Report, RunReading, Series
+from trainshed.core.metrics import MetricQuery, Report, RunReading, Series
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.replica import Exit
 from trainshed.service.metrics import LatestReadings
@@ -54,10 +54,7 @@ def a_launch(key: RunKey) -> Launch:
         image="trainshed/python:3",
         command=("sleep",),
         args=(),
-        env={"A": "1"},
         placement=Placement(pool=0, index=0, node="n", host="127.0.0.1", cpus=1, memory=1),
-        stdout="",
-        stderr="",
     )
 
 
@@ -157,12 +154,6 @@ def test_a_look_that_fails_ends_nothing():
         task.cancel()
 
     simulate(play)
-
-
-def test_a_program_is_told_where_to_report():
-    world = World()
-    launch = world.collector.equip(a_launch(KEY))
-    assert launch.env == {"A": "1", REPORT: f"/nowhere/{NAME}"}
 
 
 def test_what_is_kept_of_a_deleted_job_goes():

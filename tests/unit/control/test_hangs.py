@@ -58,8 +58,6 @@ class Bench:
                     command=("sleep",),
                     args=(),
                     placement=admission.by_replica()[replica.pool, replica.index],
-                    stdout="",
-                    stderr="",
                 )
             )
         self.keys = [job.key(replica) for replica in job.status.replicas]

@@ -16,7 +16,7 @@ def test_a_launch_is_the_pool_the_place_and_the_environment_of_one_run():
     pool = replace(a_pool(), args=("--epochs", "3"), module="trainer", packages=("p.tar.gz",))
     job = admitted(a_job(a_pool(), pool, scheduling=Scheduling(grace=seconds(7))), attempt=1)
     replica = Replica(pool=1, index=0, run=2)
-    assert launch_of(job, replica, stdout="o", stderr="e") == Launch(
+    assert launch_of(job, replica) == Launch(
         key=key(job, 1, 0, run=2),
         image="trainshed/python:3",
         command=("python", "-c", "pass"),
@@ -26,8 +26,6 @@ def test_a_launch_is_the_pool_the_place_and_the_environment_of_one_run():
         env=cluster_env(job, replica),
         placement=a_placement(1, 0, port=2223),
         peers=("10.0.0.1", "10.0.0.1"),
-        stdout="o",
-        stderr="e",
         grace=seconds(7),
         watched=True,
     )
@@ -35,4 +33,4 @@ def test_a_launch_is_the_pool_the_place_and_the_environment_of_one_run():
 
 def test_a_job_that_is_not_admitted_cannot_be_launched():
     with pytest.raises(LookupError, match="job 1 is not admitted"):
-        launch_of(a_job(), Replica(pool=0, index=0), stdout="o", stderr="e")
+        launch_of(a_job(), Replica(pool=0, index=0))

@@ -56,7 +56,7 @@ def test_only_what_was_cut_is_shared():
 
 def test_a_launch_of_a_cut_job_says_what_it_shares():
     job, _ = cut((8, 30, 5))
-    launch = launch_of(job, Replica(pool=0, index=3), stdout="", stderr="")
+    launch = launch_of(job, Replica(pool=0, index=3))
     assert launch.room is not None and launch.room.sharers == 5
 
 

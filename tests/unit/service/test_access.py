@@ -176,7 +176,7 @@ async def test_what_could_not_be_looked_up_is_asked_again() -> None:
 def a_launch(**env: str) -> Launch:
     place = Placement(pool=0, index=0, node="n", host="127.0.0.1", port=1, cpus=1, memory=1)
     key = RunKey(ReplicaName("1", 0, 0, 0), 0)
-    return Launch(key=key, image="i", command=(), args=(), env=env, placement=place, stdout="/o", stderr="/e")
+    return Launch(key=key, image="i", command=(), args=(), env=env, placement=place)
 
 
 async def test_a_launch_gets_what_goes_with_googles_names_unless_its_job_means_google(bench: Bench) -> None:

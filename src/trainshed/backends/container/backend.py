@@ -18,7 +18,8 @@ from weakref import WeakValueDictionary
 
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages, ImageBuildTools
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault
 from trainshed.backends.container.limits import DiskWatch, JobGroups
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.mount_preparer import MountPreparer
@@ -33,7 +34,6 @@ from trainshed.backends.container.stats import MEASURES, ContainerStacks, Contai
 from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs, run_folder
-from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.image import ImageConfig
@@ -42,7 +42,7 @@ from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Usage
 from trainshed.core.names import ReplicaName, RunKey, task_name
-from trainshed.core.ports import Capabilities
+from trainshed.core.ports import Capabilities, RunStorage
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import RuntimeNeed
@@ -60,11 +60,11 @@ class ContainerBackend:
         engine: Engine,
         images: Images,
         *,
+        storage: RunStorage,
         size: tuple[float | None, int | None] = (
             None,
             None,
         ),  # CPUs and memory; None: the machine's
-        code: CodeStore | None = None,
         subnets: str = "10.210.0.0/16",
         loopback: LoopbackPort | None = None,
     ) -> None:
@@ -81,11 +81,13 @@ class ContainerBackend:
             images=True,
         )
         self._gauge, self._stacks, self._shells = ContainerStats(), ContainerStacks(), ContainerShells(engine)
-        self._engine, self.images = engine, images
+        self._engine, self.images, self._files = engine, images, storage.files
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
         self._here, self._subnets = LocalNode(*size), subnets
         loopback = loopback or LoopbackPort()
-        self._mount_preparer = MountPreparer(self._jobs_folder, self._trash, code, loopback, self._hint_job)
+        self._mount_preparer = MountPreparer(
+            self._jobs_folder, self._trash, storage.code, loopback, self._hint_job
+        )
         self.derived = DerivedImages(home / "derived", images, loopback, self._hint_job)
         self.views = self._mount_preparer.views
         self._id = self._init = ""
@@ -125,6 +127,7 @@ class ContainerBackend:
             mount_preparer=self._mount_preparer,
             derived=self.derived,
             groups=groups,
+            files=self._files,
         )
         memory = (await self.nodes())[0].memory
         self.derived.open(ImageBuildTools(self._engine, self._containers, self._id, self._init, memory))
@@ -170,7 +173,7 @@ class ContainerBackend:
     def render(self, launch: Launch) -> Mapping[str, object]:
         image = self.images.config(launch.image, launch.key.name.job) or ImageConfig(id=launch.image)
         run = ContainerRun(launch.key, str(run_folder(self._jobs_folder, launch.key)), "")
-        return render(launch, image, self._starter.frame(run, launch, None), RunMounts())
+        return render(launch, image, self._starter.frame(run, launch), RunMounts())
 
     async def launch(self, launch: Launch) -> Handle:
         key = launch.key

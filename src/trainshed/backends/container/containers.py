@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.render import LABEL, devices, spec
 
-_IS_GONE, _IS_THERE = 404, 409
 _TRIES, _PAUSE = 5, 0.1  # seconds
-_ENDED = ("not running", "state improper", "no such process")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +39,7 @@ class EngineContainers:
             else:
                 await self._engine.ask("POST", "/containers/create", {"name": name}, body)
         except EngineFault as error:
-            # Podman tells of a name that is given as of any fault.
-            if error.status != _IS_THERE and "already in use" not in error.message:
+            if error.kind is not FaultKind.NAME_TAKEN:
                 raise
 
     async def start(self, name: str) -> None:
@@ -51,16 +49,14 @@ class EngineContainers:
         try:
             await self._engine.ask("POST", f"/containers/{name}/kill", {"signal": signal})
         except EngineFault as error:
-            # Podman tells of one that has ended as of any fault.
-            ended = any(words in error.message for words in _ENDED)
-            if error.status not in (_IS_GONE, _IS_THERE) and not ended:
+            if error.kind not in (FaultKind.MISSING, FaultKind.NOT_RUNNING):
                 raise
 
     async def look(self, name: str) -> ContainerInfo | None:
         try:
             state: dict[str, Any] = (await self._engine.ask("GET", f"/containers/{name}/json"))["State"]
         except EngineFault as error:
-            if error.status == _IS_GONE:
+            if error.kind is FaultKind.MISSING:
                 return None
             raise
         return ContainerInfo(
@@ -75,7 +71,7 @@ class EngineContainers:
                 await self._engine.ask("DELETE", f"/containers/{name}", {"force": True, "v": True})
                 return
             except EngineFault as error:
-                if error.status == _IS_GONE:
+                if error.kind is FaultKind.MISSING:
                     return
                 if last:
                     raise

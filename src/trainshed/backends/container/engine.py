@@ -2,8 +2,8 @@
 
 All modules here that need the engine call it. The engine is on this machine, because containers mount our
 files. A call that finds a kept connection closed is sent again, so every call must be safe to repeat, as
-calls by name are. It knows nothing of jobs. It raises EngineFault when the engine refuses and Unavailable
-when the engine does not answer.
+calls by name are. It knows nothing of jobs. It raises EngineFault (engine_errors.py) when the engine
+refuses and Unavailable when the engine does not answer.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from urllib.parse import quote, urlencode
 
 import h11
 
-from trainshed.core.errors import TrainshedError, Unavailable
+from trainshed.backends.container.engine_errors import fault_of
+from trainshed.core.errors import Unavailable
 
 VERSION = "1.41"  # of the API, unless the engine says that this is too old
 LIBPOD = "v4.0.0"  # of Podman's own API, below /libpod
@@ -28,14 +29,6 @@ _LONGEST_LINE = 1 << 20  # of a stream of JSON lines
 
 Body: TypeAlias = Mapping[str, object] | bytes | AsyncIterator[bytes] | None
 Query: TypeAlias = Mapping[str, str | int | bool | Mapping[str, object] | tuple[str, ...]]  # a tuple: several
-
-
-class EngineFault(TrainshedError):
-    """The engine refused."""
-
-    def __init__(self, status: int, message: str) -> None:
-        self.status = status
-        super().__init__(message)
 
 
 @dataclass(slots=True)
@@ -164,7 +157,7 @@ class Engine:
         try:
             link, answer = await self._exchange(head, data)
             if answer.status >= 400:
-                raise EngineFault(answer.status, _message(answer.status, await answer.whole()))
+                raise fault_of(verb, path, answer.status, await answer.whole())
             yield answer
         except OSError as error:
             raise self._unreachable(error) from error
@@ -192,7 +185,7 @@ class Engine:
             while (await reader.readline()).strip():
                 pass
             if status >= 300:
-                raise EngineFault(status, _message(status, await reader.read(_MOST_HEAD)))
+                raise fault_of("POST", path, status, await reader.read(_MOST_HEAD))
         except (OSError, ValueError, IndexError) as error:
             writer.close()
             raise Unavailable(f"The container engine does not open {path}: {error}.") from error
@@ -287,13 +280,3 @@ def _words(value: str | int | bool | Mapping[str, object] | tuple[str, ...]) -> 
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value) if isinstance(value, Mapping) else str(value)
-
-
-def _message(status: int, text: bytes) -> str:
-    """The engine's error message."""
-    try:
-        answer: Any = json.loads(text)
-        message = str(answer["message"] or answer.get("cause") or "")
-    except (ValueError, LookupError, TypeError):
-        message = text.decode(errors="replace").strip()[:500]
-    return message or f"The container engine answers {status}."

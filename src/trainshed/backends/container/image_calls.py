@@ -6,26 +6,20 @@ refusal. Credentials are read in a thread, just before they are sent.
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from trainshed.backends.container.auth import RegistryAuth
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.pull import Layers, error_of, image_failure, timed_out
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, familiar, parse
 
-_MISSING, _CONFLICT = 404, 409
 _NONE = "<none>"
 _PAUSES = (0.1, 0.3, 1.0)  # seconds
-_VANISHED = re.compile("no such container|not exist in database|being removed|already in progress")
-_NO_ARCHIVE = re.compile(
-    "supported image formats|invalid tar header|unexpected EOF|no such file or directory"
-)
-
 
 SLOWEST = 250_000  # bytes a second that a push is expected to send at least
 
@@ -58,7 +52,7 @@ class ImageCalls:
         try:
             return config_of(await self.engine.ask("GET", f"/images/{name}/json"))
         except EngineFault as fault:
-            if fault.status == _MISSING:
+            if fault.kind is FaultKind.MISSING:
                 return None
             raise image_failure(f"Image {name} cannot be looked at", fault.message) from fault
 
@@ -130,7 +124,7 @@ class ImageCalls:
                     for name in _names(names.split(",")):
                         yield ImageStep(text=f"Loaded image {name}", percent=100)
         except EngineFault as fault:
-            if _NO_ARCHIVE.search(fault.message):
+            if fault.kind is FaultKind.NO_ARCHIVE:
                 what = "What was sent is no archive of images, as `trainshed images save` writes them"
                 raise Invalid((Violation("", f"{what}."),)) from fault
             raise image_failure("It was not loaded", fault.message) from fault
@@ -163,7 +157,7 @@ class ImageCalls:
                 return await self.engine.ask("DELETE", f"/images/{name}", {"force": force})
             except EngineFault as fault:
                 # Engines fail while a container of the image is being removed.
-                if pause is None or not (force and _VANISHED.search(fault.message)):
+                if pause is None or not (force and fault.passing):
                     raise _refused(name, fault) from fault
             await asyncio.sleep(pause)
         raise AssertionError("the last try either answers or raises")
@@ -218,9 +212,9 @@ async def _next(messages: AsyncIterator[dict[str, Any]], seconds: float) -> dict
 
 
 def _refused(name: str, fault: EngineFault) -> Exception:
-    if fault.status == _MISSING:
+    if fault.kind is FaultKind.MISSING:
         return NotFound(f"There is no image {name} here.")
-    if fault.status == _CONFLICT or "in use" in fault.message:
+    if fault.kind is FaultKind.IN_USE:
         return Conflict(f"Image {name} is in use: {fault.message}.")
     return error_of(image_failure(f"Image {name}", fault.message).verdict)
 

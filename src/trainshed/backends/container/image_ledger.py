@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import Image, canonical
 from trainshed.core.image_cache import PulledImage

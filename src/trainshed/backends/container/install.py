@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainshed.backends.container.containers import EngineContainers
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.loopback import LoopbackPort, loopback_ports
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.container.render_installer import InstallerFiles, body, changes
@@ -29,7 +30,6 @@ INSTALLER = Path(__file__).with_name("installer.py")
 LOOK = 0.1  # seconds between two reads of the record
 ASK = 5.0  # seconds between two checks of the container
 LONGEST = 7200.0  # seconds: an installation that hangs must not block others for ever
-_MISSING = 404
 PATIENCE = 60.0  # seconds to wait for an engine that does not answer to the commit
 
 
@@ -68,7 +68,7 @@ class Installation:
             await self.containers.create(self.name, made)
             await self.containers.start(self.name)
         except EngineFault as fault:
-            if fault.status == _MISSING:
+            if fault.kind is FaultKind.MISSING:
                 raise Unavailable(f"The image is no longer here: {fault.message}") from fault
             raise InstallFailed(1, f"The container engine does not start it: {fault.message}") from fault
         end = await self._end(files, moved)

@@ -16,7 +16,8 @@ from stat import S_IMODE, S_ISDIR
 from typing import Any
 from weakref import WeakValueDictionary
 
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.limits import GIB, LIMIT
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.render import LABEL, Mount, RunMounts
@@ -39,7 +40,6 @@ from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.view import ROOT, S3_ROOT, View
 
-_IS_GONE, _IS_THERE = 404, 409
 _WITH_QUOTA = frozenset({"btrfs", "zfs"})  # storage drivers that always have one
 _ANYBODY, _ALL = 0o666, 0o777
 _WORK, _TMP, _OPENED = "work", "tmp", ".work-is-open"
@@ -63,7 +63,7 @@ class EngineVolumes:
         try:
             await self._engine.ask("POST", "/volumes/create", None, body)
         except EngineFault as error:
-            if error.status != _IS_THERE and "already exists" not in error.message:
+            if error.kind is not FaultKind.NAME_TAKEN:
                 raise Unavailable(f"The container engine makes no volume: {error.message}") from error
 
     async def remove(self, job: str) -> None:
@@ -126,7 +126,7 @@ class EngineVolumes:
         try:
             await self._engine.ask("DELETE", f"/volumes/{name}")
         except EngineFault as error:
-            if error.status != _IS_GONE:
+            if error.kind is not FaultKind.MISSING:
                 raise Unavailable(f"Volume {name} cannot be removed: {error.message}") from error
 
 
@@ -221,9 +221,9 @@ class MountPreparer:
         return self._volumes
 
     async def prepare(
-        self, launch: Launch, image: ImageConfig, folder: str, *, shared: bool
+        self, launch: Launch, image: ImageConfig, folder: str, report: str, *, shared: bool
     ) -> tuple[Launch, RunMounts]:
-        """`folder` is the run's; `shared` where others of its job's attempt are alive."""
+        """`folder` is the run's, `report` its file; `shared` where others of its job's attempt are alive."""
         name, run = launch.key.name, Path(folder)
         await self._loopback.google.settled.wait()
         notes: list[str] = []
@@ -251,7 +251,7 @@ class MountPreparer:
         for volume_name, mount in volumes:
             await self.volumes.make(nfs_volume(volume_name, mount, self.volumes.labels(name.job)))
         try:
-            tmp = self._make_files(run, launch.report, len(launch.scratch))
+            tmp = self._make_files(run, report, len(launch.scratch))
             if launch.disk and not quota:
                 write(f"{run}/{LIMIT}", str(launch.disk).encode())
             if code and not is_root(image.user):
@@ -261,7 +261,7 @@ class MountPreparer:
         places = PreparedFolders(
             tmp=tmp,
             code=code,
-            report=launch.report,
+            report=report,
             buckets=buckets,
             env=env,
             nfs=tuple(volumes),

@@ -18,7 +18,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.job_network import JobNetwork, first_free, prefix, subnets_of
 from trainshed.backends.container.network_pool import MOST, NetworkAnchor, NetworkPool
 from trainshed.backends.container.render import LABEL
@@ -30,8 +31,6 @@ _AGAIN = 30.0  # seconds between two checks: others may have replaced all rules
 _MOST = 10.0  # seconds
 _UNKNOWN = 250  # replicas, where their number is not known
 _MOST_TRIES = 64  # subnets that others turned out to use
-_IS_GONE, _IS_THERE = 404, 409
-_VANISHED = "no such network interface"  # another network was removed while the engine listed all
 
 
 class NetworkIsolation:
@@ -171,7 +170,7 @@ class Networks:
             try:
                 return await self._find(given)
             except EngineFault as error:
-                if error.status != _IS_GONE:
+                if error.kind is not FaultKind.MISSING:
                     raise
                 del self._given[job]
         bits = prefix(replicas)
@@ -197,17 +196,14 @@ class Networks:
             try:
                 await self._create(net, job)
             except EngineFault as error:
-                text = error.message.lower()
-                if error.status == _IS_THERE or "already exists" in text or "already used: network" in text:
-                    taken.discard(subnet)
-                    return await self._find(name)
-                if _VANISHED in text:
-                    taken.discard(subnet)
-                    continue
-                if "overlap" in text or "already used" in text or "subnet" in text:
-                    continue  # the subnet stays in `taken`
+                if error.kind is FaultKind.SUBNET_TAKEN and not error.passing:
+                    continue  # it stays in `taken`
                 taken.discard(subnet)
-                raise
+                if error.kind is FaultKind.NAME_TAKEN:
+                    return await self._find(name)
+                if not error.passing:
+                    raise
+                continue
             return net
         raise Unavailable(f"No subnet of {self._range} is free on this machine.")
 
@@ -242,7 +238,7 @@ class Networks:
         try:
             await self._engine.ask("DELETE", f"/networks/{name}")
         except EngineFault as error:
-            if error.status != _IS_GONE:
+            if error.kind is not FaultKind.MISSING:
                 raise Unavailable(f"Network {name} cannot be removed: {error.message}") from error
         known = self._known.pop(name, None)
         if known is not None and self._taken is not None:

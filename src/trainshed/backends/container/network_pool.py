@@ -23,7 +23,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from trainshed.backends.container.containers import EngineContainers
-from trainshed.backends.container.engine import Engine, EngineFault
+from trainshed.backends.container.engine import Engine
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.job_network import JobNetwork
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.machine.compiled import compiled
@@ -92,7 +93,7 @@ class NetworkAnchor:
         try:
             await self._tell("connect", net, {"static_ips": [net.last]})
         except EngineFault as error:
-            if "no such container" not in error.message:
+            if error.kind is not FaultKind.CONTAINER_MISSING:
                 raise
             await self._end()
             return False
@@ -228,7 +229,8 @@ class NetworkPool:
             await self._anchor.hold(net)
             self._failures = 0
         except TrainshedError as error:
-            if "network not found" not in error.message:  # its job has ended meanwhile
+            job_has_ended = isinstance(error, EngineFault) and error.kind is FaultKind.NETWORK_MISSING
+            if not job_has_ended:
                 self._failures += 1
                 _log.info("a network is not kept for the next job: %s", error.message)
         if self._anchor.networks and not self._resting:

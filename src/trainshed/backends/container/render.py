@@ -14,6 +14,7 @@ from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
+from trainshed.core.ports import Sink
 
 INSIDE = "/.trainshed"
 LABEL = "trainshed"
@@ -62,6 +63,7 @@ class ContainerFrame:
     address: str = ""  # of the replica; the engine chooses where empty
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # address by name
     parent: str = ""  # the cgroup of the job (limits.py); none where empty
+    output: Sink | None = None  # the files for its output; None where it is only shown what would be created
 
 
 def container_name(home: str, key: RunKey) -> str:
@@ -131,8 +133,7 @@ def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[
     own = (
         Mount(source=frame.init, target=f"{INSIDE}/init", read_only=True),
         Mount(source=frame.record, target=f"{INSIDE}/record"),
-        Mount(source=launch.stdout, target=f"{INSIDE}/out"),
-        Mount(source=launch.stderr, target=f"{INSIDE}/err"),
+        *_output_mounts(frame.output),
     )
     return {
         "Binds": list(run_mounts.binds),
@@ -151,6 +152,15 @@ def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[
         **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if run_mounts.hosts else {}),
         **({"StorageOpt": {"size": str(run_mounts.quota)}} if run_mounts.quota else {}),
     }
+
+
+def _output_mounts(output: Sink | None) -> tuple[Mount, ...]:
+    if output is None:
+        return ()
+    return (
+        Mount(source=output.stdout, target=f"{INSIDE}/out"),
+        Mount(source=output.stderr, target=f"{INSIDE}/err"),
+    )
 
 
 def _processors(launch: Launch) -> dict[str, object]:

@@ -9,13 +9,18 @@ left. Output waits at the engine until somebody reads it.
 import asyncio
 import contextlib
 import os
-import re
 import secrets
 import signal
 from collections.abc import Sequence
 from typing import Any
 
-from trainshed.backends.container.engine import Engine, EngineFault, TerminalConnection
+from trainshed.backends.container.engine import Engine, TerminalConnection
+from trainshed.backends.container.engine_errors import (
+    EngineFault,
+    FaultKind,
+    is_exec_refusal,
+    says_no_such_program,
+)
 from trainshed.backends.container.run import ContainerRun
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.shell_port import Screen
@@ -29,8 +34,6 @@ _NO_SHELL = (
     b"trainshed: this image has no shell, neither bash nor sh; a program that is in it can be run:\r\n"
     b"  trainshed shell JOB -- PROGRAM\r\n"
 )
-_REFUSED = re.compile(rb"executable file not found|no such file or directory|OCI runtime|exec failed", re.I)
-_NOT_THERE = re.compile(rb"OCI runtime exec failed.*(?:executable file not found|no such file)", re.I | re.S)
 _FORBIDDEN, _MISSING = _NOT_STARTED = (126, 127)
 _KILLED = 128 + signal.SIGKILL
 _HANGING_UP = 0.3  # seconds for a program to end by itself after SIGHUP
@@ -60,7 +63,7 @@ class ContainerTerminal:
             first, self._first = self._first, b""
             return first
         piece = await self._next()
-        self._is_missing |= _NOT_THERE.search(piece) is not None
+        self._is_missing |= says_no_such_program(piece)
         return piece
 
     async def _next(self) -> bytes:
@@ -140,7 +143,7 @@ class ContainerTerminal:
         while piece := await self.read():
             words += piece
         self._first = words
-        return _REFUSED.search(words) is not None
+        return is_exec_refusal(words)
 
     def explain(self) -> None:
         self._first = _NO_SHELL
@@ -207,7 +210,7 @@ class ContainerShells:
             start = {"Detach": False, "Tty": screen is not None}
             line = await self._engine.hijack(f"/exec/{made}/start", start)
         except EngineFault as error:
-            if run.gone.is_set() or error.status in (404, 409):
+            if run.gone.is_set() or error.kind in (FaultKind.MISSING, FaultKind.NOT_RUNNING):
                 raise NotFound("The replica does not run: no shell can be opened in it.") from error
             raise Unavailable(f"No shell could be started: {error.message}") from error
         terminal = ContainerTerminal(self._engine, run, made, mark, line)

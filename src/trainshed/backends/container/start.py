@@ -7,7 +7,6 @@ continues there. A record that an init has begun is never started again; the ini
 
 import asyncio
 import contextlib
-import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages
-from trainshed.backends.container.engine import EngineFault
+from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
@@ -26,22 +25,11 @@ from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
+from trainshed.core.ports import RunFiles, Sink
 from trainshed.core.runtime import RuntimeNeed
 
 _SOURCE = Path(__file__).with_name("init.c")
-# Messages of the engine about a container that can never start.
-_HOPELESS = re.compile(
-    r"passwd|find user|find group|chdir|exec format|not a directory|CDI device|nvidia"
-    r"|unknown filesystem type|access denied by server",
-    re.I,
-)
-# Messages about conditions that may pass, however long it takes.
-_PASSING = re.compile(
-    r"no space left|cannot allocate memory|temporarily unavailable|too many|timeout|timed out|deadline", re.I
-)
-_TAKEN = "is already allocated to container"  # about an address
 _STUBBORN = 12  # refusals: about a minute
-_NUMBER = re.compile(r" for container [0-9a-f]{12,64}|\b[0-9a-f]{64}\b")  # differs at each try
 
 
 def make_init(tools: Path, compiler: str = "cc") -> str:
@@ -68,6 +56,7 @@ class Starter:
     mount_preparer: MountPreparer
     derived: DerivedImages
     groups: JobGroups
+    files: RunFiles
 
     async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
         """`shared`: other replicas of its attempt are alive. On return the record tells all else."""
@@ -75,17 +64,20 @@ class Starter:
         image = await self.images.resolve(launch.image, job)
         if launch.packages or launch.requirements:
             image = await self.derived.resolve(need_of(launch), image, job)
-        launch, run_mounts = await self.mount_preparer.prepare(launch, image, run.folder, shared=shared)
+        output, report = self.files.output(run.key.name), self.files.report(run.key.name)
+        launch, run_mounts = await self.mount_preparer.prepare(
+            launch, image, run.folder, report, shared=shared
+        )
         run.note = run_mounts.note
         run.memory = memory_limit(launch.placement, launch.room)
         run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
-        body = render(launch, image, self.frame(run, launch, net), run_mounts)
+        body = render(launch, image, self.frame(run, launch, net, output), run_mounts)
         record = run.read()
         try:
             if record is None:
                 run.holds = launch.held
-                run.prepare(body, (launch.stdout, launch.stderr))
+                run.prepare(body, (output.stdout, output.stderr))
             elif not record.begun:
                 run.describe(body)
         except OSError as error:
@@ -96,9 +88,11 @@ class Starter:
             await self.containers.create(run.container, body)
             await self.containers.start(run.container)
         except EngineFault as error:
-            await self._not_started(run, launch, error, shared)
+            await self._not_started(run, launch, error, output.stderr, shared=shared)
 
-    def frame(self, run: ContainerRun, launch: Launch, net: JobNetwork | None) -> ContainerFrame:
+    def frame(
+        self, run: ContainerRun, launch: Launch, net: JobNetwork | None = None, output: Sink | None = None
+    ) -> ContainerFrame:
         hosts = {name: net.address(number) for number, name in enumerate(launch.peers)} if net else {}
         return ContainerFrame(
             home=self.home,
@@ -109,9 +103,12 @@ class Starter:
             address=hosts.get(launch.placement.host, ""),
             hosts=hosts,
             parent=run.group,
+            output=output,
         )
 
-    async def _not_started(self, run: ContainerRun, launch: Launch, error: EngineFault, shared: bool) -> None:
+    async def _not_started(
+        self, run: ContainerRun, launch: Launch, error: EngineFault, stderr: str, *, shared: bool
+    ) -> None:
         """The engine refused. Returns if the run began anyway, or never can; else raises Unavailable."""
         run.refusals += 1
         record = run.read()
@@ -119,16 +116,16 @@ class Starter:
             return
         with contextlib.suppress(EngineFault):
             await self.containers.remove(run.container)
-        message = " ".join(_NUMBER.sub("", error.message).split())
-        stuck = run.refusals > _STUBBORN and not _PASSING.search(message)
-        if _HOPELESS.search(message) or (stuck and _TAKEN not in message):
-            await asyncio.to_thread(_refuse, run, launch.stderr, message)
+        message, stuck = error.stable_message, run.refusals > _STUBBORN
+        if error.kind is FaultKind.ADDRESS_TAKEN:
+            if shared and stuck:
+                return  # a new network would need its living peers to stop: the run is lost
+            if not shared:
+                with contextlib.suppress(TrainshedError):
+                    await self.networks.replace(run.key.name.job)
+        elif error.kind is FaultKind.CANNOT_START or (stuck and not error.passing):
+            await asyncio.to_thread(_refuse, run, stderr, message)
             return
-        if _TAKEN in message and shared and run.refusals > _STUBBORN:
-            return  # a new network would need its living peers to stop: the run is lost
-        if _TAKEN in message and not shared:
-            with contextlib.suppress(TrainshedError):
-                await self.networks.replace(run.key.name.job)
         self.networks.forget(run.key.name.job)
         self.images.forget(launch.image, run.key.name.job)
         self.derived.forget(need_of(launch), run.key.name.job)

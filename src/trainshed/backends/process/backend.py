@@ -36,14 +36,13 @@ from trainshed.backends.process.stacks import Dumper
 from trainshed.backends.process.start import RunStarter
 from trainshed.backends.process.stats import ProcessSampler, measured
 from trainshed.backends.process.views import ProcessViews
-from trainshed.core.code_port import CodeStore
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Capabilities
+from trainshed.core.ports import Capabilities, RunStorage
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation, Sight
 from trainshed.core.runtime import RuntimeNeed, WarmInterpreter
@@ -60,11 +59,11 @@ class ProcessBackend:
         self,
         home: Path,
         *,
+        storage: RunStorage,
         python: str = sys.executable,
         cpus: float | None = None,
         memory: int | None = None,
         keeper: Keeper | None = None,
-        code: CodeStore | None = None,
         runtimes: Runtimes | None = None,
     ) -> None:
         home = home.absolute()
@@ -96,7 +95,7 @@ class ProcessBackend:
         self._spares = SpareFolders(home / "spare")
         self._groups = RunCgroups(home)
         self._ports = GangPorts()
-        self._folders = CodeFolders(code, self._hint_job)
+        self._folders, self._files = CodeFolders(storage.code, self._hint_job), storage.files
         self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job)
         self.hosts = HostsFile(home / "hosts")
         self._starter = RunStarter(
@@ -180,7 +179,7 @@ class ProcessBackend:
         return together([readiness(need, job) for need in dict.fromkeys(needs)])
 
     def render(self, launch: Launch) -> Mapping[str, object]:
-        return render(launch, self._starter.frame_for(launch)).plain(launch)
+        return render(launch, self._starter.frame_for(launch)).plain()
 
     async def launch(self, launch: Launch) -> Handle:
         key = launch.key
@@ -194,7 +193,8 @@ class ProcessBackend:
             if known is not None and known.observation is not None:
                 return known.handle
             await self._end_earlier_runs(key, runs)
-            run, process = await self._starter.start(launch, runs, keeper)
+            output, report = self._files.output(key.name), self._files.report(key.name)
+            run, process = await self._starter.start(launch, runs, keeper, output, report)
             runs[key] = run
             self._supervisor.begun(run, process)
             return run.handle

@@ -11,6 +11,7 @@ from pathlib import Path
 from trainshed.backends.machine.run_folders import run_folder
 from trainshed.core.google import past_proxies
 from trainshed.core.launch import Launch
+from trainshed.core.metrics import REPORT
 
 IMAGE = "trainshed/python"
 MARK = "TRAINSHED_RUN_DIR"  # finds the processes of a run, whoever their parent is
@@ -52,14 +53,12 @@ class Rendered:
     start: str  # its working directory: that folder, or one in it
     tmp: str
 
-    def plain(self, launch: Launch) -> dict[str, object]:
+    def plain(self) -> dict[str, object]:
         return {
             "argv": list(self.argv),
             "env": dict(self.env),
             "cwd": self.start,
             "stdin": "/dev/null",
-            "stdout": launch.stdout,
-            "stderr": launch.stderr,
         }
 
 
@@ -92,12 +91,13 @@ def refuse(image: str, version: str) -> str | None:
     )
 
 
-def render(launch: Launch, frame: ProcessFrame) -> Rendered:
+def render(launch: Launch, frame: ProcessFrame, report: str = "") -> Rendered:
+    """`report`: the file that the program may report into."""
     folder = run_folder(frame.jobs, launch.key)
     run, work, tmp = str(folder), str(folder.parent / "work"), str(folder.parent / "tmp")
     return Rendered(
         argv=_argv(launch, frame.python),
-        env=_env(launch, frame, run, tmp),
+        env=_env(launch, frame, run, tmp, report),
         run=run,
         work=work,
         start=f"{work}/{launch.working_directory}" if launch.working_directory else work,
@@ -126,13 +126,15 @@ def shared_env(frame: ProcessFrame) -> dict[str, str]:
     return env
 
 
-def _env(launch: Launch, frame: ProcessFrame, run: str, tmp: str) -> dict[str, str]:
+def _env(launch: Launch, frame: ProcessFrame, run: str, tmp: str, report: str) -> dict[str, str]:
     env = shared_env(frame)
     if len(tmp.encode()) <= _LONGEST_TMPDIR:
         env["TMPDIR"] = tmp
     env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # so that a number means the same device as to NVML
     env["CUDA_VISIBLE_DEVICES"] = ",".join(launch.placement.gpus)
     env.update(launch.env)
+    if report:
+        env[REPORT] = report
     if launch.watched and frame.asks:
         env[OFFERS] = "1"
     env["TRAINSHED_RUN"] = str(launch.key)

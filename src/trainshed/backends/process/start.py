@@ -31,6 +31,7 @@ from trainshed.core.errors import Unavailable
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
+from trainshed.core.ports import Sink
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.runtime_port import Runtimes
 
@@ -61,16 +62,23 @@ class RunStarter:
         return self.frame if python == self.frame.python else runtime_frame(self.frame, python)
 
     async def start(
-        self, launch: Launch, runs: Mapping[RunKey, ProcessRun], keeper: Keeper
+        self,
+        launch: Launch,
+        runs: Mapping[RunKey, ProcessRun],
+        keeper: Keeper,
+        output: Sink,
+        report: str,
     ) -> tuple[ProcessRun, int | Identity | None]:
-        """The run and its keeper, given the runs of its job. No keeper where one had claimed the run before,
-        or where the run has ended because it can never be started.
+        """The run and its keeper, given the runs of its job and the files that it writes.
+
+        No keeper where one had claimed the run before, or where the run has ended because it can never be
+        started.
         """
         hosts = self._hosts.path() if launch.google_env else ""
         if hosts:
             launch = with_google(launch, self.frame)
         frame = self.frame_for(launch)
-        rendered = render(launch, frame)
+        rendered = render(launch, frame, report)
         run = runs.get(launch.key) or ProcessRun(launch.key, rendered.run)
         if not runs:
             self._spares.take(rendered.run)
@@ -82,10 +90,10 @@ class RunStarter:
             shared = any(other.alive and other.key.name.attempt == name.attempt for other in runs.values())
             shown = await self._views.show(name.job, launch.view, keeper, shared=shared)
             launch = replace(launch, env={**launch.env, **local_env(launch.view, shown.root)})
-            rendered = render(launch, frame)
+            rendered = render(launch, frame, report)
         no_hold = NO_HOLD if launch.held and not keeper.holds else ""
         run.note, run.no_gcs = _join(unmounted(launch.nfs), no_hold, shown.note), shown.fault
-        if not self._prepare(run, launch, rendered, keeper):
+        if not self._prepare(run, launch, rendered, output, keeper):
             return run, None
         request = StartRequest(
             run=rendered.run,
@@ -94,8 +102,8 @@ class RunStarter:
             memory=run.memory_group if run.memory_group != run.group else None,
             argv=rendered.argv,
             env=rendered.env,
-            stdout=launch.stdout,
-            stderr=launch.stderr,
+            stdout=output.stdout,
+            stderr=output.stderr,
             hosts=hosts,
             view=shown.mount,
             lazy=shown.lazy,
@@ -104,7 +112,9 @@ class RunStarter:
         warm = await self._fork_warm(run, request, frame.python)
         return run, warm or self._spawn(run, offering(request), keeper)
 
-    def _prepare(self, run: ProcessRun, launch: Launch, rendered: Rendered, keeper: Keeper) -> bool:
+    def _prepare(
+        self, run: ProcessRun, launch: Launch, rendered: Rendered, output: Sink, keeper: Keeper
+    ) -> bool:
         """Make the run's folders, cgroups and files; False where a keeper has claimed the run already."""
         try:
             fresh = _make_folders(rendered)
@@ -115,7 +125,7 @@ class RunStarter:
                 if keeper.joins_groups:
                     run.group, run.memory_group = self._groups.make(run.key, run.memory)
                 run.holds = launch.held and keeper.holds
-                run.prepare(rendered.plain(launch))
+                run.prepare({**rendered.plain(), "stdout": output.stdout, "stderr": output.stderr})
             elif run.group is not None or run.memory_group is not None:
                 self._groups.make(run.key, run.memory)
         except OSError as error:
