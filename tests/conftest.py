@@ -1,11 +1,16 @@
 """What tests of every folder may ask for, and the order in which their files are run."""
 
 import pytest
+from hypothesis import settings
 
 from tests.engine import podman, why_not
 from tests.registry import registry
 
 __all__ = ["podman", "registry"]
+
+# How long one example takes says nothing on a busy machine.
+settings.register_profile("trainshed", deadline=None)
+settings.load_profile("trainshed")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

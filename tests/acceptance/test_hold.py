@@ -66,7 +66,7 @@ def test_a_job_file_may_be_held_too_and_a_short_hold_ends_by_itself(
         "  replicaCount: 1\n"
         "  containerSpec: {imageUri: 'trainshed/python:3', command: [python, -c, 'raise SystemExit(4)']}\n"
     )
-    done = shell("trainshed submit job.yaml --on-failure hold=1s --follow")
+    done = shell("trainshed submit job.yaml --on-failure hold=5s --follow")
     assert done.returncode == 4, done.stderr
     assert "kept for a look" in done.stderr
     wrong = shell("trainshed submit job.yaml --on-failure keep")

@@ -149,7 +149,7 @@ async def test_an_interpreter_that_was_removed_is_looked_for_at_one_pace(
         tried.append(python)
         raise FileNotFoundError(python)
 
-    monkeypatch.setattr(pool, "Fire", light)
+    monkeypatch.setattr(pool, "WarmProcess", light)
     monkeypatch.setattr(pool, "_LONGEST_LOOK", 0.02)
     frame = ProcessFrame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
     one = WarmPool(tmp_path, [name], OneRuntime("/removed/python", ("json",)))

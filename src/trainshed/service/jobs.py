@@ -163,20 +163,24 @@ class JobService:
 
     async def delete(self, project: str, location: str, job: str) -> Operation:
         """Delete an ended job, its logs and its history."""
-        stored = await self.store.get(project, location, job)
-        if not stored.is_final:
-            raise Conflict(f"Job {stored.name} is in state {stored.status.state}; cancel it first.")
-        now = self.clock.now()
-        operation = Operation(
-            name=f"projects/{project}/locations/{stored.location}/operations/{new_id()}",
-            kind="delete",
-            target=stored.name,
-            created_at=now,
-        )
-        await self.store.delete(stored, operation)
-        self.notifier.ring(stored)
-        self.hint_job(job)
-        return operation
+        for _ in range(TRIES):
+            stored = await self.store.get(project, location, job)
+            if not stored.is_final:
+                raise Conflict(f"Job {stored.name} is in state {stored.status.state}; cancel it first.")
+            operation = Operation(
+                name=f"projects/{project}/locations/{stored.location}/operations/{new_id()}",
+                kind="delete",
+                target=stored.name,
+                created_at=self.clock.now(),
+            )
+            try:
+                await self.store.delete(stored, operation)
+            except Conflict:
+                continue  # what its end leaves to do is still being written down
+            self.notifier.ring(stored)
+            self.hint_job(job)
+            return operation
+        raise Conflict("The job changes too fast to be deleted; try again.")
 
     async def operation(self, name: str) -> Operation:
         return await self.store.operation(name)

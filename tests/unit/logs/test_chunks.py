@@ -121,7 +121,7 @@ def written(tmp_path: Path) -> Written:
 
 @pytest.mark.usefixtures("small")
 class TestAnyOutput:
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     @given(writes, writes, st.booleans(), anywhere, anywhere)
     def test_bytes_come_in_the_order_of_lines_and_go_on_from_every_chunk(
         self,
@@ -160,7 +160,6 @@ class TestAnyOutput:
                     wanted = written.bytes_of(list(merge.read(written.views(), query)))
                     assert bytes_in(read(written, OutputQuery(since_ns=since))) == wanted
 
-    @settings(deadline=None)
     @given(st.lists(texts, min_size=1, max_size=20).map(b"".join), anywhere)
     def test_pieces_are_counted_without_being_cut(self, data: bytes, somewhere: int) -> None:
         known = list(pieces(data, 0, 0, closed=True))

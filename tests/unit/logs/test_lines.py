@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshed.logs import lines
@@ -39,7 +39,6 @@ def reader(data: bytes) -> Read:
 
 @pytest.mark.usefixtures("small_blocks")
 class TestAnyBytes:
-    @settings(deadline=None)
     @given(contents)
     def test_pieces_put_together_are_the_bytes(self, data: bytes) -> None:
         at = 0
@@ -52,7 +51,6 @@ class TestAnyBytes:
             at = piece.stop
         assert at == len(data)
 
-    @settings(deadline=None)
     @given(contents, anywhere)
     def test_a_reader_starting_anywhere_finds_the_same_pieces(self, data: bytes, somewhere: int) -> None:
         known = whole(data)
@@ -64,14 +62,12 @@ class TestAnyBytes:
             piece for piece in known if piece.start >= start
         ]
 
-    @settings(deadline=None)
     @given(contents, anywhere)
     def test_a_piece_once_decided_never_changes(self, data: bytes, somewhere: int) -> None:
         seen = somewhere % (len(data) + 1)
         early = whole(data[:seen], closed=False)
         assert early == [piece for piece in whole(data, closed=False) if piece.decided < seen]
 
-    @settings(deadline=None)
     @given(st.text(st.sampled_from("aé€😀"), min_size=1, max_size=200))
     def test_no_character_is_cut_in_two(self, text: str) -> None:
         assert "".join(piece.data.decode() for piece in whole(text.encode())) == text

@@ -224,6 +224,16 @@ async def test_a_deleted_job_is_gone_its_operation_stays_and_the_loop_cleans_up(
     assert desk.told == [job.id]
 
 
+async def test_a_delete_that_loses_a_race_is_tried_again():
+    store = BusyStore(races=0)
+    desk = Desk(store=store)
+    job = await desk.put(await desk.keep(a_job()), JobState.SUCCEEDED)
+    store.races = 3
+    await desk.jobs.delete(*HERE, job.id)
+    with pytest.raises(NotFound):
+        await desk.jobs.get(*HERE, job.id)
+
+
 async def test_who_waits_is_woken_by_the_end_and_not_by_less():
     desk = Desk()
     job = await desk.keep(a_job())

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshed.core.errors import Invalid
@@ -235,7 +235,6 @@ words = ["AND", "OR", "NOT", "timestamp", "severity", "labels.", '"a/b"', ".c", 
 pieces = st.sampled_from([*signs, *words, "2024-01-01T00:00:00Z"])
 
 
-@settings(deadline=None)
 @given(
     st.one_of(
         st.text(max_size=60), st.lists(pieces, max_size=25).map(" ".join), st.lists(pieces).map("".join)
@@ -269,7 +268,6 @@ filters = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(filters, st.integers(0, 2), st.integers(0, 2))
 def test_every_entry_that_matches_lies_within_the_bounds(text: str, job: int, task: int) -> None:
     parsed = parse(text)
