@@ -83,6 +83,7 @@ class Bench:
         self.programs = world.programs
         self.job = f"job{uuid.uuid4().hex}"
         self.folder = folder
+        self.node = "n"
         self.backend: Backend
 
     async def renew(self) -> None:
@@ -99,7 +100,9 @@ class Bench:
             image=self.world.image,
             command=command,
             args=(),
-            placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=256 << 20),
+            placement=Placement(
+                pool=0, index=index, node=self.node, host="127.0.0.1", cpus=1, memory=256 << 20
+            ),
             stdout=str(self.folder / f"{index}.out"),
             stderr=str(self.folder / f"{index}.err"),
         )
@@ -150,6 +153,7 @@ async def benched(world: World, home: Path, kind: type[Bench] = Bench) -> AsyncI
     (home / "logs").mkdir()
     bench = kind(world, home / "logs")
     bench.backend = await world.backend()
+    bench.node = (await bench.backend.nodes())[0].name
     yield bench
     await bench.backend.remove(bench.job)
     assert world.leftovers(bench.job) == []

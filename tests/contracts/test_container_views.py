@@ -40,7 +40,9 @@ class ContainerViews(ViewWorld):
 
     def make(self) -> ContainerBackend:
         engine = Engine(str(self.podman.socket))
-        return ContainerBackend(self.place, engine, EngineImages(engine), subnets=self.podman.subnets)
+        return ContainerBackend(
+            self.place, engine, EngineImages(engine), sources=self.sources, subnets=self.podman.subnets
+        )
 
     async def start(self) -> None:
         await super().start()

@@ -15,6 +15,7 @@ from tests.contracts.backend import BackendContract
 from tests.contracts.backend_bench import Bench, Programs, Words, until
 from trainshed.backends.machine.cgroup import locate
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import ShellKeeper, make_keeper
 from trainshed.backends.process.net import label
 from trainshed.backends.process.record import parse
@@ -82,7 +83,9 @@ class ProcessWorld:
         self.runtimes = FakeRuntimes(sys.executable)
 
     async def backend(self) -> Backend:
-        backend = ProcessBackend(self.home, keeper=self.keeper, runtimes=self.runtimes)
+        backend = ProcessBackend(
+            self.home, keeper=self.keeper, interpreters=Interpreters(runtimes=self.runtimes)
+        )
         await backend.start()
         return backend
 

@@ -12,6 +12,7 @@ from tests.contracts.backend_bench import Bench, launched
 from tests.contracts.code_store import Steps, keep
 from tests.contracts.test_process_backend import ShellPrograms
 from trainshed.backends.machine import code_folders
+from trainshed.backends.machine.job_sources import JobSources
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import make_keeper
 from trainshed.core.code import Mode
@@ -38,7 +39,7 @@ class Home:
         self.keeper = make_keeper(tools)
 
     async def backend(self) -> Backend:
-        backend = ProcessBackend(self.home, keeper=self.keeper, code=self.code)
+        backend = ProcessBackend(self.home, keeper=self.keeper, sources=JobSources(code=self.code))
         await backend.start()
         return backend
 

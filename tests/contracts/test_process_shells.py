@@ -28,7 +28,7 @@ async def main():
     await backend.start()
     script = "trap '' HUP; : shell-of-a-test; echo began; while :; do sleep 1; done"
     key = RunKey(ReplicaName(sys.argv[2], 1, 0, 0), 0)
-    terminal = await backend.open_shell(key, ("sh", "-c", script), Screen())
+    terminal = await backend.shells.open_shell(key, ("sh", "-c", script), Screen())
     while b"began" not in await terminal.read():
         pass
     print("began", flush=True)

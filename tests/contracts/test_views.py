@@ -31,7 +31,7 @@ class ProcessViews(ViewWorld):
         self.keeper = keeper
 
     def make(self) -> ProcessBackend:
-        backend = ProcessBackend(self.place, keeper=self.keeper)
+        backend = ProcessBackend(self.place, keeper=self.keeper, sources=self.sources)
         if isinstance(self.keeper, WithoutOverlay):
             backend.views.tried = without_overlay(backend.views)  # type: ignore[method-assign]
         return backend

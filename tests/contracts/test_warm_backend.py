@@ -14,6 +14,7 @@ from tests.contracts.backend_bench import Bench, Words, until
 from tests.contracts.test_process_backend import ProcessContract, ProcessWorld, ShellPrograms
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
@@ -56,9 +57,9 @@ class WarmWorld(ProcessWorld):
         self.made: ProcessBackend | None = None
 
     async def backend(self) -> Backend:
-        backend = ProcessBackend(self.home, keeper=self.keeper, runtimes=self.runtimes)
+        interpreters = Interpreters(runtimes=self.runtimes, warm=["trainshed/python:3"])
+        backend = ProcessBackend(self.home, keeper=self.keeper, interpreters=interpreters)
         self.made = backend
-        backend.keep_warm(["trainshed/python:3"])
         await backend.start()
         await until(self.is_warm)
         return backend
@@ -195,9 +196,10 @@ class TestWarmProcessBackend(ProcessContract):
 import asyncio, os, signal
 from pathlib import Path
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 async def main():
-    backend = ProcessBackend(Path({str(world.home)!r} + "2"))
-    backend.keep_warm(["trainshed/python:3"])
+    interpreters = Interpreters(warm=["trainshed/python:3"])
+    backend = ProcessBackend(Path({str(world.home)!r} + "2"), interpreters=interpreters)
     await backend.start()
     while not backend.warmth(): await asyncio.sleep(0.01)
     print(backend.warmth()[0].pid, flush=True)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.backend_bench import launched
+from trainshed.backends.machine.job_sources import JobSources
 from trainshed.buckets.store import DiskBuckets
 from trainshed.buckets.view import DiskViewSource
 from trainshed.core.bucket import BucketInfo, ObjectDraft
@@ -56,6 +57,7 @@ class ViewWorld:
     def __init__(self, home: Path) -> None:
         self.home, self.place = home, home / "run"  # the backend's own folder
         self.buckets = DiskBuckets(home / "buckets", Ticking())
+        self.sources = JobSources(buckets=DiskViewSource(home / "buckets", most=5))
         self.backend: Any  # one with `views`
 
     @abstractmethod
@@ -64,7 +66,6 @@ class ViewWorld:
 
     async def start(self) -> None:
         self.backend = self.make()
-        self.backend.views.take_from(DiskViewSource(self.home / "buckets", most=5))
         await self.backend.start()
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ from tests.equivalence.programs import Program, code
 from tests.equivalence.ways import OneRuntime, launch_and_wait
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, StartRequest, make_keeper
 from trainshed.backends.process.render import ProcessFrame
 from trainshed.backends.process.warm import pool
@@ -53,8 +54,8 @@ async def warm(tmp_path: Path):
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / "heavy.py").write_text(text)
         runtime = OneRuntime(_python(tmp_path), ("heavy",))
-        backend = ProcessBackend(tmp_path / "h", keeper=keeper, runtimes=runtime, python=runtime.path)
-        backend.keep_warm(["trainshed/python:3"])
+        interpreters = Interpreters(python=runtime.path, runtimes=runtime, warm=["trainshed/python:3"])
+        backend = ProcessBackend(tmp_path / "h", keeper=keeper, interpreters=interpreters)
         await backend.start()
         made.append(backend)
         return backend

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.contracts.backend_bench import until
 from tests.equivalence.programs import Program
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import Keeper
 from trainshed.backends.process.record import parse
 from trainshed.core.fleet import Placement
@@ -67,8 +68,8 @@ async def run_both(
     place, kept = folder / "h", {}
     outcomes: list[dict[str, Outcome]] = []
     for warm in (False, True):
-        backend = ProcessBackend(place, keeper=keeper, runtimes=runtime, python=runtime.path)
-        backend.keep_warm([IMAGE] if warm else [])
+        interpreters = Interpreters(python=runtime.path, runtimes=runtime, warm=[IMAGE] if warm else [])
+        backend = ProcessBackend(place, keeper=keeper, interpreters=interpreters)
         await backend.start()
         if warm:
             await until(lambda b=backend: [k.state for k in b.warmth()] not in ([], [WarmState.HEATING]))
