@@ -104,10 +104,11 @@ def a_placement(pool: int, index: int, **fields: object) -> Placement:
     return Placement(pool=pool, index=index, **given)  # type: ignore[arg-type]
 
 
-def an_admission(job: Job) -> Admission:
+def an_admission(job: Job, node: str = "n") -> Admission:
     """Every replica on one node, on ports 2222 and up; the master listens on 2300."""
     places = tuple(
-        a_placement(r.pool, r.index, port=PORTS + n) for n, r in enumerate(planned_replicas(job.spec))
+        a_placement(r.pool, r.index, node=node, port=PORTS + n)
+        for n, r in enumerate(planned_replicas(job.spec))
     )
     return Admission(placements=places, admitted_at=T0, master_port=2300)
 

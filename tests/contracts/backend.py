@@ -351,8 +351,8 @@ class BackendContract:
     ):
         job = a_job(a_pool(replicas=count))
         avoid = frozenset(range(10_000, 20_000))
-        first = await bench.backend.address(an_admission(job), job.spec, frozenset())
-        second = await bench.backend.address(an_admission(job), job.spec, avoid)
+        first = await bench.backend.address(an_admission(job, bench.node), job.spec, frozenset())
+        second = await bench.backend.address(an_admission(job, bench.node), job.spec, avoid)
         for found in (first, second):
             places = {(place.host, place.port) for place in found.placements}
             assert len(places | {(found.placements[0].host, found.master_port)}) == count + 1

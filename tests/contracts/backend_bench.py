@@ -86,6 +86,7 @@ class Bench:
         self.job = f"job{uuid.uuid4().hex}"
         self.folder = folder
         self.files = world.files = FolderRunFiles(folder)
+        self.node = "n"
         self.backend: Backend
 
     async def renew(self) -> None:
@@ -102,7 +103,9 @@ class Bench:
             image=self.world.image,
             command=command,
             args=(),
-            placement=Placement(pool=0, index=index, node="n", host="127.0.0.1", cpus=1, memory=256 << 20),
+            placement=Placement(
+                pool=0, index=index, node=self.node, host="127.0.0.1", cpus=1, memory=256 << 20
+            ),
         )
 
     def out(self, index: int = 0) -> str:
@@ -151,6 +154,7 @@ async def benched(world: World, home: Path, kind: type[Bench] = Bench) -> AsyncI
     (home / "logs").mkdir()
     bench = kind(world, home / "logs")
     bench.backend = await world.backend()
+    bench.node = (await bench.backend.nodes())[0].name
     yield bench
     await bench.backend.remove(bench.job)
     assert world.leftovers(bench.job) == []

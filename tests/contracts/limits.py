@@ -8,12 +8,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import cast
 
 from tests.contracts.backend_bench import Bench, until
+from tests.contracts.stats import stats_of
 from trainshed.core.launch import Launch
 from trainshed.core.limits import SharedRoom
-from trainshed.core.ports import Stats
 from trainshed.core.replica import Exit, Observation
 
 MIB = 1 << 20
@@ -127,7 +126,7 @@ async def looking(bench: Bench) -> AsyncIterator[None]:
 
     async def look() -> None:
         while True:
-            await cast(Stats, bench.backend).sample()
+            await stats_of(bench).sample()
             await asyncio.sleep(0.2)
 
     task = asyncio.create_task(look())

@@ -1,4 +1,4 @@
-"""The promises of core.shell_port as tests, for every backend that declares the ability.
+"""The promises of core.shell_port as tests, for every backend that has the ability.
 
 Inherit beside the backend's contract: the same World and Bench serve. Programs are `sh` and `python3`, which
 every image of these tests has.
@@ -7,7 +7,6 @@ every image of these tests has.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
@@ -63,11 +62,15 @@ async def sees(terminal: Terminal, text: str) -> str:
     return found
 
 
+def shells_of(bench: Bench) -> Shells:
+    assert bench.backend.shells is not None
+    return bench.backend.shells
+
+
 class ShellsContract:
     @pytest.fixture
     def shells(self, bench: Bench) -> Shells:
-        assert bench.backend.capabilities.shells, "a backend that does not say so has no Shells"
-        return cast(Shells, bench.backend)
+        return shells_of(bench)
 
     @pytest.fixture
     async def opened(self, bench: Bench, shells: Shells):
@@ -205,7 +208,7 @@ class ShellsContract:
     async def test_a_new_server_opens_shells_in_what_an_earlier_one_started(self, bench: Bench):
         await bench.begin(STAYS)
         await bench.renew()
-        terminal = await cast(Shells, bench.backend).open_shell(bench.key(), ("cat", "note.txt"), Screen())
+        terminal = await shells_of(bench).open_shell(bench.key(), ("cat", "note.txt"), Screen())
         assert await all_of(terminal) == "here\n"
         await terminal.close()
 

@@ -18,8 +18,9 @@ from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.start import make_init
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Backend, RunStorage
+from trainshed.core.ports import Backend
 from trainshed.testing.run_files import FolderRunFiles
 
 

@@ -13,7 +13,6 @@ from trainshed.backends.container.backend import ContainerBackend
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.start import make_init
-from trainshed.core.ports import RunStorage
 
 pytestmark = pytest.mark.containers
 
@@ -42,11 +41,7 @@ class ContainerViews(ViewWorld):
     def make(self) -> ContainerBackend:
         engine = Engine(str(self.podman.socket))
         return ContainerBackend(
-            self.place,
-            engine,
-            EngineImages(engine),
-            storage=RunStorage(files=self.files),
-            subnets=self.podman.subnets,
+            self.place, engine, EngineImages(engine), storage=self.storage, subnets=self.podman.subnets
         )
 
     async def start(self) -> None:

@@ -14,13 +14,15 @@ import pytest
 from tests.contracts.backend import BackendContract
 from tests.contracts.backend_bench import Bench, Programs, Words, until
 from trainshed.backends.machine.cgroup import locate
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import ShellKeeper, make_keeper
 from trainshed.backends.process.net import label
 from trainshed.backends.process.record import parse
 from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Backend, RunStorage
+from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit, Sight
 from trainshed.testing import FakeRuntimes
 from trainshed.testing.run_files import FolderRunFiles
@@ -86,7 +88,10 @@ class ProcessWorld:
 
     async def backend(self) -> Backend:
         backend = ProcessBackend(
-            self.home, storage=RunStorage(files=self.files), keeper=self.keeper, runtimes=self.runtimes
+            self.home,
+            storage=RunStorage(files=self.files),
+            keeper=self.keeper,
+            interpreters=Interpreters(runtimes=self.runtimes),
         )
         await backend.start()
         return backend
@@ -293,7 +298,7 @@ import asyncio, os, pickle, signal, sys
 from pathlib import Path
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import ShellKeeper
-from trainshed.core.ports import RunStorage
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.testing.run_files import FolderRunFiles
 async def main():
     keeper = ShellKeeper() if {self.keeper == "shell"} else None

@@ -12,11 +12,12 @@ from tests.contracts.backend_bench import Bench, launched
 from tests.contracts.code_store import Steps, keep
 from tests.contracts.test_process_backend import ShellPrograms
 from trainshed.backends.machine import code_folders
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
 from trainshed.backends.process.keeper import make_keeper
 from trainshed.core.code import Mode
 from trainshed.core.errors import NotYet, Unavailable
-from trainshed.core.ports import Backend, RunStorage
+from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit
 from trainshed.testing.code import MemoryCodeStore
 from trainshed.testing.run_files import FolderRunFiles

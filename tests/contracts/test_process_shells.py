@@ -21,7 +21,7 @@ import asyncio, sys
 from pathlib import Path
 from trainshed.backends.process import ProcessBackend
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.ports import RunStorage
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.shell_port import Screen
 from trainshed.testing.run_files import FolderRunFiles
 
@@ -31,7 +31,7 @@ async def main():
     await backend.start()
     script = "trap '' HUP; : shell-of-a-test; echo began; while :; do sleep 1; done"
     key = RunKey(ReplicaName(sys.argv[2], 1, 0, 0), 0)
-    terminal = await backend.open_shell(key, ("sh", "-c", script), Screen())
+    terminal = await backend.shells.open_shell(key, ("sh", "-c", script), Screen())
     while b"began" not in await terminal.read():
         pass
     print("began", flush=True)

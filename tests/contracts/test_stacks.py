@@ -8,19 +8,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from tests.contracts.backend_bench import Bench, Words, World, benched, until
-from tests.contracts.stacks import StacksContract
+from tests.contracts.stacks import StacksContract, stacks_of
 from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
 from tests.contracts.test_warm_backend import WarmWorld
 from trainshed.backends.machine import spy
 from trainshed.backends.process import ask
 from trainshed.core.launch import Launch
-from trainshed.core.ports import Stacks
 from trainshed.core.stacks import MOST_FRAMES, MOST_PROCESSES, StackDump, StackFrame, grouped
 
 TREE = """
@@ -99,7 +97,7 @@ class _ProcessStacks(_Benched):
         await bench.backend.launch(bench.launch(python(source)))
         await until(lambda: bench.out().count("ready") >= ready)
         await asyncio.sleep(0.1)  # from its last word into its sleep
-        return (await cast(Stacks, bench.backend).stacks([bench.key()]))[bench.key()]
+        return (await stacks_of(bench).stacks([bench.key()]))[bench.key()]
 
     async def test_every_python_process_of_the_tree_is_shown_and_native_ones_by_what_they_wait_for(
         self, bench: Bench
@@ -135,17 +133,17 @@ class _ProcessStacks(_Benched):
             await bench.backend.launch(bench.launch(script, index=index))
             await until(lambda index=index: "ready" in bench.out(index))
         await asyncio.sleep(0.1)
-        found = await cast(Stacks, bench.backend).stacks([bench.key(index=index) for index in range(3)])
+        found = await stacks_of(bench).stacks([bench.key(index=index) for index in range(3)])
         [group] = grouped({key.name.task: dump for key, dump in found.items()})
         assert group.sentence == "3 replicas wait in <module> (train.py:1)"
         assert group.dump.processes[0].threads[0].frames[0].file == "sub/train.py"
 
     async def test_a_stopped_program_is_told_to_be_stopped(self, bench: Bench):
         await self.dumped(bench, "import time\nprint('ready', flush=True)\ntime.sleep(1000)")
-        dump = (await cast(Stacks, bench.backend).stacks([bench.key()]))[bench.key()]
+        dump = (await stacks_of(bench).stacks([bench.key()]))[bench.key()]
         os.kill(dump.processes[0].pid, signal.SIGSTOP)
         while dump.processes[0].state != "is stopped":  # signals take a moment
-            dump = (await cast(Stacks, bench.backend).stacks([bench.key()]))[bench.key()]
+            dump = (await stacks_of(bench).stacks([bench.key()]))[bench.key()]
         os.kill(dump.processes[0].pid, signal.SIGCONT)
         seen = await bench.see(bench.key())
         assert seen is not None and seen.alive

@@ -4,12 +4,11 @@ import asyncio
 import shutil
 import time
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from tests.contracts.backend_bench import Bench, Words, World, benched, until
-from tests.contracts.stats import StatsContract
+from tests.contracts.stats import StatsContract, stats_of
 from tests.contracts.test_fake_backend import FakeWorld
 from tests.contracts.test_process_backend import ProcessWorld
 from trainshed.backends.machine.processes import ProcessFamilies
@@ -181,7 +180,7 @@ class TestWithoutCgroups(_ProcessStats):
                 await asyncio.sleep(0.02)
         # Another server has seen nothing of it: what it knows it has from the keeper.
         await bench.renew()
-        usage = await self.sampled(cast(Stats, bench.backend), key, enough=0.2)
+        usage = await self.sampled(stats_of(bench), key, enough=0.2)
         assert usage.processes == 1
 
 

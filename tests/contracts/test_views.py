@@ -17,7 +17,6 @@ from tests.contracts.views import ViewsContract, ViewWorld, a_view
 from trainshed.backends.machine.written import shows
 from trainshed.backends.process import ProcessBackend, views
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, make_keeper
-from trainshed.core.ports import RunStorage
 from trainshed.core.view import View
 
 NOBODY = 65534
@@ -32,7 +31,7 @@ class ProcessViews(ViewWorld):
         self.keeper = keeper
 
     def make(self) -> ProcessBackend:
-        backend = ProcessBackend(self.place, storage=RunStorage(files=self.files), keeper=self.keeper)
+        backend = ProcessBackend(self.place, storage=self.storage, keeper=self.keeper)
         if isinstance(self.keeper, WithoutOverlay):
             backend.views.tried = without_overlay(backend.views)  # type: ignore[method-assign]
         return backend

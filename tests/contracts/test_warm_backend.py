@@ -13,11 +13,13 @@ import pytest
 from tests.contracts.backend_bench import Bench, Words, until
 from tests.contracts.test_process_backend import ProcessContract, ProcessWorld, ShellPrograms
 from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
-from trainshed.core.ports import Backend, RunStorage
+from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit, Sight
 from trainshed.core.runtime import WarmState
 
@@ -56,11 +58,11 @@ class WarmWorld(ProcessWorld):
         self.made: ProcessBackend | None = None
 
     async def backend(self) -> Backend:
+        interpreters = Interpreters(runtimes=self.runtimes, warm=["trainshed/python:3"])
         backend = ProcessBackend(
-            self.home, storage=RunStorage(files=self.files), keeper=self.keeper, runtimes=self.runtimes
+            self.home, storage=RunStorage(files=self.files), keeper=self.keeper, interpreters=interpreters
         )
         self.made = backend
-        backend.keep_warm(["trainshed/python:3"])
         await backend.start()
         await until(self.is_warm)
         return backend
@@ -197,12 +199,13 @@ class TestWarmProcessBackend(ProcessContract):
 import asyncio, os, signal
 from pathlib import Path
 from trainshed.backends.process import ProcessBackend
-from trainshed.core.ports import RunStorage
+from trainshed.backends.machine.run_storage import RunStorage
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.testing.run_files import FolderRunFiles
 async def main():
     home = Path({str(world.home)!r} + "2")
-    backend = ProcessBackend(home, storage=RunStorage(files=FolderRunFiles(home)))
-    backend.keep_warm(["trainshed/python:3"])
+    interpreters = Interpreters(warm=["trainshed/python:3"])
+    backend = ProcessBackend(home, storage=RunStorage(files=FolderRunFiles(home)), interpreters=interpreters)
     await backend.start()
     while not backend.warmth(): await asyncio.sleep(0.01)
     print(backend.warmth()[0].pid, flush=True)

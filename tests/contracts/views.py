@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.backend_bench import launched
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.buckets.store import DiskBuckets
 from trainshed.buckets.view import DiskViewSource
 from trainshed.core.bucket import BucketInfo, ObjectDraft
@@ -58,6 +59,7 @@ class ViewWorld:
         self.home, self.place = home, home / "run"  # the backend's own folder
         self.buckets = DiskBuckets(home / "buckets", Ticking())
         self.files = FolderRunFiles(home)
+        self.storage = RunStorage(files=self.files, buckets=DiskViewSource(home / "buckets", most=5))
         self.backend: Any  # one with `views`
 
     @abstractmethod
@@ -66,7 +68,6 @@ class ViewWorld:
 
     async def start(self) -> None:
         self.backend = self.make()
-        self.backend.views.take_from(DiskViewSource(self.home / "buckets", most=5))
         await self.backend.start()
 
     async def close(self) -> None:

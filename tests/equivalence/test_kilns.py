@@ -14,13 +14,14 @@ from tests.contracts.backend_bench import until
 from tests.equivalence.programs import Program, code
 from tests.equivalence.ways import OneRuntime, launch_and_wait
 from trainshed.backends.machine.processes import Identity
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, StartRequest, make_keeper
 from trainshed.backends.process.render import ProcessFrame
 from trainshed.backends.process.warm import pool
 from trainshed.backends.process.warm.pool import WarmPool
 from trainshed.backends.process.warm.process import WarmProcess
-from trainshed.core.ports import RunStorage
 from trainshed.core.replica import Exit
 from trainshed.core.runtime import WarmInterpreter, WarmState
 from trainshed.testing.run_files import FolderRunFiles
@@ -55,14 +56,13 @@ async def warm(tmp_path: Path):
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / "heavy.py").write_text(text)
         runtime = OneRuntime(_python(tmp_path), ("heavy",))
+        interpreters = Interpreters(python=runtime.path, runtimes=runtime, warm=["trainshed/python:3"])
         backend = ProcessBackend(
             tmp_path / "h",
             storage=RunStorage(files=FolderRunFiles(tmp_path / "h")),
             keeper=keeper,
-            runtimes=runtime,
-            python=runtime.path,
+            interpreters=interpreters,
         )
-        backend.keep_warm(["trainshed/python:3"])
         await backend.start()
         made.append(backend)
         return backend

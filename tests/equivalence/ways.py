@@ -10,13 +10,14 @@ from pathlib import Path
 
 from tests.contracts.backend_bench import until
 from tests.equivalence.programs import Program
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import Keeper
 from trainshed.backends.process.record import parse
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.ports import RunStorage
 from trainshed.core.readiness import READY, Readiness
 from trainshed.core.replica import Exit
 from trainshed.core.runtime import RuntimeNeed, WarmState
@@ -69,14 +70,13 @@ async def run_both(
     place, kept = folder / "h", {}
     outcomes: list[dict[str, Outcome]] = []
     for warm in (False, True):
+        interpreters = Interpreters(python=runtime.path, runtimes=runtime, warm=[IMAGE] if warm else [])
         backend = ProcessBackend(
             place,
             storage=RunStorage(files=FolderRunFiles(place)),
             keeper=keeper,
-            runtimes=runtime,
-            python=runtime.path,
+            interpreters=interpreters,
         )
-        backend.keep_warm([IMAGE] if warm else [])
         await backend.start()
         if warm:
             await until(lambda b=backend: [k.state for k in b.warmth()] not in ([], [WarmState.HEATING]))

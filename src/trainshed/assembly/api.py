@@ -29,10 +29,10 @@ from trainshed.api.storage_table import StorageHandlers, storage_methods
 from trainshed.api.training_pipelines import PipelineHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
-from trainshed.assembly.backends import Backends
 from trainshed.assembly.services import Services
 from trainshed.assembly.shared import SharedParts
 from trainshed.console import file as console_file
+from trainshed.core.caller_port import CallerConnection, Callers
 from trainshed.dialects.ai_platform.http import AiPlatformHandlers, ai_platform_methods
 from trainshed.dialects.ai_platform.service import AiPlatformJobService
 from trainshed.dialects.kubernetes.http import ManifestHandlers, kubernetes_methods
@@ -54,7 +54,7 @@ class HttpApi:
 
 
 def make_api(
-    shared: SharedParts, services: Services, job_hints: JobHints, gate: RequestGate, backends: Backends
+    shared: SharedParts, services: Services, job_hints: JobHints, gate: RequestGate, callers: Callers
 ) -> HttpApi:
     handlers = make_handlers(services, job_hints)
     hosts = own_hosts(shared)
@@ -63,7 +63,7 @@ def make_api(
     return HttpApi(
         methods=table,
         app=make_app(table, gate, lambda host, origin: foreign_request(host, origin, hosts)),
-        google=GoogleHosts(storage, handlers.tokens, gate, JobOfConnection(services.access, backends).token),
+        google=GoogleHosts(storage, handlers.tokens, gate, JobOfConnection(services.access, callers).token),
     )
 
 
@@ -87,16 +87,14 @@ class JobOfConnection:
     """Which job's program is at the other end of a connection."""
 
     access: AccessService
-    backends: Backends
+    callers: Callers
 
     async def token(self, scope: Scope) -> str:
         """Of that job; empty where it is none. Asked once for a connection: the answer does not change."""
         known: dict[str, Any] = scope["state"][CONNECTION]
         if "token" not in known:
-            if known[INIT]:
-                job = await self.backends.machine.job_of_init(known[INIT])
-            else:
-                job = await self.backends.processes.calling_job(scope["client"], scope["server"])
+            connection = CallerConnection(peer=scope["client"], here=scope["server"], init=known[INIT])
+            job = await self.callers.job_of(connection)
             known["token"] = self.access.token_of(job) if job else ""
         return known["token"]
 

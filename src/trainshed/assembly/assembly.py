@@ -36,7 +36,7 @@ class Assembly:
 
     async def open(self) -> None:
         storage = self.storage
-        self.backends.machine.on_change(self.shared.queues.jobs.hint)
+        self.backends.fleet.on_change(self.shared.queues.jobs.hint)
         if not self.shared.settings.s3:  # a server that was killed may have left the file of its store
             (self.shared.settings.home / "s3" / "env.json").unlink(missing_ok=True)
         await storage.store.start()
@@ -45,7 +45,7 @@ class Assembly:
         await storage.metrics.start()
         await self.backends.runtimes.start()
         await storage.buckets.start()
-        await self.backends.machine.start()
+        await self.backends.fleet.start()
         await self._resume()
         await self.images.open()
         self.measuring.begin()
@@ -62,7 +62,7 @@ class Assembly:
         queues.chores.serve(lambda chore: control.chores[chore](chore))
         self.control.outputs.begin(active)
         admitted = self.control.scheduler.backlog.admitted
-        for job in admitted.keys() | await self.backends.machine.jobs():
+        for job in admitted.keys() | await self.backends.fleet.jobs():
             queues.jobs.hint(job)
         for job in active:
             if is_waiting(job) and job.spec.scheduling.max_wait is not None:
@@ -96,7 +96,7 @@ class Assembly:
         await queues.schedule.close()
         await queues.jobs.close()
         await self.backends.runtimes.close()
-        await self.backends.machine.close()
+        await self.backends.fleet.close()
         await storage.logs.close()
         await storage.log_drops.close()
         await storage.store.close()
@@ -108,9 +108,9 @@ def assemble(settings: Settings, address: str) -> Assembly:
     storage = make_storage(shared)
     access = make_access(shared, storage)
     backends = make_backends(shared, storage)
-    images = make_images(shared, storage.store, backends.machine)
-    measuring = make_measuring(shared, storage, backends.machine)
-    control = make_control(shared, storage, access.service, backends.machine, images, measuring)
+    images = make_images(shared, storage.store, backends.fleet)
+    measuring = make_measuring(shared, storage, backends.fleet)
+    control = make_control(shared, storage, access.service, backends.fleet, images, measuring)
     services = make_services(shared, storage, access.service, backends, images, measuring, control)
     return Assembly(
         shared=shared,
@@ -120,5 +120,5 @@ def assemble(settings: Settings, address: str) -> Assembly:
         images=images,
         measuring=measuring,
         control=control,
-        api=make_api(shared, services, storage.job_hints, access.gate, backends),
+        api=make_api(shared, services, storage.job_hints, access.gate, backends.fleet.callers),
     )

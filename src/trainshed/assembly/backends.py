@@ -1,4 +1,4 @@
-"""What runs jobs: processes always, containers where an engine answers, both as one machine.
+"""What runs jobs: processes always, containers where an engine answers, both in one fleet on this machine.
 
 Nothing of the container backend is imported before a job needs it.
 """
@@ -6,24 +6,24 @@ Nothing of the container backend is imported before a job needs it.
 import functools
 import os
 from dataclasses import dataclass
-from typing import Protocol, cast
 
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder
 from trainshed.backends.container.loopback import LoopbackPort
+from trainshed.backends.fleet import Fleet
+from trainshed.backends.fleet_member import LateMember, PresentMember
 from trainshed.backends.machine.google_redirect import GoogleRedirect
+from trainshed.backends.machine.node import LocalNode
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process.backend import ProcessBackend
-from trainshed.backends.routed_images import RoutedImages
-from trainshed.backends.router import LazyBackend, Router
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.buckets.view import DiskViewSource
 from trainshed.core.errors import NotFound
 from trainshed.core.event import Reason
-from trainshed.core.image_port import ImageInventory, ImageStore
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit
 from trainshed.core.verdict import Evidence, Verdict, judge
-from trainshed.core.view import ViewSource
 from trainshed.runtimes.packages import PackageFetcher
 from trainshed.runtimes.rows import load_rows
 from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
@@ -34,58 +34,9 @@ from trainshed.store.sql import SqlStore
 from trainshed.verdict_rules import load_rules
 
 
-class MachineBackend(Router):
-    """Both backends as one, and what only that of containers can do."""
-
-    def __init__(self, processes: Backend, containers: LazyBackend) -> None:
-        super().__init__(processes, containers, own="trainshed/")
-        self.image_store = RoutedImages(self._image_store)
-
-    async def close(self) -> None:
-        if self._other is not None:
-            await cast(_WithImages, self._other).images.close()
-        await super().close()
-
-    @property
-    def images(self) -> ImageInventory | None:
-        """The images on this machine; None while no engine was looked for or found."""
-        return None if self._other is None else cast(_WithImageInventory, self._other).images
-
-    async def job_of_init(self, pid: int) -> str:
-        """The job in whose container this process is the init; empty where there is none."""
-        return "" if self._other is None else await cast(_WithInits, self._other).job_of_init(pid)
-
-    async def _image_store(self) -> ImageStore:
-        return cast(_WithImages, await self.second()).images
-
-
-class _ClosableImages(ImageStore, Protocol):
-    async def close(self) -> None: ...
-
-
-class _WithImageInventory(Protocol):
-    """The container backend, for the collector of images."""
-
-    @property
-    def images(self) -> ImageInventory: ...
-
-
-class _WithInits(Protocol):
-    """A backend whose runs have inits."""
-
-    async def job_of_init(self, pid: int) -> str: ...
-
-
-class _WithImages(Protocol):
-    """A backend whose capabilities name images."""
-
-    @property
-    def images(self) -> _ClosableImages: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    machine: MachineBackend
+    fleet: Fleet
     processes: ProcessBackend
     containers: EngineFinder
     runtimes: VenvRuntimes
@@ -95,17 +46,34 @@ class Backends:
 
 def make_backends(shared: SharedParts, storage: Storage) -> Backends:
     settings = shared.settings
-    views = FetchingViewSource(DiskViewSource(settings.home / "buckets"), storage.buckets)
     runtimes, google = make_runtimes(settings, storage), GoogleRedirect()
     loopback = make_loopback(shared, storage, google)
-    processes = make_processes(settings, storage, runtimes, views, google)
+    node = LocalNode(settings.cpus, settings.memory)
+    runs = RunStorage(
+        files=storage.files,
+        code=storage.code,
+        buckets=FetchingViewSource(DiskViewSource(settings.home / "buckets"), storage.buckets),
+        packages=runtimes.supplies(),
+    )
+    processes = ProcessBackend(
+        settings.home / "run",
+        node=node,
+        interpreters=Interpreters(runtimes=runtimes, warm=settings.warm),
+        storage=runs,
+        redirect=google,
+    )
 
     async def make(engine: AnsweringEngine) -> Backend:
-        return await start_containers(settings, engine, storage, runtimes, views, loopback)
+        return await start_containers(settings, engine, node, runs, loopback)
 
-    containers = EngineFinder(settings.home / "containers", settings.engine, os.environ, make)
+    containers = EngineFinder(settings.home / "containers", settings.engine, os.environ, make, node=node)
     return Backends(
-        machine=MachineBackend(processes, containers),
+        fleet=Fleet(
+            (
+                PresentMember(processes, runs_as="as a process of this machine", own_images="trainshed/"),
+                LateMember(containers, runs_as="in a container"),
+            )
+        ),
         processes=processes,
         containers=containers,
         runtimes=runtimes,
@@ -127,28 +95,11 @@ def make_loopback(shared: SharedParts, storage: Storage, google: GoogleRedirect)
     )
 
 
-def make_processes(
-    settings: Settings, storage: Storage, runtimes: VenvRuntimes, views: ViewSource, google: GoogleRedirect
-) -> ProcessBackend:
-    processes = ProcessBackend(
-        settings.home / "run",
-        storage=storage.runs,
-        cpus=settings.cpus,
-        memory=settings.memory,
-        runtimes=runtimes,
-    )
-    processes.hosts.redirect = google
-    processes.keep_warm(settings.warm)
-    processes.views.take_from(views)
-    return processes
-
-
 async def start_containers(
     settings: Settings,
     answering: AnsweringEngine,
-    storage: Storage,
-    runtimes: VenvRuntimes,
-    views: ViewSource,
+    node: LocalNode,
+    storage: RunStorage,
     loopback: LoopbackPort,
 ) -> Backend:
     """What runs images, started. Imported here: most servers never need it."""
@@ -163,16 +114,8 @@ async def start_containers(
     ledger = ImageLedger(home / "images.json")
     images = EngineImages(engine, auth=RegistryAuth(settings.registry_auth), ledger=ledger)
     backend = ContainerBackend(
-        home,
-        engine,
-        images,
-        storage=storage.runs,
-        size=(settings.cpus, settings.memory),
-        subnets=settings.subnets,
-        loopback=loopback,
+        home, engine, images, storage=storage, node=node, subnets=settings.subnets, loopback=loopback
     )
-    backend.views.take_from(views)
-    backend.derived.take_from(runtimes.supplies())
     try:
         await images.start()
         await backend.start()

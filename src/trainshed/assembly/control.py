@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainshed.assembly.backends import MachineBackend
 from trainshed.assembly.images import ImageParts
 from trainshed.assembly.measuring import Measuring
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
+from trainshed.backends.fleet import Fleet
 from trainshed.control.janitor import Janitor
 from trainshed.control.jobs import JobLoop
 from trainshed.control.lifecycle import LifecycleSweeper
@@ -32,14 +32,14 @@ def make_control(
     shared: SharedParts,
     storage: Storage,
     access: AccessService,
-    backend: MachineBackend,
+    fleet: Fleet,
     images: ImageParts,
     measuring: Measuring,
 ) -> Control:
     clock, queues = shared.clock, shared.queues
     scheduler = Scheduler(
         store=storage.store,
-        backend=backend,
+        backend=fleet,
         clock=clock,
         fit=Fit(shared.settings.fit),
         ring=shared.notifier.ring,
@@ -49,8 +49,8 @@ def make_control(
     )
     outputs = Outputs(
         store=storage.store,
-        backend=backend,
-        views=backend.views,
+        backend=fleet,
+        views=fleet.views,
         buckets=storage.buckets,
         clock=clock,
         queue=WorkQueue(clock),
@@ -58,7 +58,7 @@ def make_control(
     )
     job_loop = JobLoop(
         store=storage.store,
-        backend=backend,
+        backend=fleet,
         logs=storage.logs,
         clock=clock,
         ring=shared.notifier.ring,

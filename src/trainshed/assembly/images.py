@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainshed.assembly.backends import MachineBackend
 from trainshed.assembly.shared import SharedParts
+from trainshed.backends.fleet import Fleet
 from trainshed.control.image_caches import CacheKeeper
 from trainshed.control.image_collector import COLLECT, ImageCollector
 from trainshed.control.queue import WorkQueue
@@ -33,13 +33,13 @@ class ImageParts:
         return self.keeper.caches
 
 
-def make_images(shared: SharedParts, store: SqlStore, backend: MachineBackend) -> ImageParts:
+def make_images(shared: SharedParts, store: SqlStore, fleet: Fleet) -> ImageParts:
     settings, clock = shared.settings, shared.clock
     filling = WorkQueue(clock)
-    keeper = CacheKeeper(store, backend.image_store, clock, filling)
+    keeper = CacheKeeper(store, fleet.images, clock, filling)
     collector = ImageCollector(
         store=store,
-        shelf=lambda: backend.images,
+        shelf=lambda: fleet.image_inventory,
         clock=clock,
         caches=lambda: keeper.caches,
         room=settings.keep_free,

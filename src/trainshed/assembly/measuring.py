@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainshed.assembly.backends import MachineBackend
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
+from trainshed.backends.fleet import Fleet
 from trainshed.control.collector import Collector
 from trainshed.control.hangs import HangWatcher
 from trainshed.core.metrics import RunReading
@@ -48,14 +48,13 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         log.error("replicas are not looked at any more", exc_info=error)
 
 
-def make_measuring(shared: SharedParts, storage: Storage, backend: MachineBackend) -> Measuring:
+def make_measuring(shared: SharedParts, storage: Storage, fleet: Fleet) -> Measuring:
     store, metrics, clock = storage.store, storage.metrics, shared.clock
     board = LatestReadings(clock)
-    stacks = backend if backend.capabilities.stacks else None
     hangs = HangWatcher(
         store=store,
         clock=clock,
-        stacks=stacks,
+        stacks=fleet.stacks,
         printed=functools.partial(printed, shared.settings.home / "logs"),
         ring=shared.notifier.ring,
         hint_job=shared.queues.jobs.hint,
@@ -66,8 +65,8 @@ def make_measuring(shared: SharedParts, storage: Storage, backend: MachineBacken
         hangs.see(readings)
 
     collector = Collector(
-        backend=backend,
-        stats=backend if backend.capabilities.measures else None,
+        backend=fleet,
+        stats=fleet.stats,
         metrics=metrics,
         clock=clock,
         show=show,
@@ -77,5 +76,5 @@ def make_measuring(shared: SharedParts, storage: Storage, backend: MachineBacken
         collector=collector,
         service=MetricService(store, metrics, board, clock, collector.settle),
         hangs=hangs,
-        stacks=StackService(store, stacks),
+        stacks=StackService(store, fleet.stacks),
     )

@@ -57,9 +57,9 @@ def make_services(
     measuring: Measuring,
     control: Control,
 ) -> Services:
-    store, clock, backend = storage.store, shared.clock, backends.machine
+    store, clock, fleet = storage.store, shared.clock, backends.fleet
     offer = Offer(
-        catalogue=load_catalogue(), refuse_image=backend.refuse_image, refuse_together=backend.refuse_together
+        catalogue=load_catalogue(), refuse_image=fleet.refuse_image, refuse_together=fleet.refuse_together
     )
     jobs = make_jobs(shared, storage, backends, control)
     return Services(
@@ -67,7 +67,7 @@ def make_services(
         jobs=jobs,
         why=WhyService(
             store,
-            backend,
+            fleet,
             clock,
             control.scheduler.fit,
             offer.catalogue,
@@ -77,13 +77,13 @@ def make_services(
         logs=LogService(store, storage.logs, shared.notifier, name_keys=(key_of,)),
         metrics=measuring.service,
         stacks=measuring.stacks,
-        shells=ShellService(store, backend if backend.capabilities.shells else None, clock),
+        shells=ShellService(store, fleet.shells, clock),
         code=CodeService(storage.code),
         runtimes=RuntimeService(store, backends.runtimes, backends.processes.warmth),
         storage=StorageService(storage.buckets, clock, shared.queues.hint_lifecycle),
         models=ModelService(store, clock),
         image_caches=images.service,
-        images=ImageService(store, backend.image_store, images.caches),
+        images=ImageService(store, fleet.images, images.caches),
         access=access,
     )
 
@@ -107,5 +107,5 @@ def make_jobs(shared: SharedParts, storage: Storage, backends: Backends, control
         code=CodeService(storage.code),
         default_output=shared.settings.default_output,
         landing=ResultsCheck(storage.buckets),
-        shortage=Shortage(backends.machine, scheduler.fit),
+        shortage=Shortage(backends.fleet, scheduler.fit),
     )

@@ -10,7 +10,6 @@ from trainshed.control.log_drops import LogDropRecorder
 from trainshed.control.run_files import StoredRunFiles
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.job import PIPELINE
-from trainshed.core.ports import RunStorage
 from trainshed.dialects.ai_platform import origin as ai_platform
 from trainshed.dialects.kubernetes import origin as kubernetes
 from trainshed.logs.store import FileLogStore
@@ -37,7 +36,7 @@ class Storage:
     log_drops: LogDropRecorder
     metrics: FileMetricStore
     code: DiskCodeStore
-    runs: RunStorage  # what backends need of these
+    files: StoredRunFiles  # what replicas write
     buckets: Buckets
     grants: BucketGrants  # what jobs are told of buckets kept elsewhere
 
@@ -58,7 +57,7 @@ def make_storage(shared: SharedParts) -> Storage:
         log_drops=log_drops,
         metrics=metrics,
         code=code,
-        runs=RunStorage(files=StoredRunFiles(logs, metrics), code=code),
+        files=StoredRunFiles(logs, metrics),
         buckets=buckets,
         grants=grants,
     )

@@ -56,7 +56,10 @@ class Images(Protocol):
 
 
 class ImageInventory(Protocol):
-    """The images as the collector sees them: only those that could be pulled or built again."""
+    """An ability of a backend: the images as the collector sees them.
+
+    Only those that could be pulled or built again.
+    """
 
     async def kept(self) -> tuple[PulledImage, ...]:
         """The images that this server pulled and that have no name from anybody else."""
@@ -70,7 +73,10 @@ class ImageInventory(Protocol):
 
 
 class ImageStore(Protocol):
-    """The images as people see them. A stream of steps raises where it fails, with the registry's message."""
+    """An ability of a backend: the images as people see them.
+
+    A stream of steps raises where it fails, with the registry's message.
+    """
 
     async def all(self) -> tuple[Image, ...]: ...
 

@@ -1,7 +1,7 @@
 """The ports: small protocols between the core and the outside. Each numbered promise has a contract test.
 
-A promise holds for every implementation, the fakes included. What only some implementations can do is a
-declared capability; nobody asks for a class.
+A promise holds for every implementation, the fakes included. What only some backends can do is an ability: an
+attribute of the backend with a type of its own, or None. Nobody asks for a class.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from trainshed.core.code_port import CodeStore
+from trainshed.core.caller_port import Callers
 from trainshed.core.event import Event
 from trainshed.core.fleet import Admission, Node
+from trainshed.core.image_port import ImageInventory, ImageStore
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.launch import Launch
 from trainshed.core.ledger import Interval
@@ -22,7 +23,9 @@ from trainshed.core.permission import Principal
 from trainshed.core.query import JobQuery
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Handle, Observation
+from trainshed.core.shell_port import Shells
 from trainshed.core.stacks import StackDump
+from trainshed.core.view import Views
 
 
 class Clock(Protocol):
@@ -36,12 +39,32 @@ class Capabilities:
     name: str
     survives_server: bool  # replicas go on while no server runs
     kills_escapees: bool  # a process that double-forked away is found and killed too
-    measures: frozenset[Measure] = frozenset()  # what its Stats measures; none: it has no Stats
-    stacks: bool = False  # it has Stacks
-    views: bool = False  # it has Views (core.view)
+    measures: frozenset[Measure] = frozenset()  # what its Stats measures
     private_network: bool = False  # the replicas of a job have a network of their own, and names in it
-    shells: bool = False  # it has Shells (core.shell_port)
-    images: bool = False  # it has Images (core.image_port)
+
+
+class Stats(Protocol):
+    """An ability of a backend: what its runs use. Its capabilities name what is measured.
+
+    1. sample shows every run that is alive, its whole process tree, and no other.
+    2. counters never run backwards while a run lives, also when its children end.
+    3. what is not among the declared measures is None (no GPUs); a run without GPUs has none either.
+    4. nothing blocks the event loop.
+    """
+
+    async def sample(self) -> Mapping[RunKey, Usage]: ...
+
+
+class Stacks(Protocol):
+    """An ability of a backend: the stacks of its runs.
+
+    1. stacks shows those of the given runs that are alive, each with its whole process tree, and no other.
+    2. a program does not notice: it is not ended, not stopped, and prints nothing because of it.
+    3. it is bounded in time and size; the fault of a StackDump says what is missing.
+    4. nothing blocks the event loop; asked by many at once, it is done one after the other.
+    """
+
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]: ...
 
 
 class Backend(Protocol):
@@ -65,7 +88,31 @@ class Backend(Protocol):
         its note says so.
     """
 
-    capabilities: Capabilities
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    # The abilities: None where the backend does not have them.
+
+    @property
+    def stats(self) -> Stats | None: ...
+
+    @property
+    def stacks(self) -> Stacks | None: ...
+
+    @property
+    def shells(self) -> Shells | None: ...
+
+    @property
+    def views(self) -> Views | None: ...
+
+    @property
+    def images(self) -> ImageStore | None: ...
+
+    @property
+    def image_inventory(self) -> ImageInventory | None: ...
+
+    @property
+    def callers(self) -> Callers | None: ...
 
     async def start(self) -> None:
         """Find what an earlier server left running, and watch it."""
@@ -115,30 +162,6 @@ class Backend(Protocol):
     def on_change(self, hint: Callable[[str], None]) -> None:
         """Call hint(job) soon after anything of that job changes. Hints may be lost or spurious."""
         ...
-
-
-class Stats(Protocol):
-    """An ability of a backend whose capabilities name what it measures.
-
-    1. sample shows every run that is alive, its whole process tree, and no other.
-    2. counters never run backwards while a run lives, also when its children end.
-    3. what is not among the declared measures is None (no GPUs); a run without GPUs has none either.
-    4. nothing blocks the event loop.
-    """
-
-    async def sample(self) -> Mapping[RunKey, Usage]: ...
-
-
-class Stacks(Protocol):
-    """An ability of a backend whose capabilities say so: the stacks of its runs.
-
-    1. stacks shows those of the given runs that are alive, each with its whole process tree, and no other.
-    2. a program does not notice: it is not ended, not stopped, and prints nothing because of it.
-    3. it is bounded in time and size; the fault of a StackDump says what is missing.
-    4. nothing blocks the event loop; asked by many at once, it is done one after the other.
-    """
-
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,14 +378,6 @@ class RunFiles(Protocol):
     def report(self, name: ReplicaName) -> str:
         """The file for its progress, which TRAINSHED_REPORT names to the program; empty where none can be."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStorage:
-    """What a backend reads and writes for its runs."""
-
-    files: RunFiles
-    code: CodeStore | None = None  # None: no job has code
 
 
 class Authenticator(Protocol):

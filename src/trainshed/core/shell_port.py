@@ -42,7 +42,7 @@ class Terminal(Protocol):
 
 
 class Shells(Protocol):
-    """An ability of a backend whose capabilities say so."""
+    """An ability of a backend: shells beside its runs."""
 
     async def open_shell(self, key: RunKey, command: Sequence[str], screen: Screen | None) -> Terminal:
         """Start a program beside the one of a run, with the same files, environment, network and limits.

@@ -19,10 +19,11 @@ from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Capabilities, Clock, RunFiles, Sink
+from trainshed.core.ports import Capabilities, Clock, RunFiles, Sink, Stacks, Stats
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Exit, Handle, Observation, Sight
 from trainshed.core.runtime import RuntimeNeed
+from trainshed.core.shell_port import Shells
 from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
 from trainshed.testing.program import Program, read_program
 from trainshed.testing.runtimes import FakeRuntimes
@@ -140,21 +141,53 @@ class FakeMachine:
                 self.end(key, run.program.exit, due)
 
 
+class FakeStats:
+    def __init__(
+        self, machine: FakeMachine, busy: Mapping[RunKey, float], fault: Callable[[str], None]
+    ) -> None:
+        self._machine, self._busy, self._fault = machine, busy, fault
+
+    async def sample(self) -> Mapping[RunKey, Usage]:
+        self._fault("sample")
+        self._machine.pass_time()
+        now = self._machine.clock.now()
+        result: dict[RunKey, Usage] = {}
+        for key, run in self._machine.runs.items():
+            if run.alive:
+                age = (now - run.started_at).total_seconds()
+                result[key] = Usage(
+                    taken=now.timestamp(), cpu_seconds=age * self._busy.get(key, 0.0), processes=1
+                )
+        return result
+
+
+class FakeStacks:
+    def __init__(
+        self, machine: FakeMachine, places: Mapping[RunKey, StackDump], fault: Callable[[str], None]
+    ) -> None:
+        self._machine, self._places, self._fault = machine, places, fault
+
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
+        self._fault("stacks")
+        self._machine.pass_time()
+        runs = {key: self._machine.runs.get(key) for key in keys}
+        return {key: self._places.get(key, _ASLEEP) for key, run in runs.items() if run and run.alive}
+
+
 class FakeBackend:
     def __init__(self, machine: FakeMachine | None = None, *, files: RunFiles | None = None) -> None:
         """Without files nothing that programs print is kept."""
         self.machine, self._files = machine or FakeMachine(), files
         self.capabilities = Capabilities(
-            name="fake",
-            survives_server=True,
-            kills_escapees=True,
-            measures=frozenset({Measure.CPU}),
-            stacks=True,
+            name="fake", survives_server=True, kills_escapees=True, measures=frozenset({Measure.CPU})
         )
         self.busy: dict[RunKey, float] = {}  # the cores a run uses, by what a test says; else 0
-        self.places: dict[
-            RunKey, StackDump
-        ] = {}  # where a run is, by what a test says; else in `sleep (fake.py:1)`
+        # Where a run is, by what a test says; else in `sleep (fake.py:1)`.
+        self.places: dict[RunKey, StackDump] = {}
+        self.stats: Stats | None = FakeStats(self.machine, self.busy, self._fault)
+        self.stacks: Stacks | None = FakeStacks(self.machine, self.places, self._fault)
+        self.shells: Shells | None = None
+        self.views = self.images = self.image_inventory = self.callers = None
         self.mute = False  # hints are lost
         self._frozen: dict[RunKey, Observation] | None = None
         self._failures: list[tuple[str, bool]] = []
@@ -222,25 +255,6 @@ class FakeBackend:
             return tuple(run.observe() for key, run in self.machine.runs.items() if key.name.job == job)
         return tuple(seen for key, seen in runs.items() if key.name.job == job)
 
-    async def sample(self) -> Mapping[RunKey, Usage]:
-        self._fault("sample", after=False)
-        self.machine.pass_time()
-        now = self.machine.clock.now()
-        result: dict[RunKey, Usage] = {}
-        for key, run in self.machine.runs.items():
-            if run.alive:
-                age = (now - run.started_at).total_seconds()
-                result[key] = Usage(
-                    taken=now.timestamp(), cpu_seconds=age * self.busy.get(key, 0.0), processes=1
-                )
-        return result
-
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
-        self._fault("stacks", after=False)
-        self.machine.pass_time()
-        runs = {key: self.machine.runs.get(key) for key in keys}
-        return {key: self.places.get(key, _ASLEEP) for key, run in runs.items() if run and run.alive}
-
     async def stop(self, key: RunKey, *, force: bool) -> None:
         self._fault("stop", after=False)
         await asyncio.sleep(0)
@@ -287,7 +301,7 @@ class FakeBackend:
             for hint in self._hints:
                 hint(job)
 
-    def _fault(self, action: str, *, after: bool) -> None:
+    def _fault(self, action: str, *, after: bool = False) -> None:
         if (action, after) in self._failures:
             self._failures.remove((action, after))
             raise Unavailable(f"The fake backend was told to fail at {action}.")

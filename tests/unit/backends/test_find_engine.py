@@ -15,6 +15,7 @@ import pytest
 
 from trainshed.backends.container import engine_finder
 from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder, NoEngine
+from trainshed.backends.machine.node import LocalNode
 from trainshed.core.errors import Unavailable
 from trainshed.core.ports import Backend
 from trainshed.core.readiness import ReadinessState
@@ -167,7 +168,7 @@ def sought(folder: Path, fault: str = "") -> EngineFinder:
     async def make(found: AnsweringEngine) -> Backend:
         raise Unavailable(fault)
 
-    return EngineFinder(folder / "home", f"{folder}/x.sock", {}, make)
+    return EngineFinder(folder / "home", f"{folder}/x.sock", {}, make, node=LocalNode())
 
 
 async def test_an_image_is_refused_where_there_is_no_engine_and_taken_once_one_listens(folder: Path):
@@ -209,7 +210,7 @@ async def test_an_engine_that_has_what_is_left_of_jobs_is_waited_for_whatever_el
         return cast(Backend, Made())
 
     def by(name: str) -> EngineFinder:
-        return EngineFinder(folder / "home", f"{folder}/{name}.sock", {}, make)
+        return EngineFinder(folder / "home", f"{folder}/{name}.sock", {}, make, node=LocalNode())
 
     async with an_engine(folder / "other.sock"):
         async with an_engine(folder / "one.sock"):
@@ -224,7 +225,7 @@ async def test_an_engine_that_has_what_is_left_of_jobs_is_waited_for_whatever_el
         async with an_engine(folder / "one.sock"):
             found = await by("other").look()
             assert isinstance(found, AnsweringEngine) and found.socket == f"{folder}/one.sock"
-    assert await EngineFinder(folder / "home", "none", {}, make).look() == engine_finder.OFF
+    assert await EngineFinder(folder / "home", "none", {}, make, node=LocalNode()).look() == engine_finder.OFF
 
 
 async def test_without_a_compiler_there_are_no_containers_unless_the_init_is_made(
@@ -248,4 +249,4 @@ async def test_an_engine_that_answers_and_then_stands_still_is_given_up(
     monkeypatch.setattr(engine_finder, "READY", 0.05)
     async with an_engine(folder / "x.sock"):
         with pytest.raises(Unavailable, match=r"does not get ready within 0\.05 s"):
-            await EngineFinder(folder / "home", f"{folder}/x.sock", {}, make).find()
+            await EngineFinder(folder / "home", f"{folder}/x.sock", {}, make, node=LocalNode()).find()

@@ -32,7 +32,7 @@ class World:
     def __post_init__(self) -> None:
         self.collector = Collector(
             backend=self.backend,
-            stats=self.backend,
+            stats=self.backend.stats,
             metrics=self.store,
             clock=SteppedClock(),
             show=self.shown.append,

@@ -69,7 +69,7 @@ class Bench:
         self.watch = HangWatcher(
             store=self.store,
             clock=self.clock,
-            stacks=self.backend,
+            stacks=self.backend.stacks,
             printed=lambda name: self.printed.get(name, 0),
             ring=lambda job: None,
             hint_job=self.hinted.append,
@@ -197,28 +197,32 @@ async def test_a_job_that_is_being_ended_is_left_alone(bench: Bench):
 
 
 async def test_what_changed_while_its_stacks_were_taken_is_looked_at_again(bench: Bench):
-    real = bench.backend.stacks
+    stacks = bench.backend.stacks
+    assert stacks is not None
+    real = stacks.stacks
 
     async def meanwhile(keys: Sequence[RunKey]):
-        bench.backend.stacks = real  # type: ignore[method-assign]
+        stacks.stacks = real  # type: ignore[method-assign]
         await bench.change(cancelled(bench.job, at(1)))
         return await real(keys)
 
-    bench.backend.stacks = meanwhile  # type: ignore[method-assign]
+    stacks.stacks = meanwhile  # type: ignore[method-assign]
     await bench.passes(100)
     assert await bench.events(Reason.HANG_SUSPECTED) == []
     assert (await bench.now()).status.cancel_asked_at == at(1)
 
 
 async def test_a_job_that_moves_while_its_stacks_are_taken_does_not_hang(bench: Bench):
-    real = bench.backend.stacks
+    stacks = bench.backend.stacks
+    assert stacks is not None
+    real = stacks.stacks
 
     async def meanwhile(keys: Sequence[RunKey]):
-        bench.backend.stacks = real  # type: ignore[method-assign]
+        stacks.stacks = real  # type: ignore[method-assign]
         bench.printed[bench.keys[1].name] = 1
         return await real(keys)
 
-    bench.backend.stacks = meanwhile  # type: ignore[method-assign]
+    stacks.stacks = meanwhile  # type: ignore[method-assign]
     await bench.passes(100)
     assert await bench.events(Reason.HANG_SUSPECTED) == []
     await bench.passes(40)

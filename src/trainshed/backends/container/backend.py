@@ -11,15 +11,17 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from trainshed.backends.container.callers import ContainerCallers
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.derived_images import DerivedImages, ImageBuildTools
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault
+from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.limits import DiskWatch, JobGroups
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.mount_preparer import MountPreparer
@@ -28,26 +30,22 @@ from trainshed.backends.container.reaper import ContainerReaper
 from trainshed.backends.container.render import RunMounts, container_name, render
 from trainshed.backends.container.run import ContainerRun, reload
 from trainshed.backends.container.run_supervisor import ContainerRunSupervisor
-from trainshed.backends.container.shell import ContainerShells, ContainerTerminal
+from trainshed.backends.container.shell import ContainerShells
 from trainshed.backends.container.start import Starter, make_init
 from trainshed.backends.container.stats import MEASURES, ContainerStacks, ContainerStats
-from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs, run_folder
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.image import ImageConfig
-from trainshed.core.image_port import Images
 from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import Usage
 from trainshed.core.names import ReplicaName, RunKey, task_name
-from trainshed.core.ports import Capabilities, RunStorage
+from trainshed.core.ports import Capabilities
 from trainshed.core.readiness import Readiness, together
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.shell_port import Screen
-from trainshed.core.stacks import StackDump
 
 _PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -58,13 +56,10 @@ class ContainerBackend:
         self,
         home: Path,
         engine: Engine,
-        images: Images,
+        images: EngineImages,
         *,
         storage: RunStorage,
-        size: tuple[float | None, int | None] = (
-            None,
-            None,
-        ),  # CPUs and memory; None: the machine's
+        node: LocalNode | None = None,
         subnets: str = "10.210.0.0/16",
         loopback: LoopbackPort | None = None,
     ) -> None:
@@ -74,32 +69,30 @@ class ContainerBackend:
             survives_server=True,
             kills_escapees=True,
             measures=MEASURES,
-            stacks=True,
-            views=True,
             private_network=True,
-            shells=True,
-            images=True,
         )
-        self._gauge, self._stacks, self._shells = ContainerStats(), ContainerStacks(), ContainerShells(engine)
-        self._engine, self.images, self._files = engine, images, storage.files
+        self._engine, self.images, self.image_inventory = engine, images, images
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
-        self._here, self._subnets = LocalNode(*size), subnets
-        loopback = loopback or LoopbackPort()
+        self._node, self._subnets = node or LocalNode(), subnets
+        self._files, loopback = storage.files, loopback or LoopbackPort()
         self._mount_preparer = MountPreparer(
-            self._jobs_folder, self._trash, storage.code, loopback, self._hint_job
+            self._jobs_folder, self._trash, storage, loopback, self._hint_job
         )
-        self.derived = DerivedImages(home / "derived", images, loopback, self._hint_job)
+        self.derived = DerivedImages(home / "derived", images, loopback, self._hint_job, storage.packages)
         self.views = self._mount_preparer.views
         self._id = self._init = ""
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, ContainerRun]] = {}
+        self.stats: ContainerStats  # made by `start`
+        self.stacks = ContainerStacks(self._runs)
+        self.shells = ContainerShells(self._runs, engine)
+        self.callers = ContainerCallers(self._runs)
         # Launches of one name run one after the other: the second finds the run of the first.
         self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
         self._containers: EngineContainers
         self._networks: Networks
         self._disk: DiskWatch
         self._groups: JobGroups
-        self._memory: MemoryWatch[ContainerRun]
         self._supervisor: ContainerRunSupervisor
         self._starter: Starter
         self._reaper: ContainerReaper
@@ -113,7 +106,7 @@ class ContainerBackend:
         self._supervisor = ContainerRunSupervisor(self._containers, self._hint)
         about = await self._engine.ask("GET", "/info")
         self._groups = groups = JobGroups(self._id, str(about.get("CgroupDriver", "")))
-        self._memory = MemoryWatch[ContainerRun](self.sample, self._supervisor.kill)
+        self.stats = ContainerStats(self._runs, groups, self._supervisor.kill)
         self._disk = DiskWatch(self._engine, self._supervisor.kill)
         self._mount_preparer.use(self._engine, self._id)
         self._networks = networks = Networks(self._engine, self._id, self._subnets, self._home, podman=podman)
@@ -142,25 +135,24 @@ class ContainerBackend:
                     networks.adopt(job, run.network)
                 self._supervisor.find_again(run)
                 self._disk.watch(run)
-        await self._shells.begin(self._id)
+        await self.shells.begin(self._id)
         self._reaper.begin(lambda: self._runs, self._container_names)
 
     async def close(self) -> None:
-        await self._shells.close()
+        await self.shells.close()
         await self._reaper.close()
         await self._networks.close()
         await self._mount_preparer.forget()
         await self._disk.close()
-        await self._memory.close()
+        await self.stats.close()
         await self._supervisor.close()
-        await self._gauge.close()
-        self._stacks.close()
+        self.stacks.close()
         await self.derived.close()
         await self.images.close()
         await self._engine.close()
 
     async def nodes(self) -> tuple[Node, ...]:
-        return await self._here.nodes()
+        return await self._node.nodes()
 
     def refuse_image(self, image: str) -> str | None:
         return self.images.refuse(image)
@@ -206,29 +198,6 @@ class ContainerBackend:
         if not runs:
             return ()
         return tuple(run.observation for run in runs.values() if run.observation is not None)
-
-    async def sample(self) -> Mapping[RunKey, Usage]:
-        runs = [run for runs in self._runs.values() for run in runs.values()]
-        usages = await self._gauge.sample(runs)
-        # The engine enforces the limit of a run that has its own.
-        shared = [run for run in runs if run.memory and run.memory.shared and not self._groups.holds(run)]
-        used = {key: usage.memory for key, usage in usages.items() if usage.memory is not None}
-        self._memory.take(shared, used)
-        return usages
-
-    async def open_shell(
-        self, key: RunKey, command: Sequence[str], screen: Screen | None
-    ) -> ContainerTerminal:
-        return await self._shells.open(self._runs.get(key.name.job, {}).get(key), command, screen)
-
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
-        runs = [self._runs.get(key.name.job, {}).get(key) for key in keys]
-        return await self._stacks.dump(run for run in runs if run is not None)
-
-    async def job_of_init(self, pid: int) -> str:
-        """The job whose run has this process as its init; empty where none has."""
-        runs = [run for some in self._runs.values() for run in some.values() if run.alive]
-        return next((run.key.name.job for run in runs if run.init_pid() == pid > 0), "")
 
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)

@@ -153,10 +153,10 @@ class DerivedImages:
         images: Images,
         loopback: LoopbackPort,
         hint: Callable[[str], None],
+        supplies: Supplies | None,
     ) -> None:
         self._folder, self._images = folder, images
-        self._loopback, self._hint = loopback, hint
-        self._supplies: Supplies | None = None
+        self._loopback, self._hint, self._supplies = loopback, hint, supplies
         self._outcomes: dict[_Key, Readiness] = {}  # the outcome for each job
         self._looking: dict[_Key, ImageBuild | None] = {}  # None: not known yet what to build
         self._builds = Preparations[str, ImageBuild](hint)  # by digest
@@ -164,9 +164,6 @@ class DerivedImages:
         self._background = BackgroundTasks()
         self._tools: ImageBuildTools
         self._names: DerivedImageNames
-
-    def take_from(self, supplies: Supplies) -> None:
-        self._supplies = supplies
 
     def open(self, tools: ImageBuildTools) -> None:
         self._tools, self._names = tools, DerivedImageNames(tools.engine, tools.home)

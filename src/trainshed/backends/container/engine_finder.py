@@ -1,6 +1,6 @@
 """Finds the container engine: where it may listen, which one answers, and why none does.
 
-The Router calls EngineFinder, which makes the backend once an engine answers. Until then nothing of the
+The fleet calls EngineFinder, which makes the backend once an engine answers. Until then nothing of the
 backend is imported. It remembers why there is no engine, to tell the jobs that wait. On disk it keeps which
 engine has containers of this home: another engine knows nothing of them and would run those jobs a second
 time.
@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainshed.backends.machine.node import LocalNode
 from trainshed.core.errors import TrainshedError, Unavailable
+from trainshed.core.fleet import Node
 from trainshed.core.image import refusal
 from trainshed.core.metrics import Measure
 from trainshed.core.ports import Backend, Capabilities
@@ -35,11 +37,7 @@ CAPABILITIES = Capabilities(
     survives_server=True,
     kills_escapees=True,
     measures=frozenset(Measure),
-    stacks=True,
-    views=True,
     private_network=True,
-    shells=True,
-    images=True,
 )
 READY = 60.0  # seconds for an engine that answers to complete the start of the backend
 _ENGINE = "engine"  # the file that names the engine which has containers of this home
@@ -223,10 +221,16 @@ class EngineFinder:
         engine: str,
         environ: Mapping[str, str],
         make: Callable[[AnsweringEngine], Awaitable[Backend]],
+        *,
+        node: LocalNode,
     ) -> None:
         self.capabilities = CAPABILITIES
+        self._node = node
         self._home, self._engine, self._environ, self._make = home, engine, environ, make
         self._message, self._remedy = "It runs in a container: an engine is being looked for.", ""
+
+    async def nodes(self) -> tuple[Node, ...]:
+        return await self._node.nodes()  # the engine is on this machine
 
     def left(self) -> frozenset[str]:
         return left(self._home)

@@ -34,11 +34,11 @@ from trainshed.backends.container.run_mounts import (
 )
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts, local_env
-from trainshed.core.code_port import CodeStore
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
-from trainshed.core.view import ROOT, S3_ROOT, View
+from trainshed.core.view import ROOT, S3_ROOT, View, ViewSource
 
 _WITH_QUOTA = frozenset({"btrfs", "zfs"})  # storage drivers that always have one
 _ANYBODY, _ALL = 0o666, 0o777
@@ -138,20 +138,22 @@ class ContainerViews(Mounts):
     engine has no overlay: it mounts the copies.
     """
 
-    def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
-        super().__init__(jobs, trash, hint)
+    def __init__(
+        self, jobs: Path, trash: Path, hint: Callable[[str], None], source: ViewSource | None = None
+    ) -> None:
+        super().__init__(jobs, trash, hint, source)
         self._users: dict[str, str] = {}  # the image's user, by job
 
     async def mount(
         self, job: str, view: View, volumes: EngineVolumes, *, shared: bool, user: str
     ) -> tuple[tuple[Mount, ...], str]:
         """The mounts of its job's view for a run that is about to start, and a note on them."""
-        if self._shelf is None:
+        if self._source is None:
             return (), "" if view.lazy else NO_BUCKETS
         self._users[job], view = user, replace(view, lazy=False)  # nothing reports what a container opens
         bare = not can_overlay(str(self._jobs)) or await volumes.is_rootless()
         copies = bare or not is_root(user)
-        folder, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=bare)
+        folder, note = await self.folder(job, view, self._source, shared=shared, copies=copies, plain=bare)
         plain = folder / "plain"
         if plain.exists():
             return tuple(Mount(source=str(plain), target=root) for root in (ROOT, S3_ROOT)), note
@@ -200,12 +202,12 @@ class MountPreparer:
         self,
         jobs: Path,
         trash: Path,
-        code: CodeStore | None,
+        storage: RunStorage,
         loopback: LoopbackPort,
         hint: Callable[[str], None],
     ) -> None:
-        self.views = ContainerViews(jobs, trash, hint)
-        self._folders = CodeFolders(code, hint)
+        self.views = ContainerViews(jobs, trash, hint, storage.buckets)
+        self._folders = CodeFolders(storage.code, hint)
         self._loopback = loopback
         self._volumes: EngineVolumes | None = None
         # Launches of a job make its view one after the other.

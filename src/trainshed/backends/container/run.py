@@ -181,6 +181,9 @@ class ContainerRun(KnownRun):
             return None
 
 
+ContainerRuns = Mapping[str, Mapping[RunKey, ContainerRun]]  # by job
+
+
 def write(path: str, content: bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

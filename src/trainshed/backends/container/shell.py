@@ -1,8 +1,8 @@
 """Shells in containers: programs that the engine starts beside the run's own program.
 
-The backend calls it. Shells end with their container. When a user disconnects, the engine lets the program
-run on; so each has a mark in its environment, by which it is found and killed. Where this server may not
-kill it, `kill` runs inside the container. The mark names the home, so a server finds what a killed one
+`service/shells.py` calls it. Shells end with their container. When a user disconnects, the engine lets the
+program run on; so each has a mark in its environment, by which it is found and killed. Where this server may
+not kill it, `kill` runs inside the container. The mark names the home, so a server finds what a killed one
 left. Output waits at the engine until somebody reads it.
 """
 
@@ -21,8 +21,9 @@ from trainshed.backends.container.engine_errors import (
     is_exec_refusal,
     says_no_such_program,
 )
-from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.container.run import ContainerRun, ContainerRuns
 from trainshed.core.errors import NotFound, Unavailable
+from trainshed.core.names import RunKey
 from trainshed.core.shell_port import Screen
 
 MARK = "TRAINSHED_SHELL"
@@ -174,8 +175,8 @@ class ContainerTerminal:
 
 
 class ContainerShells:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, runs: ContainerRuns, engine: Engine) -> None:
+        self._runs, self._engine = runs, engine
         self._home = ""
         self._open: set[ContainerTerminal] = set()
 
@@ -185,9 +186,10 @@ class ContainerShells:
         for pid in await asyncio.to_thread(_marked, self._home):
             _killed(pid)
 
-    async def open(
-        self, run: ContainerRun | None, command: Sequence[str], screen: Screen | None
+    async def open_shell(
+        self, key: RunKey, command: Sequence[str], screen: Screen | None
     ) -> ContainerTerminal:
+        run = self._runs.get(key.name.job, {}).get(key)
         if run is None or not run.alive:
             raise NotFound("The replica does not run: no shell can be opened in it.")
         self._open = {item for item in self._open if not item.is_closed}

@@ -1,23 +1,25 @@
 """What every container uses, and the stacks of its programs, read from outside.
 
-The backend calls it. It asks the kernel and never the engine: a sample costs a few small files for each
-container. Cgroups may be v1, v2 or both; where the engine cannot make any (rootless on v1), the processes
-that descend from the container's init are counted. The network leaves out loopback. Nothing runs inside a
-container for this. Where this server may not read a process's memory, a stack holds only what the kernel
-tells.
+The collector, people and the hang watch call it. It asks the kernel and never the engine: a sample costs a
+few small files for each container. Cgroups may be v1, v2 or both; where the engine cannot make any (rootless
+on v1), the processes that descend from the container's init are counted. The network leaves out loopback.
+Nothing runs inside a container for this. Where this server may not read a process's memory, a stack holds
+only what the kernel tells.
 """
 
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainshed.backends.container.run import ContainerRun
+from trainshed.backends.container.limits import JobGroups
+from trainshed.backends.container.run import ContainerRun, ContainerRuns
 from trainshed.backends.machine import spy
 from trainshed.backends.machine.cgroup import find
 from trainshed.backends.machine.gpu import Gpus
+from trainshed.backends.machine.memory_watch import MemoryWatch
 from trainshed.backends.machine.proc import TICKS, RisingSum, cpu_of_group, io_of, memory_of, slurp, stat_of
 from trainshed.backends.machine.processes import ProcessFamilies
 from trainshed.backends.machine.stacks import ALL, Describer
@@ -64,19 +66,35 @@ class _TrackedContainer:
 
 
 class ContainerStats:
-    """Stats of the runs of a backend: looked at in a thread, one look at a time."""
+    """Implements `core.ports.Stats`: it looks in a thread, one look at a time.
 
-    def __init__(self) -> None:
-        self._sampler = ContainerSampler()
+    It kills runs that share a memory limit which neither the engine nor a cgroup enforces, and exceed it.
+    """
+
+    def __init__(
+        self,
+        runs: ContainerRuns,
+        groups: JobGroups,
+        kill: Callable[[ContainerRun], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._runs, self._groups, self._sampler = runs, groups, ContainerSampler()
         self._gpus: dict[RunKey, tuple[str, ...]] = {}
         self._looking = asyncio.Lock()
+        self._memory = MemoryWatch[ContainerRun](self.sample, kill)
 
-    async def sample(self, runs: Iterable[ContainerRun]) -> Mapping[RunKey, Usage]:
+    async def sample(self) -> Mapping[RunKey, Usage]:
+        runs = [run for some in self._runs.values() for run in some.values()]
         alive = [run for run in runs if run.sight is Sight.RUNNING]
         async with self._looking:
-            return await asyncio.to_thread(self._look, alive) if alive else {}
+            usages = await asyncio.to_thread(self._look, alive) if alive else dict[RunKey, Usage]()
+        # The engine enforces the limit of a run that has its own.
+        shared = [run for run in runs if run.memory and run.memory.shared and not self._groups.holds(run)]
+        used = {key: usage.memory for key, usage in usages.items() if usage.memory is not None}
+        self._memory.take(shared, used)
+        return usages
 
     async def close(self) -> None:
+        await self._memory.close()
         async with self._looking:
             self._sampler.close()
 
@@ -246,18 +264,19 @@ def carried(text: bytes) -> tuple[int, int]:
 
 
 class ContainerStacks:
-    """Stacks of the runs of a backend: looked at in a thread, one look at a time."""
+    """Implements `core.ports.Stacks`: it looks in a thread, one look at a time."""
 
-    def __init__(self) -> None:
-        self._describer = Describer()
+    def __init__(self, runs: ContainerRuns) -> None:
+        self._runs, self._describer = runs, Describer()
         self._looking = asyncio.Lock()
 
     def close(self) -> None:
         self._describer.close()
 
-    async def dump(self, runs: Iterable[ContainerRun]) -> Mapping[RunKey, StackDump]:
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
+        runs = [self._runs.get(key.name.job, {}).get(key) for key in keys]
         async with self._looking:
-            alive = [run for run in runs if run.sight is Sight.RUNNING]
+            alive = [run for run in runs if run is not None and run.sight is Sight.RUNNING]
             return await asyncio.to_thread(self._dump, alive) if alive else {}
 
     def _dump(self, runs: list[ContainerRun]) -> dict[RunKey, StackDump]:

@@ -37,20 +37,18 @@ NO_BUCKETS = "There is no /gcs: this backend has no buckets."
 class Mounts:
     """Makes views, and keeps the promises of `core.view.Views` for them."""
 
-    def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
+    def __init__(
+        self, jobs: Path, trash: Path, hint: Callable[[str], None], source: ViewSource | None = None
+    ) -> None:
+        """`source` lays out the buckets; None: there are none."""
         self._jobs, self._trash = jobs, trash
         self.unstored = Unstored(jobs.with_name("unstored"))
-        self._shelf: ViewSource | None = None
-        self._hint = hint
+        self._source, self._hint = source, hint
         self._want: Callable[[str], None] = lambda _: None
         self.copies = False  # whether a view that a program waits for has to be copies
         self._current: dict[str, Path] = {}
         self._notes: dict[str, str] = {}
         self._laying: dict[str, asyncio.Task[LaidOutView]] = {}
-
-    def take_from(self, source: ViewSource) -> None:
-        """Set what lays out the buckets. Call it before the first launch."""
-        self._shelf = source
 
     def open(self, job: str) -> None:
         """Find the view that an earlier server made."""
@@ -81,9 +79,9 @@ class Mounts:
         return job not in self._current and (self._jobs / job / FOLDER / WANTED).exists()
 
     async def make(self, job: str, view: View) -> None:
-        if self._shelf is not None and job not in self._current:
+        if self._source is not None and job not in self._current:
             copies = self.copies
-            await self.folder(job, view, self._shelf, shared=True, copies=copies, plain=copies)
+            await self.folder(job, view, self._source, shared=True, copies=copies, plain=copies)
 
     async def forget(self, job: str | None = None) -> None:
         """Stop laying out views, of one job or of all, and forget them."""

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class LocalNode:
     """This machine as the one node of a backend, looked at once; as large as is said, or as it is."""
 
-    def __init__(self, cpus: float | None, memory: int | None) -> None:
+    def __init__(self, cpus: float | None = None, memory: int | None = None) -> None:
         self._size = (cpus, memory)
         self._node: Node | None = None
 

@@ -10,47 +10,43 @@ import asyncio
 import contextlib
 import os
 import shutil
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from trainshed.backends.machine.code_folders import CodeFolders
-from trainshed.backends.machine.memory_watch import MemoryWatch
+from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.run_folders import find_runs
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.machine.watch import ProcessEndWatch
-from trainshed.backends.process.callers import Place, calling_job
+from trainshed.backends.process.callers import ProcessCallers
 from trainshed.backends.process.google_hosts import HostsFile
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import Keeper, make_keeper
 from trainshed.backends.process.net import RunCgroups
-from trainshed.backends.process.plain import NO_FOLDERS, NO_WALLS, PlainRuntime, version_of
+from trainshed.backends.process.plain import NO_FOLDERS, NO_WALLS
 from trainshed.backends.process.port import GangPorts
-from trainshed.backends.process.render import IMAGE, ProcessFrame, render
+from trainshed.backends.process.render import ProcessFrame, render
 from trainshed.backends.process.run import ProcessRun, reload
 from trainshed.backends.process.run_supervisor import ProcessRunSupervisor
-from trainshed.backends.process.shell import ProcessShells, ProcessTerminal
+from trainshed.backends.process.shell import ProcessShells
 from trainshed.backends.process.spare_folders import SpareFolders, strip
-from trainshed.backends.process.stacks import Dumper
+from trainshed.backends.process.stacks import ProcessStacks
 from trainshed.backends.process.start import RunStarter
-from trainshed.backends.process.stats import ProcessSampler, measured
+from trainshed.backends.process.stats import ProcessStats
 from trainshed.backends.process.views import ProcessViews
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Capabilities, RunStorage
+from trainshed.core.ports import Capabilities
 from trainshed.core.readiness import Readiness, together
-from trainshed.core.replica import Handle, Observation, Sight
+from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import RuntimeNeed, WarmInterpreter
-from trainshed.core.runtime_port import Runtimes
-from trainshed.core.shell_port import Screen
-from trainshed.core.stacks import StackDump
 
-_MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 _MANY_PORTS = 64  # more are looked for in a thread
 
 
@@ -60,55 +56,46 @@ class ProcessBackend:
         home: Path,
         *,
         storage: RunStorage,
-        python: str = sys.executable,
-        cpus: float | None = None,
-        memory: int | None = None,
+        node: LocalNode | None = None,
+        interpreters: Interpreters | None = None,
+        redirect: GoogleRedirect | None = None,
         keeper: Keeper | None = None,
-        runtimes: Runtimes | None = None,
     ) -> None:
-        home = home.absolute()
-        self._sampler = ProcessSampler()
-        measures = _MEASURES | ({Measure.NETWORK} if self._sampler.sees_network else set[Measure]())
-        self.capabilities = Capabilities(
-            name="process",
-            survives_server=True,
-            kills_escapees=True,
-            measures=measures,
-            stacks=True,
-            views=True,
-            shells=True,
-        )
+        """Without a keeper `start` makes one. Without a redirect Google's names lead to Google."""
+        home, interpreters = home.absolute(), interpreters or Interpreters()
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
         frame = ProcessFrame(
             jobs=self._jobs_folder,
             tools=self._tools,
-            python=python,
-            version=version_of(python),
+            python=interpreters.python,
+            version=interpreters.version,
             environ=dict(os.environ),
         )
-        self._runtimes = runtimes or PlainRuntime(python, frame.version)
-        self._warm = home / "warm"
+        self._runtimes = interpreters.runtimes
         self._warming: asyncio.Task[None] | None = None
-        self._here = LocalNode(cpus, memory)
+        self._node = node or LocalNode()
         self._keeper: Keeper | None = keeper
         self._making: asyncio.Task[Keeper] | None = None
         self._spares = SpareFolders(home / "spare")
         self._groups = RunCgroups(home)
         self._ports = GangPorts()
         self._folders, self._files = CodeFolders(storage.code, self._hint_job), storage.files
-        self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job)
-        self.hosts = HostsFile(home / "hosts")
+        self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job, storage.buckets)
+        self.hosts = HostsFile(home / "hosts", redirect)
         self._starter = RunStarter(
-            frame, self._runtimes, self._groups, self._spares, self._folders, self.views, self.hosts
+            frame, interpreters, self._groups, self._spares, self._folders, self.views, self.hosts
         )
         self._supervisor = ProcessRunSupervisor(ProcessEndWatch(), self._groups, self._hint)
-        self._sampling = asyncio.Lock()
-        self._memory = MemoryWatch[ProcessRun](self.sample, self._supervisor.kill)
-        self._dumper = Dumper()
-        self._dumping = asyncio.Lock()
-        self._shells = ProcessShells(self._groups)
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, ProcessRun]] = {}
+        self.stats = ProcessStats(self._runs, self._supervisor.kill)
+        self.stacks = ProcessStacks(self._runs)
+        self.shells = ProcessShells(self._runs, self._groups)
+        self.callers = ProcessCallers(self._runs)
+        self.images = self.image_inventory = None
+        self.capabilities = Capabilities(
+            name="process", survives_server=True, kills_escapees=True, measures=self.stats.measures
+        )
         # A job has one launch or removal at a time: a second launch of a key returns the first handle.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -127,40 +114,25 @@ class ProcessBackend:
         if self._starter.warm_pool is not None:
             self._warming = asyncio.create_task(self._warm_up())
 
-    def keep_warm(self, names: Sequence[str]) -> None:
-        """Keep interpreters ready to be forked; warm/pool.py explains the names. Call it before `start`."""
-        for name in names:
-            # It is not known yet which other versions of the plain interpreter this machine has.
-            plain = "=" in name or name.partition(":")[0] == IMAGE
-            if not plain and (refused := self._runtimes.refuse(name)) is not None:
-                raise Invalid((Violation("warm", refused),))
-        self._starter.warm_pool = None
-        if names:
-            from trainshed.backends.process.warm.pool import WarmPool  # most servers keep none
-
-            self._starter.warm_pool = WarmPool(self._warm, names, self._runtimes)
-
     def warmth(self) -> tuple[WarmInterpreter, ...]:
         return () if self._starter.warm_pool is None else self._starter.warm_pool.show()
 
     async def close(self) -> None:
         if self._making is not None:
             await asyncio.wait((self._making,))
-        self._dumper.close()
-        await self._shells.close()
+        self.stacks.close()
+        await self.shells.close()
         if self._warming is not None and self._starter.warm_pool is not None:
             await asyncio.wait((self._warming,))
             await self._starter.warm_pool.close()
         await self._folders.drop()
         await self.views.close()
-        await self._memory.close()
+        await self.stats.close()
         await self._supervisor.close()
         await asyncio.to_thread(self._groups.close)
-        async with self._sampling:
-            self._sampler.close()
 
     async def nodes(self) -> tuple[Node, ...]:
-        return await self._here.nodes()
+        return await self._node.nodes()
 
     def refuse_image(self, image: str) -> str | None:
         return self._runtimes.refuse(image)
@@ -206,28 +178,6 @@ class ProcessBackend:
         self._supervisor.kills.look()
         return tuple(run.observation for run in runs.values() if run.observation is not None)
 
-    async def sample(self) -> Mapping[RunKey, Usage]:
-        runs = [run for some in self._runs.values() for run in some.values() if run.sight is Sight.RUNNING]
-        if not runs:
-            return {}
-        async with self._sampling:
-            usages, used = await asyncio.to_thread(measured, self._sampler, runs)
-        self._memory.take(runs, used)
-        return usages
-
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
-        runs = [run for key in keys if (run := self._runs.get(key.name.job, {}).get(key)) is not None]
-        async with self._dumping:
-            alive = [run for run in runs if run.sight is Sight.RUNNING]
-            return await asyncio.to_thread(self._dumper.dump, alive) if alive else {}
-
-    async def open_shell(self, key: RunKey, command: Sequence[str], screen: Screen | None) -> ProcessTerminal:
-        return await self._shells.open(self._runs.get(key.name.job, {}).get(key), command, screen)
-
-    async def calling_job(self, peer: Place, here: Place) -> str:
-        runs = [run for some in self._runs.values() for run in some.values() if run.alive]
-        return await asyncio.to_thread(calling_job, runs, peer, here)
-
     async def stop(self, key: RunKey, *, force: bool) -> None:
         run = self._runs.get(key.name.job, {}).get(key)
         if run is None or run.gone.is_set():
@@ -246,7 +196,7 @@ class ProcessBackend:
             runs = list(self._runs.get(job, {}).values())
             alive = [run for run in runs if not run.gone.is_set()]
             await asyncio.gather(*(self._supervisor.kill(run) for run in alive))
-            await self._shells.close(job)
+            await self.shells.close(job)
             if left := [str(run.key) for run in runs if not run.gone.is_set()]:
                 raise Unavailable(f"Processes of {', '.join(left)} do not end although they were killed.")
             try:
@@ -314,7 +264,7 @@ class ProcessBackend:
         self.views.unstored.open()
         self._groups.open()
         self._offer_python()
-        self._starter.frame = replace(self._starter.frame, asks=self._dumper.asks)
+        self._starter.frame = replace(self._starter.frame, asks=self.stacks.asks)
         result = list(find_runs(self._jobs_folder, reload))
         self._groups.tidy(group for _, runs in result for run in runs for group in run.groups)
         return result

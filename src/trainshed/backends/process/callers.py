@@ -1,21 +1,34 @@
 """Finds the job whose program is at the other end of a loopback connection that brings no token.
 
-The backend calls it in a thread: it blocks for some milliseconds with hundreds of processes. It reads /proc.
-A process belongs to a run if it descends from the run's keeper.
+It reads /proc in a thread: with hundreds of processes that takes some milliseconds. A process belongs to a
+run if it descends from the run's keeper.
 """
 
+import asyncio
 import os
 import socket
 import sys
 from collections.abc import Iterable
 
 from trainshed.backends.machine.processes import ProcessFamilies
-from trainshed.backends.process.run import ProcessRun
+from trainshed.backends.process.run import ProcessRun, ProcessRuns
+from trainshed.core.caller_port import Address, CallerConnection
 
-Place = tuple[str, int]  # address and port
+
+class ProcessCallers:
+    """Implements `core.caller_port.Callers` for the runs of a backend."""
+
+    def __init__(self, runs: ProcessRuns) -> None:
+        self._runs = runs
+
+    async def job_of(self, connection: CallerConnection) -> str:
+        if connection.init:  # it comes from a container
+            return ""
+        alive = [run for runs in self._runs.values() for run in runs.values() if run.alive]
+        return await asyncio.to_thread(calling_job, alive, connection.peer, connection.here)
 
 
-def calling_job(runs: Iterable[ProcessRun], peer: Place, here: Place) -> str:
+def calling_job(runs: Iterable[ProcessRun], peer: Address, here: Address) -> str:
     """The job whose program has the connection's other end open; empty where none of these has."""
     if (number := _socket(peer, here)) is None:
         return ""
@@ -27,7 +40,7 @@ def calling_job(runs: Iterable[ProcessRun], peer: Place, here: Place) -> str:
     return ""
 
 
-def _socket(peer: Place, here: Place) -> int | None:
+def _socket(peer: Address, here: Address) -> int | None:
     """The inode of the other end's socket."""
     ends = [_written(peer), _written(here)]
     try:
@@ -41,7 +54,7 @@ def _socket(peer: Place, here: Place) -> int | None:
     return None
 
 
-def _written(place: Place) -> str:
+def _written(place: Address) -> str:
     """The place as /proc/net/tcp writes it: the address in the machine's own byte order."""
     address = int.from_bytes(socket.inet_aton(place[0]), sys.byteorder)
     return f"{address:08X}:{place[1]:04X}"

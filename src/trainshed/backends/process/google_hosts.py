@@ -21,9 +21,9 @@ _PATIENCE = 30  # seconds
 
 
 class HostsFile:
-    def __init__(self, file: Path) -> None:
-        """`file` is what programs find as /etc/hosts."""
-        self.redirect: GoogleRedirect | None = None  # None: programs find the machine's file
+    def __init__(self, file: Path, redirect: GoogleRedirect | None) -> None:
+        """`file` is what programs find as /etc/hosts. Without a redirect they find the machine's file."""
+        self._redirect = redirect
         self.fault = ""
         self._file = file
         self._tried, self._usable = False, False
@@ -32,7 +32,7 @@ class HostsFile:
 
     async def open(self, keeper: Keeper) -> None:
         """Write it, once, when the address of the names is known. Every launch waits for that."""
-        redirect = self.redirect
+        redirect = self._redirect
         if self._tried or redirect is None:
             return
         await redirect.settled.wait()
@@ -43,11 +43,11 @@ class HostsFile:
 
     def path(self) -> str:
         """The file for a run that is about to start; empty where programs find the machine's."""
-        if not self._usable or self.redirect is None:
+        if not self._usable or self._redirect is None:
             return ""
         if self._seen != _state():
             with contextlib.suppress(OSError):  # the old content stays
-                self._copy(self.redirect)
+                self._copy(self._redirect)
         return str(self._file)
 
     def _copy(self, redirect: GoogleRedirect) -> None:

@@ -13,6 +13,7 @@ works on a home. It never signals anything and never waits.
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -101,6 +102,9 @@ class ProcessRun(KnownRun):
     def trace(self, record: ProcessRecord | None) -> RunTrace:
         known = record or ProcessRecord()
         return RunTrace(run=self.folder, group=self.group, keeper=known.keeper, program=known.program)
+
+
+ProcessRuns = Mapping[str, Mapping[RunKey, ProcessRun]]  # by job
 
 
 def _write(path: str, content: bytes) -> None:

@@ -1,8 +1,8 @@
 """Opens shells beside runs of this machine: each is a companion process, which ends what it started.
 
-The backend calls it. A run's directory says what the run was given. A shell belongs to the server that opened
-it and ends with it. What a program prints waits in the kernel until somebody reads it. It never changes a
-run.
+`service/shells.py` calls it. A run's directory says what the run was given. A shell belongs to the server
+that opened it and ends with it. What a program prints waits in the kernel until somebody reads it. It never
+changes a run.
 """
 
 import asyncio
@@ -17,8 +17,9 @@ from pathlib import Path
 
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process.net import RunCgroups
-from trainshed.backends.process.run import ProcessRun
+from trainshed.backends.process.run import ProcessRun, ProcessRuns
 from trainshed.core.errors import NotFound, Unavailable
+from trainshed.core.names import RunKey
 from trainshed.core.shell_port import Screen
 
 _COMPANION = Path(__file__).with_name("companion.py")
@@ -107,14 +108,13 @@ class ProcessTerminal:
 
 
 class ProcessShells:
-    def __init__(self, groups: RunCgroups) -> None:
-        self._groups = groups
+    def __init__(self, runs: ProcessRuns, groups: RunCgroups) -> None:
+        self._runs, self._groups = runs, groups
         self._open: dict[ProcessTerminal, ProcessRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(
-        self, run: ProcessRun | None, command: Sequence[str], screen: Screen | None
-    ) -> ProcessTerminal:
+    async def open_shell(self, key: RunKey, command: Sequence[str], screen: Screen | None) -> ProcessTerminal:
+        run = self._runs.get(key.name.job, {}).get(key)
         program = None if run is None else await _program(run)
         if run is None or program is None or not run.alive:
             raise NotFound("The replica does not run: no shell can be opened in it.")

@@ -1,11 +1,12 @@
 """Reads the stacks of all processes of runs: by looking into them or, where that is not allowed, by asking.
 
-The backend calls it in a thread. It takes one run after the other, within a time for all of them; `close`
-ends it early. It never stops, slows or changes a program.
+People and the hang watch ask ProcessStacks, which looks in a thread. It takes one run after the other, within
+a time for all of them; `close` ends it early. It never stops, slows or changes a program.
 """
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,17 +15,35 @@ from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.processes import Process
 from trainshed.backends.machine.stacks import ALL, NO_TIME, Describer
 from trainshed.backends.process import ask, net
-from trainshed.backends.process.run import ProcessRun
+from trainshed.backends.process.run import ProcessRun, ProcessRuns
 from trainshed.core.names import RunKey
+from trainshed.core.replica import Sight
 from trainshed.core.stacks import StackDump, ThreadStack
 
 
-class Dumper(Describer):
+class ProcessStacks:
+    """Implements `core.ports.Stacks` for the runs of a backend."""
+
+    def __init__(self, runs: ProcessRuns) -> None:
+        self._runs, self._dumper = runs, Dumper()
+        self._dumping = asyncio.Lock()
+
     @property
     def asks(self) -> bool:
         """Whether a program has to tell its stacks itself, because nobody here may look into it."""
-        return self.spy is None
+        return self._dumper.spy is None
 
+    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]:
+        runs = [run for key in keys if (run := self._runs.get(key.name.job, {}).get(key)) is not None]
+        async with self._dumping:
+            alive = [run for run in runs if run.sight is Sight.RUNNING]
+            return await asyncio.to_thread(self._dumper.dump, alive) if alive else {}
+
+    def close(self) -> None:
+        self._dumper.close()
+
+
+class Dumper(Describer):
     def dump(self, runs: Iterable[ProcessRun]) -> dict[RunKey, StackDump]:
         deadline = time.monotonic() + ALL
         return {run.key: self._dump(run, deadline) for run in runs}

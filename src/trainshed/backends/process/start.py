@@ -13,13 +13,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process.ask import offering
 from trainshed.backends.process.google_hosts import HostsFile
+from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import Keeper, StartRequest
 from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.plain import NO_HOLD, unmounted
@@ -33,17 +33,13 @@ from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
 from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.runtime_port import Runtimes
-
-if TYPE_CHECKING:
-    from trainshed.backends.process.warm.pool import WarmPool
 
 
 class RunStarter:
     def __init__(
         self,
         frame: ProcessFrame,
-        runtimes: Runtimes,
+        interpreters: Interpreters,
         groups: RunCgroups,
         spares: SpareFolders,
         code: CodeFolders,
@@ -51,8 +47,8 @@ class RunStarter:
         hosts: HostsFile,
     ) -> None:
         self.frame = frame
-        self.warm_pool: WarmPool | None = None
-        self._runtimes, self._groups, self._spares = runtimes, groups, spares
+        self.warm_pool = interpreters.warm_pool(frame.jobs.with_name("warm"))
+        self._runtimes, self._groups, self._spares = interpreters.runtimes, groups, spares
         self._code, self._views, self._hosts = code, views, hosts
 
     def frame_for(self, launch: Launch) -> ProcessFrame:

@@ -1,21 +1,22 @@
 """Samples what every run uses, in one pass: its processes, their CPU, memory, disk and network, its GPUs.
 
-The backend calls it, one thread at a time. The processes of a run are those in its cgroup, where it has one,
-else those that descend from its keeper, which adopts what double-forks away. Pages a program shares with its
-children by fork count in each until written; files and shared memory count once, by the process that maps
-most of them. A process is asked for its parent once in its life, so the cost does not grow with what else the
-machine runs.
+The collector asks ProcessStats, which samples in a thread, one sample at a time. The processes of a run are
+those in its cgroup, where it has one, else those that descend from its keeper, which adopts what double-forks
+away. Pages a program shares with its children by fork count in each until written; files and shared memory
+count once, by the process that maps most of them. A process is asked for its parent once in its life, so the
+cost does not grow with what else the machine runs.
 """
 
+import asyncio
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from trainshed.backends.machine.gpu import Gpus
-from trainshed.backends.machine.memory_watch import excess
+from trainshed.backends.machine.memory_watch import MemoryWatch, excess
 from trainshed.backends.machine.proc import (
     TICKS,
     RisingSum,
@@ -27,10 +28,13 @@ from trainshed.backends.machine.proc import (
     stat_of,
 )
 from trainshed.backends.machine.processes import Identity, ProcessFamilies
-from trainshed.backends.process.run import ProcessRun
+from trainshed.backends.process.run import ProcessRun, ProcessRuns
 from trainshed.backends.process.traffic import Carried, Counts, Traffic, sockets_of
-from trainshed.core.metrics import Usage
+from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
+from trainshed.core.replica import Sight
+
+_MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 
 
 @dataclass(slots=True)
@@ -141,6 +145,33 @@ class ProcessSampler:
             processes=len(pids),
             gpus=self._gpus.use(tracked.gpus or ()),
         )
+
+
+class ProcessStats:
+    """Implements `core.ports.Stats` for the runs of a backend. It kills runs that take too much memory."""
+
+    def __init__(self, runs: ProcessRuns, kill: Callable[[ProcessRun], Coroutine[Any, Any, None]]) -> None:
+        self._runs, self._sampler = runs, ProcessSampler()
+        self._sampling = asyncio.Lock()
+        self._memory = MemoryWatch[ProcessRun](self.sample, kill)
+
+    @property
+    def measures(self) -> frozenset[Measure]:
+        return _MEASURES | {Measure.NETWORK} if self._sampler.sees_network else _MEASURES
+
+    async def sample(self) -> Mapping[RunKey, Usage]:
+        runs = [run for some in self._runs.values() for run in some.values() if run.sight is Sight.RUNNING]
+        if not runs:
+            return {}
+        async with self._sampling:
+            usages, used = await asyncio.to_thread(measured, self._sampler, runs)
+        self._memory.take(runs, used)
+        return usages
+
+    async def close(self) -> None:
+        await self._memory.close()
+        async with self._sampling:
+            self._sampler.close()
 
 
 def measured(

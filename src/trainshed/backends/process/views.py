@@ -20,7 +20,7 @@ from pathlib import Path
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts
 from trainshed.backends.process import astray
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
-from trainshed.core.view import ROOT, View, ViewScan
+from trainshed.core.view import ROOT, View, ViewScan, ViewSource
 
 _ASKED = "asked"  # the pipe through which keepers request views
 _AGAIN = 5.0  # seconds until it is tried again whether something can be mounted
@@ -48,8 +48,10 @@ class Means:
 
 
 class ProcessViews(Mounts):
-    def __init__(self, jobs: Path, trash: Path, hint: Callable[[str], None]) -> None:
-        super().__init__(jobs, trash, hint)
+    def __init__(
+        self, jobs: Path, trash: Path, hint: Callable[[str], None], source: ViewSource | None = None
+    ) -> None:
+        super().__init__(jobs, trash, hint, source)
         self.means: Means | None = None
         self._pipe = -1
         self._partial = b""
@@ -72,7 +74,7 @@ class ProcessViews(Mounts):
 
     async def show(self, job: str, view: View, keeper: Keeper, *, shared: bool) -> RunView:
         """The view for a run that is about to start; `shared` where others of its job are alive."""
-        if self._shelf is None:
+        if self._source is None:
             return RunView(note="" if view.lazy else NO_BUCKETS)
         while (means := self.means) is None or (means.fault and time.monotonic() > means.again_at):
             await asyncio.to_thread(self.tried, keeper)
@@ -82,7 +84,7 @@ class ProcessViews(Mounts):
             if means.fault and not astray.is_open():
                 return RunView(fault=means.fault)  # writing there fails, and the run's observation says why
         copies, view = self.copies, replace(view, lazy=False)
-        current, note = await self.folder(job, view, self._shelf, shared=shared, copies=copies, plain=copies)
+        current, note = await self.folder(job, view, self._source, shared=shared, copies=copies, plain=copies)
         if means.fault or (self.copies and not (current / "plain").exists()):
             why = means.fault or "it could be mounted when this job began, and cannot be now"
             await asyncio.to_thread(astray.mark, current)

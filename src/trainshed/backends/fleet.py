@@ -1,0 +1,226 @@
+"""Fleet: the backends of a server as one. Nodes belong to members; a run goes where its node belongs.
+
+The control loops and services call it and never learn which member has a run. Members may share a node, as
+processes and containers share this machine: there the first member that runs the image gets it. While a late
+member is not there (fleet_member.py) its jobs wait with a reason, and runs left in it are neither shown nor
+called lost. Every member must know a run by its RunKey alone. The members never learn of each other.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from trainshed.backends.fleet_abilities import (
+    FleetCallers,
+    FleetImages,
+    FleetShells,
+    FleetStacks,
+    FleetStats,
+    FleetViews,
+    backends_there,
+)
+from trainshed.backends.fleet_member import Member
+from trainshed.core.errors import Conflict, Unavailable
+from trainshed.core.fleet import Admission, Node
+from trainshed.core.image_port import ImageInventory
+from trainshed.core.job import JobSpec
+from trainshed.core.launch import Launch
+from trainshed.core.metrics import Measure
+from trainshed.core.names import RunKey
+from trainshed.core.ports import Backend, Capabilities
+from trainshed.core.readiness import Readiness, together
+from trainshed.core.replica import Handle, Observation
+
+
+class Fleet:
+    def __init__(self, members: Sequence[Member]) -> None:
+        """Of members that run the same image on the same node, the one that is named first runs it."""
+        self._members = members = tuple(members)
+        self._at_node: Mapping[str, tuple[Member, ...]] = {}  # by the node's name, as of the last look
+        self.stats, self.stacks, self.shells = FleetStats(members), FleetStacks(members), FleetShells(members)
+        self.views, self.images, self.callers = (
+            FleetViews(members),
+            FleetImages(members),
+            FleetCallers(members),
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What any member can do, and what holds for every run."""
+        each = [member.capabilities for member in self._members]
+        return Capabilities(
+            name=", ".join(can.name for can in each),
+            survives_server=all(can.survives_server for can in each),
+            kills_escapees=all(can.kills_escapees for can in each),
+            measures=frozenset[Measure]().union(*(can.measures for can in each)),
+            private_network=any(can.private_network for can in each),
+        )
+
+    @property
+    def image_inventory(self) -> ImageInventory | None:
+        """None while no member with images is there."""
+        each = (backend.image_inventory for backend in backends_there(self._members))
+        return next((inventory for inventory in each if inventory is not None), None)
+
+    async def start(self) -> None:
+        for member in self._members:
+            await member.start()
+
+    async def close(self) -> None:
+        for member in self._members:
+            await member.close()
+
+    async def nodes(self) -> tuple[Node, ...]:
+        """The nodes of all members; one that several share is there once, as the first of them tells it."""
+        nodes: dict[str, Node] = {}
+        members: dict[str, tuple[Member, ...]] = {}
+        for member in self._members:
+            for node in await member.nodes():
+                nodes.setdefault(node.name, node)
+                members[node.name] = (*members.get(node.name, ()), member)
+        self._at_node = members
+        return tuple(nodes.values())
+
+    def refuse_image(self, image: str) -> str | None:
+        sentence: str | None = None
+        for member in self._members:
+            sentence = member.refuse(image, sentence or "")
+            if sentence is None or member.owns(image):
+                break
+        return sentence
+
+    def refuse_together(self, images: Sequence[str]) -> str | None:
+        """Why one job cannot have all of these images; None where it can, on any node."""
+        clash: list[tuple[Member, str]] = []
+        for members in dict.fromkeys(self._at_node.values()) or (self._members,):
+            firsts: dict[Member, str] = {}  # the first image of each member
+            for image in images:
+                firsts.setdefault(_runner(members, image), image)
+            if len(firsts) == 1 and all(member.runs(image) for member in firsts for image in images):
+                return None
+            if len(firsts) > 1 and not clash:
+                clash = [(member, firsts[member]) for member in members if member in firsts]
+        if not clash:
+            return None
+        (member, image), (other, another) = clash[:2]
+        return (
+            f"One job cannot run both '{image}', which runs {member.runs_as}, and "
+            f"'{another}', which runs {other.runs_as}: their replicas could not reach each other by the "
+            "addresses in CLUSTER_SPEC. Give every worker pool a container image, or every one a runtime."
+        )
+
+    def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
+        """Nothing is placed yet: each image is prepared by the first member that runs it."""
+        if len(spec.pools) == 1:
+            return _runner(self._members, spec.pools[0].image).prepare(spec, job)
+        parts = self._parts(spec)
+        if len(parts) == 1:
+            ((member, part),) = parts.items()
+            return member.prepare(part, job)
+        return together([member.prepare(part, job) for member, part in parts.items()])
+
+    def render(self, launch: Launch) -> Mapping[str, object]:
+        members = self._at_node.get(launch.placement.node, self._members)
+        return _runner(members, launch.image).there().render(launch)
+
+    async def launch(self, launch: Launch) -> Handle:
+        key = launch.key
+        chosen = _runner(await self._members_at(launch.placement.node), launch.image)
+        backend = await chosen.get()
+        for member in self._members:
+            if member is chosen:
+                continue
+            if key.name.job in member.left:
+                member.there()
+            if member.backend is not None and (known := await _cleared(member.backend, key)) is not None:
+                return known
+        return await backend.launch(launch)
+
+    async def observe(self, job: str) -> tuple[Observation, ...]:
+        seen: tuple[Observation, ...] = ()
+        for backend in self._knowing(job):
+            seen += await backend.observe(job)
+        return seen
+
+    async def stop(self, key: RunKey, *, force: bool) -> None:
+        for backend in self._knowing(key.name.job):
+            await backend.stop(key, force=force)
+
+    async def remove(self, job: str) -> None:
+        for member in self._members:
+            member.forget(job)
+        for backend in self._knowing(job):
+            await backend.remove(job)
+
+    async def jobs(self) -> frozenset[str]:
+        jobs = frozenset[str]().union(*(member.left for member in self._members))
+        for backend in backends_there(self._members):
+            jobs |= await backend.jobs()
+        return jobs
+
+    async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
+        places = {(place.pool, place.node) for place in admission.placements}
+        runners = {_runner(await self._members_at(node), spec.pools[pool].image) for pool, node in places}
+        chosen = next(member for member in self._members if member in runners)
+        return await (await chosen.get()).address(admission, spec, avoid)
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        for member in self._members:
+            member.on_change(hint)
+
+    # Which members
+
+    async def _members_at(self, node: str) -> tuple[Member, ...]:
+        if node not in self._at_node:
+            await self.nodes()
+        if node not in self._at_node:
+            raise Unavailable(f"Node '{node}' is not there now: no backend offers it.")
+        return self._at_node[node]
+
+    def _parts(self, spec: JobSpec) -> dict[Member, JobSpec]:
+        """The job as each member sees it that has something to do for it."""
+        pools = [pool for pool in spec.pools if not pool.is_empty]
+        runners = [_runner(self._members, pool.image) for pool in pools]
+        chosen = [member for member in self._members if member in runners] or [self._members[0]]
+        if len(chosen) == 1:
+            return {chosen[0]: spec}
+        placed = list(zip(pools, runners, strict=True))
+        return {
+            member: replace(spec, pools=tuple(pool for pool, runner in placed if runner is member))
+            for member in chosen
+        }
+
+    def _knowing(self, job: str) -> Iterator[Backend]:
+        """The members that may have runs of the job; at the end Unavailable where one is not there."""
+        absent: list[Member] = []
+        for member in self._members:
+            if job in member.left:
+                absent.append(member)
+            elif member.backend is not None:
+                yield member.backend
+        for member in absent:  # it may have been found meanwhile
+            yield member.there()
+
+
+def _runner(members: Sequence[Member], image: str) -> Member:
+    """Of members that share a node, the one that runs the image there: the first that does, else the last."""
+    for member in members[:-1]:
+        if member.runs(image):
+            return member
+    return members[-1]
+
+
+async def _cleared(beside: Backend, key: RunKey) -> Handle | None:
+    """No other run of that name is alive there. The handle of this very run, where it is there.
+
+    What an image is run by may change from one server to the next; what a name stands for may not.
+    """
+    for seen in await beside.observe(key.name.job):
+        if seen.key == key:
+            return seen.handle
+        if seen.key.name == key.name and seen.key.run > key.run:
+            raise Conflict(f"A later run than {key} has been started.")
+        if seen.key.name == key.name and seen.alive:
+            await beside.stop(seen.key, force=True)
+            if any(item.key == seen.key and item.alive for item in await beside.observe(key.name.job)):
+                raise Unavailable(f"Run {seen.key} is still alive although it was killed: {key} has to wait.")
+    return None
