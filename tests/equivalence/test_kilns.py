@@ -167,7 +167,7 @@ async def test_a_kiln_that_answers_one_order_after_the_other_is_waited_for(
     ends: list[socket.socket] = []
     sleeper = subprocess.Popen(["sleep", "99"])
 
-    def spawn(words: object, env: object, control: int, log: Path, hosts: int) -> int:
+    def spawn(words: object, env: object, control: int, log: Path) -> int:
         ends.append(socket.socket(fileno=os.dup(control)))
         return sleeper.pid
 

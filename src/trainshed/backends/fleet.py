@@ -123,9 +123,9 @@ class Fleet:
         return _runner(members, launch.image).there().render(launch)
 
     async def launch(self, launch: Launch) -> Handle:
-        key = launch.key
-        chosen = _runner(await self._members_at(launch.placement.node), launch.image)
-        backend = await chosen.get()
+        key, node = launch.key, launch.placement.node
+        chosen = _runner(self._at_node.get(node) or await self._members_at(node), launch.image)
+        backend = chosen.backend or await chosen.get()
         for member in self._members:
             if member is chosen:
                 continue

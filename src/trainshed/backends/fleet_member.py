@@ -65,6 +65,7 @@ class Member(ABC):
         Images whose names begin with `own_images` are this member's, also those that it does not have.
         """
         self.runs_as, self._own_images = runs_as, own_images
+        self.left: frozenset[str] = frozenset()  # the jobs that have runs in it, while it is not there
 
     def owns(self, image: str) -> bool:
         return bool(self._own_images) and image.startswith(self._own_images)
@@ -75,11 +76,6 @@ class Member(ABC):
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
-
-    @property
-    @abstractmethod
-    def left(self) -> frozenset[str]:
-        """The jobs that have runs in it, while it is not there."""
 
     @abstractmethod
     async def start(self) -> None: ...
@@ -122,10 +118,6 @@ class PresentMember(Member):
     def capabilities(self) -> Capabilities:
         return self._backend.capabilities
 
-    @property
-    def left(self) -> frozenset[str]:
-        return frozenset()
-
     async def start(self) -> None:
         await self._backend.start()
 
@@ -159,7 +151,6 @@ class LateMember(Member):
         super().__init__(runs_as=runs_as, own_images=own_images)
         self.backend = None
         self._finder = finder
-        self._left: frozenset[str] = frozenset()
         self._waiting: set[str] = set()  # jobs
         self._wanted_at = 0.0
         self._looking: asyncio.Task[None] | None = None
@@ -170,19 +161,15 @@ class LateMember(Member):
     def capabilities(self) -> Capabilities:
         return self._finder.capabilities if self.backend is None else self.backend.capabilities
 
-    @property
-    def left(self) -> frozenset[str]:
-        return self._left
-
     async def start(self) -> None:
-        self._left = await asyncio.to_thread(self._finder.left)
-        if self._left:
+        self.left = await asyncio.to_thread(self._finder.left)
+        if self.left:
             try:
                 async with asyncio.timeout(START):
                     await self.get()
             except (TrainshedError, TimeoutError) as error:
                 why = error.message if isinstance(error, TrainshedError) else "it takes too long to be found."
-                log.warning("%d jobs wait to be found again: %s", len(self._left), why)
+                log.warning("%d jobs wait to be found again: %s", len(self.left), why)
                 self._look()
         elif await asyncio.to_thread(self._finder.was_there):
             self._look()
@@ -217,7 +204,7 @@ class LateMember(Member):
                     backend = await self._finder.find()
                     for hint in self._hints:
                         backend.on_change(hint)
-                    self.backend, self._left = backend, frozenset()
+                    self.backend, self.left = backend, frozenset()
                     waiting, self._waiting = self._waiting, set()
                     for job in waiting:
                         self._hint(job)
@@ -243,7 +230,7 @@ class LateMember(Member):
 
     async def _keep_looking(self) -> None:
         now = asyncio.get_running_loop().time
-        while self._left or now() < self._wanted_at + FORGOTTEN:
+        while self.left or now() < self._wanted_at + FORGOTTEN:
             try:
                 await self.get()
                 return

@@ -32,7 +32,7 @@ class _WatchedRun:
 @dataclass(slots=True, kw_only=True)
 class Collector:
     backend: Backend
-    stats: Stats | None  # where the backend's capabilities name measures
+    stats: Stats | None  # None: the backend does not measure
     metrics: MetricStore
     clock: Clock
     show: Callable[[Sequence[RunReading]], None]  # called at each look, with every run that is alive

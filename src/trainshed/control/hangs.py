@@ -47,7 +47,7 @@ class _WatchedJob:
 class HangWatcher:
     store: Store
     clock: Clock
-    stacks: Stacks | None  # where the backend's capabilities say so
+    stacks: Stacks | None  # None: the backend cannot take stacks
     printed: Callable[[ReplicaName], int]  # the bytes of output of a replica so far
     ring: Callable[[Job], None]
     hint_job: Callable[[str], None]
