@@ -5,13 +5,16 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from trainshed.dataclass_methods import compiled_when_called
+
 
 def main(args: Sequence[str]) -> int:
     # All that is imported stays: looking for garbage among it meanwhile would only take time.
     gc.disable()
     # Nor is anything of uvicorn's own command line wanted, which it brings along wherever it is imported.
     sys.modules["uvicorn.main"] = _unused("uvicorn.main", "Server", "main", "run")
-    from trainshed.serving import run
+    with compiled_when_called():
+        from trainshed.serving import run
 
     return run(args)
 

@@ -18,6 +18,7 @@ from tests.benchmarks.row import Row, table
 from tests.engine import why_not
 
 BENCHES: dict[str, Callable[[], list[Row]]] = {
+    "up": lambda: [starting.server()],
     "start": starting.one_job,
     "many": lambda: [starting.many_jobs()],
     "package": packaging.second_start,

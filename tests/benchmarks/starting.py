@@ -1,11 +1,16 @@
 """How much later than bare Python a job's first line, its end, and a hundred of its kind come."""
 
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
+from tests.benchmarks.commanding import COMMAND
 from tests.benchmarks.row import Row, ms
 from tests.live import LiveServer, pool
 from trainshed.client.api import Client
@@ -13,6 +18,7 @@ from trainshed.client.api import Client
 STAMP = "import time; print(time.time_ns(), flush=True)"
 ROUNDS = 40
 MANY = 100
+STARTS = 9
 
 
 def _client(server: LiveServer) -> Client:
@@ -58,6 +64,48 @@ def one_job() -> list[Row]:
             goal=2,
         ),
     ]
+
+
+def server() -> Row:
+    """`trainshed up` in a home that is there, in pairs with a bare Python. In time of a processor.
+
+    A busy machine takes longer for both. The goal is half a second where a bare Python takes 15 ms.
+    """
+    floors: list[float] = []
+    ours: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="ts-bench-") as home:
+        _up(home)  # makes the home, and the caches of Python
+        for _ in range(STARTS):
+            before = getrusage(RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", "pass"], check=True)
+            after = getrusage(RUSAGE_CHILDREN)
+            floors.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            ours.append(_up(home))
+    return Row(
+        what="trainshed up -> ready, CPU time",
+        floor=ms(floors),
+        ours=ms(ours),
+        value=median(ours) / median(floors),
+        goal=33,
+    )
+
+
+def _up(home: str) -> float:
+    """Seconds of a processor until the server is ready."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAINSHED_")}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # people have Python keep its caches
+    command = [COMMAND, "up", "--port", "0", "--home", home, "--engine", "none"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert b"is ready at" in line, line
+        spent = 0
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{task}/schedstat") as file:
+                spent += int(file.read().split()[0])
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+    return spent / 1e9
 
 
 def many_jobs() -> Row:

@@ -11,14 +11,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import sqlalchemy
-from sqlalchemy.exc import OperationalError
 
 from tests.contracts.store_values import RUNNING, a_job, an_event, ended
 from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.job import Job
 from trainshed.core.query import JobQuery
-from trainshed.store import SqlStore, writer
+from trainshed.store import SqlStore
+from trainshed.store.connection import SqlConnection, SqlError
 
 Damage = Callable[[Path], None]
 
@@ -222,18 +221,18 @@ async def test_a_full_disk_refuses_writes_and_it_goes_on_once_there_is_space(tmp
 async def test_a_commit_that_broke_off_but_happened_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = writer.commit
+    commit = SqlConnection.commit
 
-    def breaks_off(connection: sqlalchemy.Connection) -> None:
+    def breaks_off(connection: SqlConnection) -> None:
         commit(connection)
-        raise OperationalError("COMMIT", None, OSError("the line went dead"))
+        raise SqlError(OSError("the line went dead"))
 
     async with opened(tmp_path / "jobs.db") as store:
         job = await store.insert(a_job(1), ())
         commits: list[Job] = []
         store.on_commit(lambda job, _: commits.append(job))
         with monkeypatch.context() as patch:
-            patch.setattr(writer, "commit", breaks_off)
+            patch.setattr(SqlConnection, "commit", breaks_off)
             with pytest.raises(Unavailable, match="the line went dead"):
                 await store.write(job, RUNNING)
         current = await store.load(job.id)
@@ -249,11 +248,11 @@ async def test_a_commit_that_broke_off_but_happened_is_found_out(
 async def test_the_end_of_a_job_whose_commit_broke_off_is_told_with_its_last_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = writer.commit
+    commit = SqlConnection.commit
 
-    def breaks_off(connection: sqlalchemy.Connection) -> None:
+    def breaks_off(connection: SqlConnection) -> None:
         commit(connection)
-        raise OperationalError("COMMIT", None, OSError("the line went dead"))
+        raise SqlError(OSError("the line went dead"))
 
     async with opened(tmp_path / "jobs.db") as store:
         job = await store.insert(a_job(1), ())
@@ -261,7 +260,7 @@ async def test_the_end_of_a_job_whose_commit_broke_off_is_told_with_its_last_ver
         commits: list[tuple[Job, bool]] = []
         store.on_commit(lambda job, is_deleted: commits.append((job, is_deleted)))
         with monkeypatch.context() as patch:
-            patch.setattr(writer, "commit", breaks_off)
+            patch.setattr(SqlConnection, "commit", breaks_off)
             with pytest.raises(Unavailable, match="the line went dead"):
                 await store.write(job, ended())
         await store.catch_up()

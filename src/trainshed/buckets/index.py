@@ -373,7 +373,7 @@ def upload(db: sqlite3.Connection, bucket: str, identity: str) -> Upload | None:
 
 
 def advance_upload(db: sqlite3.Connection, identity: str, received: int) -> None:
-    db.execute("UPDATE uploads SET received=? WHERE id=?", (received, identity))
+    db.execute("UPDATE uploads SET received=max(received, ?) WHERE id=?", (received, identity))
 
 
 def end_upload(db: sqlite3.Connection, identity: str, kept: StoredObject) -> None:

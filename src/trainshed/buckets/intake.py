@@ -39,6 +39,7 @@ class ObjectIntake:
         """All chunks, on the disk. Where they break off, those that came are on the disk too."""
         loop = asyncio.get_running_loop()
         running: asyncio.Future[Any] | None = None
+        marking: asyncio.Task[None] | None = None
         some: list[bytes] = []
         size, marked = 0, self.sums.size
         try:
@@ -49,10 +50,13 @@ class ObjectIntake:
                     continue
                 if running is not None:
                     await running
-                if mark is not None and self.sums.size - marked >= MARK:
-                    await loop.run_in_executor(self._executor, self._sync)
+                is_free = marking is None or marking.done()
+                if mark is not None and is_free and self.sums.size - marked >= MARK:
+                    if marking is not None:
+                        await marking  # raises what went wrong
+                    # Beside the writing of what comes next: nobody waits for the disk meanwhile.
                     marked = self.sums.size
-                    await mark(marked)
+                    marking = loop.create_task(self._mark(mark, marked))
                 running = loop.run_in_executor(self._executor, self._write, some)
                 if self.sums.makes_md5:
                     summing = loop.run_in_executor(self._executor, self.sums.feed_md5, some)
@@ -60,9 +64,18 @@ class ObjectIntake:
                 some, size = [], 0
         finally:
             # Also if the stream breaks: an upload in pieces keeps what it received.
-            if running is not None:
-                await asyncio.shield(running)
-            await asyncio.shield(loop.run_in_executor(self._executor, self._end, some))
+            try:
+                if running is not None:
+                    await asyncio.shield(running)
+                await asyncio.shield(loop.run_in_executor(self._executor, self._end, some))
+            finally:
+                if marking is not None:
+                    await asyncio.shield(marking)
+
+    async def _mark(self, mark: Callable[[int], Awaitable[None]], size: int) -> None:
+        """Tell `mark` that the first bytes are safe, once they are."""
+        await asyncio.get_running_loop().run_in_executor(self._executor, self._sync)
+        await mark(size)
 
     def close(self) -> None:
         with self._lock:
@@ -95,9 +108,15 @@ class ObjectIntake:
         self.sums.feed(some)
 
     def _sync(self) -> None:
-        with self._lock, translated(_NOT_KEPT):
-            if self._file >= 0:
-                os.fsync(self._file)
+        with translated(_NOT_KEPT):
+            with self._lock:
+                if self._file < 0:
+                    return
+                file = os.dup(self._file)  # without the lock: the next bytes are written meanwhile
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
 
 
 def _write_all(file: int, chunks: list[bytes]) -> int:

@@ -11,6 +11,11 @@ from trainshed.client import Json
 
 LONGEST = 1 << 20  # bytes: a longer line is looked at in parts of this size
 
+# An expression that consists of these parts matches no newline, and looks at nothing around what it matches.
+# So it finds the same in many lines at once as in each of them, in half the time.
+_PLAIN = re.compile(r"(?:[^\\^$\[\n]|\\[dwb]|\\[^\w\s]|\[(?:[\w .,:=/-]|\\[dw])+\])*")
+_NOT_PLAIN = re.compile(r"\(\?(?!:)|[*+?}]\+")
+
 
 class Grep:
     def __init__(self, text: str) -> None:
@@ -18,6 +23,8 @@ class Grep:
             self._search = re.compile(text).search
         except re.error as error:
             raise Misuse(f"--grep {text}: this is not a regular expression: {error}") from error
+        is_plain = _PLAIN.fullmatch(text) is not None and _NOT_PLAIN.search(text) is None
+        self._lines_of = self._lines_at_once if is_plain else self._lines_one_by_one
         self._unended: dict[tuple[object, ...], tuple[Json, bytes]] = {}
 
     def is_in(self, line: Json) -> bool:
@@ -48,9 +55,18 @@ class Grep:
         return data[:cut]
 
     def _matching(self, whole: bytes) -> bytes:
-        search = self._search
-        lines = whole.decode("utf-8", "surrogateescape").split("\n")
-        lines.pop()  # what is behind the last newline: nothing
-        matches = [line for line in lines if search(line)]
-        matches.append("")
+        matches = [*self._lines_of(whole.decode("utf-8", "surrogateescape")), ""]
         return "\n".join(matches).encode("utf-8", "surrogateescape") if len(matches) > 1 else b""
+
+    def _lines_one_by_one(self, text: str) -> Iterator[str]:
+        lines = text.split("\n")
+        lines.pop()  # what is behind the last newline: nothing
+        return filter(self._search, lines)
+
+    def _lines_at_once(self, text: str) -> Iterator[str]:
+        at, last = 0, len(text) - 1  # the last newline
+        while at <= last and (match := self._search(text, at, last)):
+            start = text.rfind("\n", at, match.start()) + 1 or at
+            end = text.index("\n", match.end())
+            yield text[start:end]
+            at = end + 1

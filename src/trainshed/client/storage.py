@@ -38,8 +38,13 @@ class Sum:
         import google_crc32c
 
         self.kind: Kind = kind
-        made = google_crc32c.Checksum() if kind == "crc32c" else hashlib.md5(usedforsecurity=False)
-        self._sum: Any = made
+        self._new: Callable[[], Any] = google_crc32c.Checksum
+        if kind == "md5":
+            self._new = lambda: hashlib.md5(usedforsecurity=False)
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum: Any = self._new()
 
     def update(self, piece: bytes) -> None:
         self._sum.update(piece)
@@ -136,31 +141,42 @@ class StorageClient:
         return str(answer.get("generation", ""))
 
     def _send_in_pieces(self, file: IO[bytes], bucket: str, name: str, path: str, progress: Progress) -> str:
-        """An upload that the server keeps in mind: after a break it tells how much it has."""
+        """An upload that the server keeps in mind: after a break it tells how much it has.
+
+        The file is read once. Its sum is known at the end, so the request that makes the object comes last,
+        has the sum, and brings no bytes.
+        """
         size, crc = os.fstat(file.fileno()).st_size, Sum("crc32c")
-        while piece := file.read(PIECE):
-            crc.update(piece)
         path = f"{path}&uploadType=resumable"
         kind = {"X-Upload-Content-Type": _kind_of(name), "Content-Type": "application/json"}
         begun = self._tried(lambda: _emptied(self._asked("POST", path, b"{}", kind)))
         upload = f"{path}&{urlencode({'upload_id': begun['X-GUploader-UploadID']})}"
 
         def rest(at: int) -> Iterator[bytes]:
-            file.seek(at)
-            while piece := file.read(PIECE):
-                yield piece
-                progress(len(piece))
+            file.seek(0)
+            crc.clear()
+            for end, is_sent in ((at, False), (size, True)):
+                while piece := file.read(min(PIECE, end - file.tell())):
+                    crc.update(piece)
+                    if is_sent:
+                        yield piece
+                        progress(len(piece))
 
         def go_on() -> dict[str, Any]:
-            answer = self._asked("PUT", upload, b"", {"Content-Range": f"bytes */{size}"})
+            answer = self._asked("PUT", upload, b"", {"Content-Range": "bytes */*"})
             content = answer.read()
             if answer.status != 308:
                 return json.loads(content)
             last = answer.headers.get("Range", "").rpartition("-")[2]
             at = int(last) + 1 if last else 0
-            span = {"Content-Range": f"bytes {at}-{size - 1}/{size}", "Content-Length": str(size - at)}
-            headers = {**span, "X-Goog-Hash": crc.header}
-            return json.loads(self._asked("PUT", upload, rest(at), headers).read())
+            pieces = rest(at)
+            if at < size:
+                span = {"Content-Range": f"bytes {at}-{size - 1}/*", "Content-Length": str(size - at)}
+                _emptied(self._asked("PUT", upload, pieces, span))
+            for _ in pieces:  # where the server had all of them before: they are summed
+                pass
+            end = {"Content-Range": f"bytes */{size}", "X-Goog-Hash": crc.header}
+            return json.loads(self._asked("PUT", upload, b"", end).read())
 
         try:
             answer = self._tried(go_on)

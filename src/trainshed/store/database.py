@@ -1,12 +1,9 @@
 """Database: what the lanes need of a database besides SQL: opening, beginning, the meaning of errors."""
 
-from contextlib import suppress
 from typing import Protocol
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-
 from trainshed.core.errors import Unavailable
+from trainshed.store.connection import SqlConnection, SqlError
 
 
 class Database(Protocol):
@@ -26,22 +23,14 @@ class Database(Protocol):
         """The schema exists: from now on an empty database counts as damaged."""
         ...
 
-    def connect(self, *, writing: bool) -> Connection: ...
+    def connect(self, *, writing: bool) -> SqlConnection: ...
 
-    def connect_without_waiting(self) -> Connection | None:
+    def connect_without_waiting(self) -> SqlConnection | None:
         """One that never waits, for small writes that need no flush; None where there is no such thing."""
         ...
 
-    def begin(self, connection: Connection, *, flush: bool = True) -> None:
+    def begin(self, connection: SqlConnection, *, flush: bool = True) -> None:
         """Begin a transaction that will write; without `flush`, one that a power cut may take back."""
         ...
 
-    def explain(self, error: DBAPIError) -> Unavailable: ...
-
-
-def discard(connection: Connection) -> None:
-    """Close a connection that failed, whatever state it is in: an open transaction is rolled back."""
-    with suppress(DBAPIError):
-        connection.invalidate()
-    with suppress(DBAPIError):
-        connection.close()
+    def explain(self, error: SqlError) -> Unavailable: ...

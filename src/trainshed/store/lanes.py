@@ -14,12 +14,9 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
-
 from trainshed.core.errors import Invalid, TrainshedError, Unavailable
-from trainshed.store.database import Database, discard
-from trainshed.store.prepared import commit
+from trainshed.store.connection import SqlConnection, SqlDataError, SqlError, SqlIntegrityError
+from trainshed.store.database import Database
 
 T = TypeVar("T")
 
@@ -31,7 +28,7 @@ class Work(Generic[T]):
 
     def __init__(
         self,
-        run: Callable[[Connection], T],
+        run: Callable[[SqlConnection], T],
         future: "asyncio.Future[T]",
         then: Callable[[T], None] | None,
         flush: bool,
@@ -50,12 +47,12 @@ class Work(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> bool:
         # A failing database concerns the whole transaction, not this piece alone.
-        if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError | DataError):
+        if isinstance(error, SqlError) and not isinstance(error, SqlIntegrityError | SqlDataError):
             return False
         # The thread can report an error only to its caller.
         self.error = error
-        if isinstance(error, DataError):
-            self.error = Invalid((), f"The database does not take this value: {error.orig}")
+        if isinstance(error, SqlDataError):
+            self.error = Invalid((), f"The database does not take this value: {error.reason}")
             self.error.__cause__ = error
         return isinstance(error, Exception)
 
@@ -88,7 +85,7 @@ class Lane:
 
     async def ask(
         self,
-        run: Callable[[Connection], T],
+        run: Callable[[SqlConnection], T],
         then: Callable[[T], None] | None = None,
         *,
         flush: bool = True,
@@ -119,22 +116,22 @@ class Lane:
 
 class Readers(Lane):
     def _serve(self) -> None:
-        connection: Connection | None = None
+        connection: SqlConnection | None = None
         while (work := self._queue.get()) is not None:
             for last in (False, True):
                 try:
                     connection = connection or self._database.connect(writing=False)
                     with work:
                         work.value = work.run(connection)
-                    commit(connection)
+                    connection.commit()
                     break
                 except TrainshedError as error:
                     work.error = error
                     break
-                except DBAPIError as error:
-                    lost = error.connection_invalidated
+                except SqlError as error:
+                    lost = error.is_lost
                     if connection is not None:
-                        discard(connection)
+                        connection.close()
                     connection = None
                     work.error = self._database.explain(error)
                     if last or not lost:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, insert, inspect, select
-
 from trainshed.core.errors import Unavailable
 from trainshed.store.codec import write_time
-from trainshed.store.tables import schema_migrations
+from trainshed.store.connection import SqlConnection, insert_into
+from trainshed.store.tables import SCHEMA_MIGRATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,24 +152,28 @@ _WORDS = {
     "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},
     "postgresql": {"text": 'TEXT COLLATE "C"', "without_rowid": ""},
 }
+_HAS_MIGRATIONS = {
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'",
+    "postgresql": "SELECT 1 WHERE to_regclass('schema_migrations') IS NOT NULL",
+}
 
 
 def migrate(
-    connection: Connection,
-    begin: Callable[[Connection], None],
+    connection: SqlConnection,
+    begin: Callable[[SqlConnection], None],
     where: str,
     migrations: Iterable[Migration] = MIGRATIONS,
 ) -> None:
     """Apply what is missing. `where` names the database in the sentence of a refusal."""
-    words = _WORDS[connection.dialect.name]
+    words = _WORDS[connection.dialect]
     wanted = tuple(migrations)
     begin(connection)
-    if not inspect(connection).has_table("schema_migrations"):
-        connection.exec_driver_sql(
+    if connection.row(_HAS_MIGRATIONS[connection.dialect]) is None:
+        connection.execute(
             "CREATE TABLE schema_migrations (name {text} NOT NULL PRIMARY KEY, "
             "applied_at {text} NOT NULL)".format(**words)
         )
-    applied = frozenset(connection.execute(select(schema_migrations.c.name)).scalars())
+    applied = frozenset(name for (name,) in connection.rows("SELECT name FROM schema_migrations"))
     connection.commit()
     unknown = sorted(applied - {migration.name for migration in wanted})
     if unknown:
@@ -184,11 +187,15 @@ def migrate(
 
 
 def _apply(
-    connection: Connection, begin: Callable[[Connection], None], migration: Migration, words: dict[str, str]
+    connection: SqlConnection,
+    begin: Callable[[SqlConnection], None],
+    migration: Migration,
+    words: dict[str, str],
 ) -> None:
     begin(connection)
     for statement in migration.statements:
-        connection.exec_driver_sql(statement.format(**words))
+        connection.execute(statement.format(**words))
     now = write_time(datetime.now(UTC))
-    connection.execute(insert(schema_migrations), {"name": migration.name, "applied_at": now})
+    recorded = {"name": migration.name, "applied_at": now}
+    connection.execute(insert_into("schema_migrations", SCHEMA_MIGRATIONS), recorded)
     connection.commit()

@@ -9,14 +9,11 @@ password ends up in a sentence.
 import os
 import platform
 import time
-
-from sqlalchemy import Connection, NullPool, create_engine
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
+from types import ModuleType
+from urllib.parse import urlsplit
 
 from trainshed.core.errors import Unavailable
-from trainshed.store.database import discard
-from trainshed.store.prepared import drive
+from trainshed.store.connection import SqlConnection, SqlError, translated
 
 LOCK = 0x747261696E  # any number nobody else uses for an advisory lock in the same database
 PATIENCE = 5.0  # seconds PostgreSQL may need to notice that an earlier server's connection is gone
@@ -24,64 +21,85 @@ _OWNER = """
     SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted
       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      AND (l.classid::bigint << 32 | l.objid::bigint) = %s
+      AND (l.classid::bigint << 32 | l.objid::bigint) = :lock
 """
 
 
 class PostgresDatabase:
-    def __init__(self, url: URL, patience: float = PATIENCE) -> None:
-        url = url.set(drivername="postgresql+psycopg")
-        self.where = f"The database {url.set(drivername='postgresql').render_as_string(hide_password=True)}"
-        self._patience = patience
-        # PostgreSQL cuts names at 63 bytes.
-        name = f"trainshed pid {os.getpid()} on {platform.node()}"[:63]
-        arguments = {"application_name": name, "connect_timeout": 10}
-        self._engine = create_engine(url, poolclass=NullPool, connect_args=arguments)
+    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+        self.where = f"The database {_without_password(url)}"
+        self._url, self._patience = url, patience
 
     def claim(self) -> None:
         try:
             connection = self.connect(writing=True)
-        except DBAPIError as error:
+        except SqlError as error:
             raise self.explain(error) from error
         connection.close()
 
     def release(self) -> None:
-        self._engine.dispose()
+        """Nothing to do: the lock ended with its connection."""
 
     def created(self) -> None:
         """Nothing to do: the server knows whether its database is empty."""
 
-    def connect(self, *, writing: bool) -> Connection:
-        connection = self._engine.connect()
-        if not writing:
-            return connection.execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            self._lock(connection)
-        except (DBAPIError, Unavailable):
-            discard(connection)
-            raise
+    def connect(self, *, writing: bool) -> SqlConnection:
+        psycopg = self._driver()
+        # PostgreSQL cuts names at 63 bytes.
+        name = f"trainshed pid {os.getpid()} on {platform.node()}"[:63]
+        with translated(psycopg):
+            raw = psycopg.connect(
+                self._url, autocommit=not writing, application_name=name, connect_timeout=10
+            )
+        connection = SqlConnection(raw, psycopg, "postgresql", lambda: raw.closed or raw.broken)
+        if writing:
+            try:
+                self._lock(connection)
+            except (SqlError, Unavailable):
+                connection.close()
+                raise
         return connection
 
-    def connect_without_waiting(self) -> Connection | None:
+    def _driver(self) -> ModuleType:
+        """Imported here: servers that use SQLite need not have it."""
+        try:
+            import psycopg
+        except ImportError as error:
+            raise Unavailable(
+                f"{self.where} cannot be used: psycopg is missing. Install trainshed[postgres]."
+            ) from error
+        return psycopg
+
+    def connect_without_waiting(self) -> SqlConnection | None:
         return None  # every answer comes over a network
 
-    def begin(self, connection: Connection, *, flush: bool = True) -> None:
+    def begin(self, connection: SqlConnection, *, flush: bool = True) -> None:
         """psycopg begins by itself with the first statement."""
         if not flush:
-            drive(connection, "SET LOCAL synchronous_commit TO OFF")
+            connection.execute("SET LOCAL synchronous_commit TO OFF")
 
-    def explain(self, error: DBAPIError) -> Unavailable:
-        reason = str(error.orig).strip().partition("\n")[0].rstrip(".")
+    def explain(self, error: SqlError) -> Unavailable:
+        reason = str(error.reason).strip().partition("\n")[0].rstrip(".")
         return Unavailable(f"{self.where} cannot be used: {reason}.")
 
-    def _lock(self, connection: Connection) -> None:
+    def _lock(self, connection: SqlConnection) -> None:
         until = time.monotonic() + self._patience
-        while not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (LOCK,)).scalar_one():
+        lock = {"lock": LOCK}
+        while connection.row("SELECT pg_try_advisory_lock(:lock)", lock) != (True,):
             if time.monotonic() > until:
-                owner = connection.exec_driver_sql(_OWNER, (LOCK,)).scalar()
+                owner = connection.row(_OWNER, lock)
                 raise Unavailable(
-                    f"Another server ({owner or 'unknown'}) already uses {self.where[4:]}. Stop it first."
+                    f"Another server ({(owner and owner[0]) or 'unknown'}) already uses {self.where[4:]}. "
+                    "Stop it first."
                 )
             connection.rollback()
             time.sleep(0.05)
         connection.commit()
+
+
+def _without_password(url: str) -> str:
+    """The URL for sentences. Its options are left out: they may have a password, too."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    return f"postgresql://{name}{':***' if colon else ''}{at}{host}{parts.path}"

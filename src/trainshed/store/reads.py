@@ -3,10 +3,8 @@
 Each runs on a reader's connection and returns core values; none changes anything.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
 
 from trainshed.core.event import Event
 from trainshed.core.job import FINAL, Job, JobState
@@ -16,7 +14,7 @@ from trainshed.core.query import JobQuery
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import write_time
 from trainshed.store.conditions import to_sql
-from trainshed.store.prepared import Prepared
+from trainshed.store.connection import SqlConnection
 from trainshed.store.rows import (
     EVENT_COLUMNS,
     INTERVAL_COLUMNS,
@@ -27,65 +25,55 @@ from trainshed.store.rows import (
     to_job,
     to_operation,
 )
-from trainshed.store.tables import events, intervals, jobs, operations
 
-_ACTIVE = [state.value for state in JobState if state not in FINAL]
+_ACTIVE = ", ".join(f"'{state.value}'" for state in JobState if state not in FINAL)
 
-_job_by_id = Prepared(select(*JOB_COLUMNS).where(jobs.c.id == bindparam("job")))
-_job_by_key = Prepared(
-    select(*JOB_COLUMNS).where(
-        jobs.c.project == bindparam("project"), jobs.c.idempotency_key == bindparam("key")
-    )
-)
-_active = select(*JOB_COLUMNS).where(jobs.c.state.in_(_ACTIVE)).order_by(jobs.c.created_at, jobs.c.id)
-_events = (
-    select(*EVENT_COLUMNS)
-    .where(events.c.job_id == bindparam("job"), events.c.sequence > bindparam("after"))
-    .order_by(events.c.sequence)
-    .limit(bindparam("most"))
-)
-_intervals = (
-    select(*INTERVAL_COLUMNS)
-    .where(
-        intervals.c.job_id == bindparam("job"),
-        intervals.c.project == bindparam("project"),
-        intervals.c.location == bindparam("location"),
-    )
-    .order_by(*(intervals.c[name] for name in ("attempt", "pool", "replica", "run", "from_at", "to_at")))
-)
-_operation = select(*OPERATION_COLUMNS).where(operations.c.name == bindparam("name"))
-_operations = (
-    select(*OPERATION_COLUMNS)
-    .where(
-        operations.c.name > bindparam("after"),
-        operations.c.name >= bindparam("first"),
-        operations.c.name < bindparam("end"),
-    )
-    .order_by(operations.c.name)
-    .limit(bindparam("most"))
-)
-_deleted = select(operations.c.target).where(operations.c.kind == "delete")
-_codes = select(jobs.c.code).where(jobs.c.code.is_not(None)).distinct()
-_counts = select(jobs.c.state, func.count()).group_by(jobs.c.state)
+_JOBS = f"SELECT {JOB_COLUMNS} FROM jobs"
+_JOB_BY_ID = f"{_JOBS} WHERE id = :job"
+_JOB_BY_KEY = f"{_JOBS} WHERE project = :project AND idempotency_key = :key"
+_ACTIVE_JOBS = f"{_JOBS} WHERE state IN ({_ACTIVE}) ORDER BY created_at, id"
+_EVENTS = f"""
+    SELECT {EVENT_COLUMNS} FROM events
+    WHERE job_id = :job AND sequence > :after ORDER BY sequence LIMIT :most
+"""
+_INTERVALS = f"""
+    SELECT {INTERVAL_COLUMNS} FROM intervals
+    WHERE job_id = :job AND project = :project AND location = :location
+    ORDER BY attempt, pool, replica, run, from_at, to_at
+"""
+_OPERATIONS = f"SELECT {OPERATION_COLUMNS} FROM operations"
+_OPERATION = f"{_OPERATIONS} WHERE name = :name"
+_OPERATIONS_BETWEEN = f"""
+    {_OPERATIONS} WHERE name > :after AND name >= :first AND name < :end ORDER BY name LIMIT :most
+"""
+_DELETED = "SELECT target FROM operations WHERE kind = 'delete'"
+_CODES = "SELECT DISTINCT code FROM jobs WHERE code IS NOT NULL"
+_COUNTS = "SELECT state, COUNT(*) FROM jobs GROUP BY state"
 
 
-def job_by_id(connection: Connection, job: str, decoded: Decoded) -> Job | None:
-    row = _job_by_id.run(connection, {"job": job}).fetchone()
+def job_by_id(connection: SqlConnection, job: str, decoded: Decoded) -> Job | None:
+    row = connection.row(_JOB_BY_ID, {"job": job})
     return None if row is None else to_job(row, decoded)
 
 
-def job_by_key(connection: Connection, project: str, key: str, decoded: Decoded) -> Job | None:
-    row = _job_by_key.run(connection, {"project": project, "key": key}).fetchone()
+def job_by_key(connection: SqlConnection, project: str, key: str, decoded: Decoded) -> Job | None:
+    row = connection.row(_JOB_BY_KEY, {"project": project, "key": key})
     return None if row is None else to_job(row, decoded)
 
 
-def active(connection: Connection, decoded: Decoded) -> tuple[Job, ...]:
-    return tuple(to_job(row, decoded) for row in connection.execute(_active).all())
+def active(connection: SqlConnection, decoded: Decoded) -> tuple[Job, ...]:
+    return tuple(to_job(row, decoded) for row in connection.rows(_ACTIVE_JOBS))
 
 
-def page(connection: Connection, query: JobQuery, decoded: Decoded) -> JobPage:
+def page(connection: SqlConnection, query: JobQuery, decoded: Decoded) -> JobPage:
     """One page. The cursor is the position of its last job, so new or deleted jobs do not shift it."""
-    rows = connection.execute(_page_statement(query, connection.dialect.name)).all()
+    conditions, values = _conditions(query, connection.dialect)
+    order, beyond = ("", ">") if query.oldest_first else (" DESC", "<")
+    if query.cursor is not None:
+        conditions += f" AND (created_at, id) {beyond} (:cursor_at, :cursor_id)"
+        values["cursor_at"], values["cursor_id"] = query.cursor
+    text = f"{_JOBS} WHERE {conditions} ORDER BY created_at{order}, id{order} LIMIT :most"
+    rows = connection.rows(text, {**values, "most": query.limit + 1})
     jobs = tuple(to_job(row, decoded) for row in rows[: query.limit])
     if len(rows) <= query.limit or not jobs:
         return JobPage(jobs=jobs)
@@ -93,72 +81,64 @@ def page(connection: Connection, query: JobQuery, decoded: Decoded) -> JobPage:
     return JobPage(jobs=jobs, next_cursor=(write_time(last.created_at), last.id))
 
 
-def count(connection: Connection, query: JobQuery) -> int:
-    statement = select(func.count()).where(*_meant(query, connection.dialect.name))
-    return connection.execute(statement).scalar_one()
+def count(connection: SqlConnection, query: JobQuery) -> int:
+    conditions, values = _conditions(query, connection.dialect)
+    ((number,),) = connection.rows(f"SELECT COUNT(*) FROM jobs WHERE {conditions}", values)
+    return number
 
 
-def _meant(query: JobQuery, dialect: str) -> Iterator[ColumnElement[bool]]:
-    """The conditions of the query, without the page."""
-    yield jobs.c.project == query.project
+def _conditions(query: JobQuery, dialect: str) -> tuple[str, dict[str, Any]]:
+    """The conditions of the query, without the page, and their values."""
+    values: dict[str, Any] = {"project": query.project}
+    conditions = ["project = :project"]
     if query.location != "-":
-        yield jobs.c.location == query.location
+        conditions.append("location = :location")
+        values["location"] = query.location
     if query.kind:
-        yield jobs.c.kind == query.kind
+        conditions.append("kind = :kind")
+        values["kind"] = query.kind
     if query.owner is not None:
-        yield jobs.c.owner == str(query.owner)
+        conditions.append("owner = :owner")
+        values["owner"] = str(query.owner)
     if query.where is not None:
-        yield to_sql(query.where, dialect)
+        conditions.append(to_sql(query.where, dialect, values))
+    return " AND ".join(conditions), values
 
 
-def _page_statement(query: JobQuery, dialect: str) -> Select[*tuple[Any, ...]]:
-    statement = select(*JOB_COLUMNS).where(*_meant(query, dialect))
-    place = tuple_(jobs.c.created_at, jobs.c.id)
-    if query.oldest_first:
-        statement = statement.order_by(jobs.c.created_at, jobs.c.id)
-        if query.cursor is not None:
-            statement = statement.where(place > tuple_(*query.cursor))
-    else:
-        statement = statement.order_by(jobs.c.created_at.desc(), jobs.c.id.desc())
-        if query.cursor is not None:
-            statement = statement.where(place < tuple_(*query.cursor))
-    return statement.limit(query.limit + 1)
+def events_of(connection: SqlConnection, job: str, after: int, limit: int) -> tuple[Event, ...]:
+    values = {"job": job, "after": after, "most": limit}
+    return tuple(map(to_event, connection.rows(_EVENTS, values)))
 
 
-def events_of(connection: Connection, job: str, after: int, limit: int) -> tuple[Event, ...]:
-    rows = connection.execute(_events, {"job": job, "after": after, "most": limit}).all()
-    return tuple(map(to_event, rows))
-
-
-def intervals_of(connection: Connection, project: str, location: str, job: str) -> tuple[Interval, ...]:
+def intervals_of(connection: SqlConnection, project: str, location: str, job: str) -> tuple[Interval, ...]:
     values = {"project": project, "location": location, "job": job}
-    return tuple(map(to_interval, connection.execute(_intervals, values).all()))
+    return tuple(map(to_interval, connection.rows(_INTERVALS, values)))
 
 
-def operation_by_name(connection: Connection, name: str) -> Operation | None:
-    row = connection.execute(_operation, {"name": name}).one_or_none()
+def operation_by_name(connection: SqlConnection, name: str) -> Operation | None:
+    row = connection.row(_OPERATION, {"name": name})
     return None if row is None else to_operation(row)
 
 
-def operations_of(connection: Connection, project: str, limit: int, after: str) -> tuple[Operation, ...]:
+def operations_of(connection: SqlConnection, project: str, limit: int, after: str) -> tuple[Operation, ...]:
     """By a range of names, not a pattern: a project's name may contain wildcard characters."""
     first = f"projects/{project}/"
     values = {"first": first, "end": f"{first[:-1]}0", "after": after, "most": limit}
-    return tuple(map(to_operation, connection.execute(_operations, values).all()))
+    return tuple(map(to_operation, connection.rows(_OPERATIONS_BETWEEN, values)))
 
 
-def deleted(connection: Connection, among: frozenset[str]) -> frozenset[str]:
-    targets = connection.execute(_deleted).scalars()
-    return among.intersection(str(target).rpartition("/")[2] for target in targets)
+def deleted(connection: SqlConnection, among: frozenset[str]) -> frozenset[str]:
+    targets = connection.rows(_DELETED)
+    return among.intersection(str(target).rpartition("/")[2] for (target,) in targets)
 
 
-def codes(connection: Connection) -> frozenset[str]:
-    return frozenset(connection.execute(_codes).scalars())
+def codes(connection: SqlConnection) -> frozenset[str]:
+    return frozenset(code for (code,) in connection.rows(_CODES))
 
 
-def counts(connection: Connection) -> Mapping[JobState, int]:
+def counts(connection: SqlConnection) -> Mapping[JobState, int]:
     """How many jobs of each state; every state is named."""
     result = dict.fromkeys(JobState, 0)
-    for state, count in connection.execute(_counts).all():
+    for state, count in connection.rows(_COUNTS):
         result[JobState(state)] = count
     return result

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Row
-
 from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.job import Job, JobSpec, Owner, Status
@@ -22,26 +20,15 @@ from trainshed.core.ports import Operation
 from trainshed.core.replica import Exit
 from trainshed.store.cache import Decoded
 from trainshed.store.codec import dump_plain, dumps, loads, read_time, write_time
-from trainshed.store.tables import events, intervals, jobs, operations
+from trainshed.store.tables import EVENTS, INTERVALS
 
 JOB_COLUMNS = (
-    jobs.c.id,
-    jobs.c.version,
-    jobs.c.project,
-    jobs.c.location,
-    jobs.c.display_name,
-    jobs.c.created_at,
-    jobs.c.labels,
-    jobs.c.spec,
-    jobs.c.status,
-    jobs.c.extras,
-    jobs.c.owner,
-    jobs.c.kind,
+    "id, version, project, location, display_name, created_at, labels, spec, status, extras, owner, kind"
 )
 SHARED = 4096  # characters; larger specs are not kept for sharing
-EVENT_COLUMNS = tuple(column for column in events.c if column is not events.c.job_id)
-INTERVAL_COLUMNS = tuple(column for column in intervals.c if column.name not in ("project", "location"))
-OPERATION_COLUMNS = tuple(operations.c)
+EVENT_COLUMNS = ", ".join(name for name in EVENTS if name != "job_id")
+INTERVAL_COLUMNS = ", ".join(name for name in INTERVALS if name not in ("project", "location"))
+OPERATION_COLUMNS = "name, kind, target, created_at"
 
 
 def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
@@ -130,7 +117,7 @@ def _spec(text: str) -> JobSpec:
     return loads(JobSpec, text)
 
 
-def to_job(row: Row[*tuple[Any, ...]], decoded: Decoded) -> Job:
+def to_job(row: Sequence[Any], decoded: Decoded) -> Job:
     """A row of JOB_COLUMNS as a job."""
     known = decoded.get(row[0], row[1])
     if known is not None:
@@ -177,7 +164,7 @@ def _extras_and_origin(text: str, kind: str | None) -> tuple[Mapping[str, Any], 
     return rest, Origin(kind=kind, record=extras.get(kind) or {})
 
 
-def to_event(row: Row[*tuple[Any, ...]]) -> Event:
+def to_event(row: Sequence[Any]) -> Event:
     """A row of EVENT_COLUMNS as an event."""
     sequence, at, reason, message, severity, attempt, task = row
     return Event(
@@ -191,7 +178,7 @@ def to_event(row: Row[*tuple[Any, ...]]) -> Event:
     )
 
 
-def to_interval(row: Row[*tuple[Any, ...]]) -> Interval:
+def to_interval(row: Sequence[Any]) -> Interval:
     """A row of INTERVAL_COLUMNS as an interval."""
     job, attempt, pool, replica, run, spent_on, from_at, to_at, node, cpus, memory, gpus, devices, exit = row
     return Interval(
@@ -208,7 +195,8 @@ def to_interval(row: Row[*tuple[Any, ...]]) -> Interval:
     )
 
 
-def to_operation(row: Row[*tuple[Any, ...]]) -> Operation:
+def to_operation(row: Sequence[Any]) -> Operation:
+    """A row of OPERATION_COLUMNS as an operation."""
     name, kind, target, created_at = row
     return Operation(name=name, kind=kind, target=target, created_at=read_time(created_at))
 

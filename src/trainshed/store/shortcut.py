@@ -8,40 +8,36 @@ another transaction or a checkpoint) or meets an error, the write goes to the wr
 from collections.abc import Callable
 from typing import TypeVar
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-
 from trainshed.core.errors import TrainshedError
-from trainshed.store.database import discard
-from trainshed.store.prepared import commit, drive, rollback
+from trainshed.store.connection import SqlConnection, SqlError
 
 T = TypeVar("T")
 
 
 class Shortcut:
-    def __init__(self, connection: Connection) -> None:
-        self._connection: Connection | None = connection
+    def __init__(self, connection: SqlConnection) -> None:
+        self._connection: SqlConnection | None = connection
 
-    def take(self, run: Callable[[Connection], T]) -> T | None:
+    def take(self, run: Callable[[SqlConnection], T]) -> T | None:
         """The committed result; None if the writer has to make the write. Raises what `run` raises."""
         if self._connection is None:
             return None
         try:
-            drive(self._connection, "BEGIN IMMEDIATE")
-        except DBAPIError:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except SqlError:
             return None
         try:
             value = run(self._connection)
-            commit(self._connection)
+            self._connection.commit()
         except TrainshedError:
-            rollback(self._connection)
+            self._connection.rollback()
             raise
-        except DBAPIError:
+        except SqlError:
             self.close()  # the writer will meet and report the same error
             return None
         return value
 
     def close(self) -> None:
         if self._connection is not None:
-            discard(self._connection)
+            self._connection.close()
             self._connection = None

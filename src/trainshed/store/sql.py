@@ -13,10 +13,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
-
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
@@ -27,6 +23,7 @@ from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.store import image_caches, models, reads, writes
 from trainshed.store.cache import Decoded, OriginReaders
+from trainshed.store.connection import SqlConnection, SqlError
 from trainshed.store.database import Database
 from trainshed.store.lanes import Readers
 from trainshed.store.migrations import migrate
@@ -126,7 +123,7 @@ class SqlStore:
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
     ) -> Job:
-        def run(connection: Connection) -> Job:
+        def run(connection: SqlConnection) -> Job:
             return writes.update_status(connection, job, status, events)
 
         if not flush and self._shortcut is not None and (done := self._shortcut.take(run)) is not None:
@@ -199,13 +196,13 @@ class SqlStore:
     async def delete_cache(self, cache: ImageCache) -> None:
         await self._write(lambda connection: image_caches.remove(connection, cache), lambda _: None)
 
-    async def _read(self, run: Callable[[Connection], Any]) -> Any:
+    async def _read(self, run: Callable[[SqlConnection], Any]) -> Any:
         if self._readers is None:
             raise Unavailable("The store is not open.")
         return await self._readers.ask(run)
 
     async def _write(
-        self, run: Callable[[Connection], Any], then: Callable[[Any], None], flush: bool = True
+        self, run: Callable[[SqlConnection], Any], then: Callable[[Any], None], flush: bool = True
     ) -> Any:
         if self._writer is None:
             raise Unavailable("The store is not open.")
@@ -219,14 +216,14 @@ class SqlStore:
                 migrate(connection, self._database.begin, self._database.where)
             finally:
                 connection.close()
-        except DBAPIError as error:
+        except SqlError as error:
             raise self._database.explain(error) from error
         self._database.created()
 
     async def _reload(self) -> None:
         """Read the active jobs again, and those that were. Queued as a write: no later write is undone."""
 
-        def run(connection: Connection) -> tuple[Job, ...]:
+        def run(connection: SqlConnection) -> tuple[Job, ...]:
             active = reads.active(connection, self._decoded)
             ended = set(self._active) - {
                 job.id for job in active
@@ -271,21 +268,21 @@ class SqlStore:
 
 def open_database(url: str, busy: timedelta = BUSY) -> Database:
     """The database a URL names. Nothing is opened yet."""
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
+    scheme, separator, place = url.partition("://")
+    if not separator:
         raise Unavailable(
             "The store's URL cannot be read; it should look like sqlite:///path/jobs.db or postgresql://user@host/name."
-        ) from error
-    match parsed.get_backend_name():
+        )
+    match scheme.partition("+")[0]:  # a driver may be named: there is one for each
         case "sqlite":
-            if not parsed.database or parsed.database == ":memory:":
+            path = place.removeprefix("/").partition("?")[0]
+            if not path or path == ":memory:":
                 raise Unavailable(
                     "A store in memory would lose jobs: name a file, as in sqlite:///path/jobs.db."
                 )
-            return SqliteDatabase(Path(parsed.database), busy)
+            return SqliteDatabase(Path(path), busy)
         case "postgresql":
-            return PostgresDatabase(parsed)
+            return PostgresDatabase(f"postgresql://{place}")
         case other:
             raise Unavailable(
                 f"No store speaks {other}: use sqlite:///path/jobs.db or postgresql://user@host/name."

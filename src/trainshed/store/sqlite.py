@@ -7,18 +7,14 @@ wait. No error of SQLite leaves this file untranslated.
 """
 
 import logging
+import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
-from sqlalchemy import Connection, NullPool, create_engine
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
-
 from trainshed.core.errors import Unavailable
+from trainshed.store.connection import SqlConnection, SqlError, translated
 from trainshed.store.damage import check_content, check_file, damaged
-from trainshed.store.database import discard
 from trainshed.store.lock import FileLock
-from trainshed.store.prepared import drive
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +30,6 @@ class SqliteDatabase:
         self._marker = Path(f"{path}.created")
         self._flushes = True  # of the one writing connection
         self._lock = FileLock(Path(f"{path}.lock"))
-        url = URL.create("sqlite", database=str(path))
-        # Each thread keeps its own connection: no pool is needed.
-        arguments = {"timeout": busy.total_seconds(), "isolation_level": None, "check_same_thread": False}
-        self._engine = create_engine(url, poolclass=NullPool, connect_args=arguments)
 
     def claim(self) -> None:
         try:
@@ -56,7 +48,6 @@ class SqliteDatabase:
             check_content(self._path)
 
     def release(self) -> None:
-        self._engine.dispose()
         self._lock.release()
 
     def created(self) -> None:
@@ -65,32 +56,30 @@ class SqliteDatabase:
         except OSError as error:
             raise Unavailable(f"{self._marker} cannot be written: {error.strerror or error}.") from error
 
-    def connect(self, *, writing: bool) -> Connection:
+    def connect(self, *, writing: bool) -> SqlConnection:
         connection = self._open()
         if writing:
             self._flushes = True
         else:
-            connection.exec_driver_sql("PRAGMA query_only=ON")
-            connection.commit()
+            connection.execute("PRAGMA query_only=ON")
         return connection
 
-    def connect_without_waiting(self) -> Connection | None:
+    def connect_without_waiting(self) -> SqlConnection | None:
         connection = self._open()
         # It waits for no lock; checkpoints wait for the disk, so the writer makes them.
         for pragma in ("busy_timeout=0", "synchronous=NORMAL", "wal_autocheckpoint=0"):
-            connection.exec_driver_sql(f"PRAGMA {pragma}")
-        connection.commit()
+            connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def begin(self, connection: Connection, *, flush: bool = True) -> None:
+    def begin(self, connection: SqlConnection, *, flush: bool = True) -> None:
         if flush is not self._flushes:
-            drive(connection, f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
+            connection.execute(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
             self._flushes = flush
         # Immediate: take the write lock now and wait for it here, not in the middle of the work.
-        drive(connection, "BEGIN IMMEDIATE")
+        connection.execute("BEGIN IMMEDIATE")
 
-    def explain(self, error: DBAPIError) -> Unavailable:
-        name = getattr(error.orig, "sqlite_errorname", None) or ""
+    def explain(self, error: SqlError) -> Unavailable:
+        name = getattr(error.reason, "sqlite_errorname", None) or ""
         match name.split("_")[1] if name.startswith("SQLITE_") else "":
             case "BUSY" | "LOCKED":
                 seconds = self._busy.total_seconds()
@@ -98,20 +87,23 @@ class SqliteDatabase:
             case "FULL":
                 how = "cannot grow: the disk is full. Nothing was changed; free some space and try again."
             case "IOERR":
-                how = f"cannot be read or written ({error.orig}). Is the disk full or broken?"
+                how = f"cannot be read or written ({error.reason}). Is the disk full or broken?"
             case "CORRUPT" | "NOTADB":
-                return damaged(self._path, str(error.orig))
+                return damaged(self._path, str(error.reason))
             case _:
-                how = f"cannot be used: {error.orig}."
+                how = f"cannot be used: {error.reason}."
         return Unavailable(f"{self.where} {how}")
 
-    def _open(self) -> Connection:
-        connection = self._engine.connect()
+    def _open(self) -> SqlConnection:
+        with translated(sqlite3):
+            raw = sqlite3.connect(
+                self._path, timeout=self._busy.total_seconds(), isolation_level=None, check_same_thread=False
+            )
+        connection = SqlConnection(raw, sqlite3, "sqlite")
         try:
             for pragma in _PRAGMAS:
-                connection.exec_driver_sql(f"PRAGMA {pragma}")
-            connection.commit()
-        except DBAPIError:
-            discard(connection)
+                connection.execute(f"PRAGMA {pragma}")
+        except SqlError:
+            connection.close()
             raise
         return connection

@@ -10,13 +10,10 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
-
 from trainshed.core.errors import TrainshedError
-from trainshed.store.database import Database, discard
+from trainshed.store.connection import SqlConnection, SqlError
+from trainshed.store.database import Database
 from trainshed.store.lanes import Lane, Work
-from trainshed.store.prepared import commit, drive, rollback
 
 MOST = 64  # pieces in one transaction: enough to hide the cost of a sync, few enough to keep the wait short
 
@@ -26,7 +23,7 @@ class Writer(Lane):
         self, database: Database, loop: asyncio.AbstractEventLoop, doubted: Callable[[], None]
     ) -> None:
         self._doubted = doubted
-        self._connection: Connection | None = None
+        self._connection: SqlConnection | None = None
         self._committing = False
         super().__init__("writer", database, loop, threads=1)
 
@@ -60,11 +57,11 @@ class Writer(Lane):
             except TrainshedError as error:
                 self._fail(batch, error)
                 break
-            except DBAPIError as error:
+            except SqlError as error:
                 doubt = self._committing
                 self._drop()
                 # A connection that was lost while idle is replaced: no work is lost.
-                if error.connection_invalidated and not doubt and not last:
+                if error.is_lost and not doubt and not last:
                     continue
                 self._fail(batch, self._database.explain(error))
                 break
@@ -80,18 +77,18 @@ class Writer(Lane):
             with batch[0]:
                 batch[0].value = batch[0].run(connection)
             if batch[0].error is not None:
-                rollback(connection)
+                connection.rollback()
                 return
         else:
             for work in batch:
-                drive(connection, "SAVEPOINT piece")
+                connection.execute("SAVEPOINT piece")
                 with work:
                     work.value = work.run(connection)
                 if work.error is not None:
-                    drive(connection, "ROLLBACK TO SAVEPOINT piece")
-                drive(connection, "RELEASE SAVEPOINT piece")
+                    connection.execute("ROLLBACK TO SAVEPOINT piece")
+                connection.execute("RELEASE SAVEPOINT piece")
         self._committing = True
-        commit(connection)
+        connection.commit()
         self._committing = False
 
     def _settle(self, batch: list[Work[Any]], doubt: bool) -> None:
@@ -106,5 +103,5 @@ class Writer(Lane):
 
     def _drop(self) -> None:
         if self._connection is not None:
-            discard(self._connection)
+            self._connection.close()
             self._connection = None

@@ -1,5 +1,7 @@
 """What replicas wrote, on its way to stdout: bytes as they are, prefixes in bulk, expressions over lines."""
 
+import re
+
 import pytest
 
 from trainshed.cli.failure import Misuse
@@ -62,6 +64,46 @@ def test_a_line_without_end_is_looked_at_in_parts_and_bytes_stay_what_they_are()
     found = list(Grep("needle").chosen(iter(frames)))
     assert [data[-9:] for _, data in found] == [b"\xff needle\n"]
     assert len(found[0][1]) <= LONGEST + 65_536
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "loss",
+        "a.*b",
+        "x*",
+        "",
+        "a|",
+        r"\bab\b",
+        r"\d+\.\d",
+        "[a-c]b",
+        "(?:ab)+",
+        "a{2}",
+        "^b",
+        "b$",
+        r"\s",
+        "[^a]b",
+        r"\W",
+        r"b\Z",
+        r"\B",
+        "(?i)LOSS",
+        "a(?!b)",
+        "a(?=\n)",
+        "a\nb",
+        r"\nb",
+        "[\x00-z]b",
+        ".++b",
+        r"\.",
+        "]",
+        r"a\$",
+    ],
+)
+def test_every_expression_finds_in_many_lines_what_it_finds_in_each(expression: str) -> None:
+    lines = ["", "", "ab", "loss=0.5 a", "b", " ", "aab ab", "x.y", "", "a$ \u00e4b", "]", "bb", "\tab", "b"]
+    wanted = [line for line in lines if re.search(expression, line)]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    chosen = b"".join(part for _, part in Grep(expression).chosen(iter([(head(), data)])))
+    assert chosen == "".join(f"{line}\n" for line in wanted).encode()
 
 
 def test_what_is_no_expression_is_refused() -> None:

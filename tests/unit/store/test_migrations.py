@@ -1,57 +1,46 @@
 """In a database in memory: no file is touched."""
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Connection, create_engine, inspect
-from sqlalchemy.exc import OperationalError
 
 from trainshed.core.errors import Unavailable
+from trainshed.store.connection import SqlConnection, SqlError
 from trainshed.store.migrations import MIGRATIONS, Migration, migrate
-from trainshed.store.tables import metadata
+from trainshed.store.tables import TABLES
 
 
 @pytest.fixture
-def connection() -> Iterator[Connection]:
-    engine = create_engine("sqlite://", connect_args={"isolation_level": None})
-    with engine.connect() as found:
-        yield found
-    engine.dispose()
+def connection() -> Iterator[SqlConnection]:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as raw:
+        yield SqlConnection(raw, sqlite3, "sqlite")
 
 
-def begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+def begin(connection: SqlConnection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
 
 
-def test_the_migrations_make_exactly_the_tables_the_statements_use(connection: Connection) -> None:
+def table_names(connection: SqlConnection) -> set[str]:
+    return {name for (name,) in connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def test_the_migrations_make_exactly_the_tables_the_statements_use(connection: SqlConnection) -> None:
     migrate(connection, begin, "The database")
-    found = inspect(connection)
-    assert set(found.get_table_names()) == set(metadata.tables)
-    for name, table in metadata.tables.items():
-        columns = {column["name"]: column for column in found.get_columns(name)}
-        assert list(columns) == [column.name for column in table.columns]
-        for column in table.columns:
-            assert str(columns[column.name]["type"]) == str(column.type.compile(connection.dialect))
-            assert columns[column.name]["nullable"] == column.nullable
-        keys = found.get_pk_constraint(name)["constrained_columns"]
-        assert keys == [column.name for column in table.primary_key.columns]
-        indices = {
-            index["name"]: (index["column_names"], bool(index["unique"])) for index in found.get_indexes(name)
-        }
-        assert indices == {
-            index.name: ([column.name for column in index.columns], bool(index.unique))
-            for index in table.indexes
-        }
+    assert table_names(connection) == set(TABLES)
+    for table, columns in TABLES.items():
+        names = connection.rows("SELECT name FROM pragma_table_info(:of_table)", {"of_table": table})
+        assert tuple(name for (name,) in names) == columns
 
 
-def test_a_second_run_changes_nothing(connection: Connection) -> None:
+def test_a_second_run_changes_nothing(connection: SqlConnection) -> None:
     migrate(connection, begin, "The database")
     migrate(connection, begin, "The database")
-    count = connection.exec_driver_sql("SELECT count(*) FROM schema_migrations").scalar_one()
-    assert count == len(MIGRATIONS)
+    assert connection.row("SELECT count(*) FROM schema_migrations") == (len(MIGRATIONS),)
 
 
-def test_only_what_is_missing_is_applied_in_order(connection: Connection) -> None:
+def test_only_what_is_missing_is_applied_in_order(connection: SqlConnection) -> None:
     migrate(connection, begin, "The database")
     more = (
         *MIGRATIONS,
@@ -60,19 +49,19 @@ def test_only_what_is_missing_is_applied_in_order(connection: Connection) -> Non
     )
     migrate(connection, begin, "The database", more)
     migrate(connection, begin, "The database", more)
-    assert connection.exec_driver_sql("SELECT x FROM a").scalars().all() == ["1"]
+    assert connection.rows("SELECT x FROM a") == [("1",)]
 
 
-def test_a_step_that_fails_leaves_nothing_behind(connection: Connection) -> None:
+def test_a_step_that_fails_leaves_nothing_behind(connection: SqlConnection) -> None:
     broken = (*MIGRATIONS, Migration("0002", ("CREATE TABLE half (x {text})", "nonsense")))
-    with pytest.raises(OperationalError):
+    with pytest.raises(SqlError):
         migrate(connection, begin, "The database", broken)
     connection.rollback()
-    assert not inspect(connection).has_table("half")
+    assert "half" not in table_names(connection)
     migrate(connection, begin, "The database")
 
 
-def test_a_database_of_a_newer_version_is_refused_by_name(connection: Connection) -> None:
+def test_a_database_of_a_newer_version_is_refused_by_name(connection: SqlConnection) -> None:
     migrate(connection, begin, "The database", (*MIGRATIONS, Migration("9999_from_the_future", ())))
     with pytest.raises(Unavailable, match=r"The database jobs\.db .*newer version.*9999_from_the_future"):
         migrate(connection, begin, "The database jobs.db")
