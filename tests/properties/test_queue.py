@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import T0, a_job, a_node, a_pool, at, cancelled, seconds
@@ -83,7 +83,13 @@ class Play:
         return self.engine.backend.prepare(job.spec).is_ready
 
 
+SMALL = ("submit", 0.5, 10, 0, "")
+LONG = ("submit", 0.5, 600, 0, "")
+TWO_FIT = ("machines", (Node(name="node0", host="10.0.0.1", cpus=1, memory=2 << 30),))
+
+
 @EFFORT
+@example(nodes=(), fit=Fit.SHRINK, plan=[SMALL, SMALL, SMALL, SMALL, LONG, TWO_FIT, SMALL])
 @given(fleets(), st.sampled_from(list(Fit)), st.lists(steps, max_size=25))
 def test_a_cycle_over_the_kept_queue_decides_as_a_pass_over_all_jobs(
     nodes: tuple[Node, ...], fit: Fit, plan: list[tuple[Any, ...]]

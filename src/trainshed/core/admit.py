@@ -90,8 +90,10 @@ def is_waiting(job: Job) -> bool:
 
 def snapshot_of(active: Iterable[Job], nodes: tuple[Node, ...], fit: Fit, now: datetime) -> Snapshot:
     """The fleet as a cycle sees it: the nodes, and what the admitted jobs hold of them."""
-    reservations = tuple(held_by(job, now) for job in active if job.status.admission is not None)
-    return Snapshot(nodes=nodes, held=reservations, fit=fit)
+    admitted = [job for job in active if job.status.admission is not None]
+    # The same jobs are named in the same order, whichever the caller has them in.
+    admitted.sort(key=lambda job: (job.created_at, job.id))
+    return Snapshot(nodes=nodes, held=tuple([held_by(job, now) for job in admitted]), fit=fit)
 
 
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[AdmissionResult, ...]:
