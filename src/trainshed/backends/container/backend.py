@@ -92,7 +92,6 @@ class ContainerBackend:
         self._containers: EngineContainers
         self._networks: Networks
         self._disk: DiskWatch
-        self._groups: JobGroups
         self._supervisor: ContainerRunSupervisor
         self._starter: Starter
         self._reaper: ContainerReaper
@@ -105,7 +104,7 @@ class ContainerBackend:
         self._containers = EngineContainers(self._engine, self._id, podman=podman)
         self._supervisor = ContainerRunSupervisor(self._containers, self._hint)
         about = await self._engine.ask("GET", "/info")
-        self._groups = groups = JobGroups(self._id, str(about.get("CgroupDriver", "")))
+        groups = JobGroups(self._id, str(about.get("CgroupDriver", "")))
         self.stats = ContainerStats(self._runs, groups, self._supervisor.kill)
         self._disk = DiskWatch(self._engine, self._supervisor.kill)
         self._mount_preparer.use(self._engine, self._id)
