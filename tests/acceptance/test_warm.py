@@ -20,17 +20,17 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C co
 @pytest.fixture
 def server() -> Iterator[LiveServer]:
     with LiveServer("--warm", "trainshed/python:3", "--cpus", "32", "--memory", "120GiB") as live:
-        until(lambda: kiln(live).get("state") == "WARM", "the kiln")
+        until(lambda: interpreter(live).get("state") == "WARM", "the warm interpreter")
         yield live
         assert "Traceback" not in live.said(), live.said()
 
 
-def kiln(server: LiveServer) -> dict[str, Any]:
+def interpreter(server: LiveServer) -> dict[str, Any]:
     found = server.get(f"{PARENT}/runtimes")["runtimes"]
     return next((one["warm"] for one in found if "warm" in one), {})
 
 
-def kiln_pid(server: LiveServer) -> int:
+def interpreter_pid(server: LiveServer) -> int:
     """The child of the server that is an interpreter waiting for orders."""
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
     [found] = [pid for pid in children if "interpreter.py" in Path(f"/proc/{pid}/cmdline").read_text()]
@@ -47,8 +47,8 @@ def test_a_job_of_a_warm_runtime_is_forked_and_its_history_says_so(server: LiveS
     job = server.submit(pools=[pool(python("print('hi')"), replicas=3)])
     assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
     assert "warm" in running_event(server, job)
-    assert kiln(server)["uses"] == 3
-    assert int(kiln(server)["memoryBytes"]) > 1 << 20
+    assert interpreter(server)["uses"] == 3
+    assert int(interpreter(server)["memoryBytes"]) > 1 << 20
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may listen at port 443 and mount")
@@ -92,11 +92,14 @@ def test_a_runtime_is_kept_warm_from_when_it_is_built_and_again_at_the_next_star
     job = pool(python("import sys; print('decimal' in sys.modules)"))
     job["containerSpec"]["imageUri"] = "own/plain"
     with LiveServer("--runtimes", str(rows), "--warm", "own/plain") as live:
-        assert kiln(live) == {}
+        assert interpreter(live) == {}
         first = live.submit(pools=[job])
         assert live.wait(first)["state"] == "JOB_STATE_SUCCEEDED"
         for _ in range(2):
-            until(lambda: kiln(live).get("state") == "WARM", "the kiln of a runtime just built, or found")
+            until(
+                lambda: interpreter(live).get("state") == "WARM",
+                "the warm interpreter of a runtime just built, or found",
+            )
             again = live.submit(pools=[job])
             assert live.wait(again)["state"] == "JOB_STATE_SUCCEEDED"
             assert [row["text"] for row in live.lines(again)] == ["True"]
@@ -104,13 +107,13 @@ def test_a_runtime_is_kept_warm_from_when_it_is_built_and_again_at_the_next_star
             live.restart()
 
 
-def test_warm_programs_outlive_a_killed_server_and_its_kiln_does_not(server: LiveServer) -> None:
+def test_warm_programs_outlive_a_killed_server_and_its_warm_interpreter_does_not(server: LiveServer) -> None:
     first = server.submit(waits_for(server, "go", "sys.exit(0)"))
     second = server.submit(waits_for(server, "go", "sys.exit(77)"))
     pids = [begun(server, job) for job in (first, second)]
-    old = kiln_pid(server)
+    old = interpreter_pid(server)
     server.kill()
-    until(lambda: not alive(old), "the end of the kiln")
+    until(lambda: not alive(old), "the end of the warm interpreter")
     assert all(map(alive, pids))
     (server.base / "go").touch()
     until(lambda: not any(map(alive, pids)), "the end of the programs")
@@ -118,7 +121,7 @@ def test_warm_programs_outlive_a_killed_server_and_its_kiln_does_not(server: Liv
     assert server.wait(first)["state"] == "JOB_STATE_SUCCEEDED"
     assert server.wait(second)["state"] == "JOB_STATE_FAILED"
     assert "77" in server.job(second)["error"]["message"]
-    until(lambda: kiln(server).get("state") == "WARM", "another kiln")
+    until(lambda: interpreter(server).get("state") == "WARM", "another warm interpreter")
 
 
 def test_cancelling_a_warm_job_kills_all_of_it(server: LiveServer) -> None:
@@ -138,19 +141,22 @@ def test_cancelling_a_warm_job_kills_all_of_it(server: LiveServer) -> None:
     until(lambda: not any(map(alive, pids)), "the end of all")
 
 
-def test_a_kiln_killed_with_sigkill_costs_nobody_anything(server: LiveServer) -> None:
+def test_a_warm_interpreter_killed_with_sigkill_costs_nobody_anything(server: LiveServer) -> None:
     job = server.submit(waits_for(server, "go", "sys.exit(0)"))
     begun(server, job)
-    old = kiln_pid(server)
+    old = interpreter_pid(server)
     os.kill(old, signal.SIGKILL)
     assert server.wait(server.submit(python("print('meanwhile')")))["state"] == "JOB_STATE_SUCCEEDED"
     (server.base / "go").touch()
     assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
-    until(lambda: kiln(server).get("state") == "WARM" and kiln_pid(server) != old, "another kiln")
+    until(
+        lambda: interpreter(server).get("state") == "WARM" and interpreter_pid(server) != old,
+        "another warm interpreter",
+    )
 
 
-def test_a_server_that_stops_takes_its_kiln_along(server: LiveServer) -> None:
-    old = kiln_pid(server)
+def test_a_server_that_stops_takes_its_warm_interpreter_along(server: LiveServer) -> None:
+    old = interpreter_pid(server)
     assert server.stop() == 0
     assert not alive(old)
 

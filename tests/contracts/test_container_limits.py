@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.backend_bench import Bench, until
-from tests.contracts.boxes import MIB, BoxContract, a_bench, of_gang, run
+from tests.contracts.container_backend import MIB, ContainerContract, a_bench, of_gang, run
 from tests.contracts.limits import LimitsContract, sharing
 from tests.engine import Podman, an_engine
 from trainshed.backends.container.network import NetworkIsolation
 from trainshed.core.replica import Exit
 
 
-class TestContainers(BoxContract): ...
+class TestContainers(ContainerContract): ...
 
 
 def groups_of(job: str) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.backend_bench import Bench, until
-from tests.contracts.boxes import a_bench, world_of
+from tests.contracts.container_backend import a_bench, world_of
 from tests.engine import Podman
 from tests.engine_images import BASE
 from trainshed.backends.container.containers import EngineContainers

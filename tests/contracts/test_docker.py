@@ -5,7 +5,7 @@ import pytest
 from tests.contracts import test_container_backend as backend
 from tests.contracts import test_container_shells as shells
 from tests.contracts import test_container_views as views
-from tests.contracts.boxes import BoxContract
+from tests.contracts.container_backend import ContainerContract
 from tests.contracts.test_container_views import ordinary
 from tests.docker import Docker, docker
 
@@ -23,7 +23,7 @@ def podman(docker: Docker) -> Docker:
 class TestDocker(backend.TestContainers): ...
 
 
-class TestDockerBoxes(BoxContract): ...
+class TestDockerContainers(ContainerContract): ...
 
 
 class TestDockerShells(shells.TestContainerShells): ...

@@ -9,7 +9,7 @@ import pytest
 
 from tests import live
 from tests.contracts.backend_bench import Bench, until
-from tests.contracts.boxes import CALL, LISTEN, a_bench, of_gang, python, world_of
+from tests.contracts.container_backend import CALL, LISTEN, a_bench, of_gang, python, world_of
 from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.live import LiveServer

@@ -23,8 +23,7 @@ from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit
 from trainshed.core.runtime import RuntimeNeed, RuntimePhase
 from trainshed.core.verdict import Cause, Evidence, Verdict, judge
-from trainshed.runtimes import folders as shelf_module
-from trainshed.runtimes import interpreters
+from trainshed.runtimes import folders, interpreters
 from trainshed.runtimes.recipe import Interpreter
 from trainshed.runtimes.rows import RuntimeRow
 from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
@@ -186,7 +185,7 @@ async def test_a_full_disk_is_told_as_that_and_may_be_tried_again(
         raise OSError(28, "No space left on device")
 
     runtimes = await place.runtimes()
-    monkeypatch.setattr(shelf_module.RuntimeFolders, "complete", full)
+    monkeypatch.setattr(folders.RuntimeFolders, "complete", full)
     failed = await settled(runtimes, ("smalla",))
     assert failed.verdict is not None
     assert (failed.verdict.cause, failed.verdict.retry_may_help) == (Cause.DISK_FULL, True)
@@ -210,11 +209,11 @@ async def test_another_server_finds_what_is_whole_and_puts_away_what_is_not(plac
 async def test_what_was_not_on_the_disk_when_the_machine_went_down_is_built_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(shelf_module.RuntimeFolders, "settle", lambda *_: None)  # type: ignore[arg-type]
+    monkeypatch.setattr(folders.RuntimeFolders, "settle", lambda *_: None)  # type: ignore[arg-type]
     runtimes = await place.runtimes()
     await settled(runtimes, ("smalla",))
     await runtimes.close()
-    monkeypatch.setattr(shelf_module, "_boot", lambda: "another boot")
+    monkeypatch.setattr(folders, "_boot", lambda: "another boot")
     await place.runtimes()
     assert place.folders() == set()
 

@@ -68,18 +68,18 @@ class WarmWorld(ProcessWorld):
         return backend
 
     @property
-    def kiln(self):
+    def interpreter(self):
         assert self.made is not None
         [warmth] = self.made.warmth()
         return warmth
 
     @property
     def pid(self) -> int:
-        return self.kiln.pid
+        return self.interpreter.pid
 
     def is_warm(self) -> bool:
         assert self.made is not None
-        return any(kiln.state is WarmState.WARM for kiln in self.made.warmth())
+        return any(interpreter.state is WarmState.WARM for interpreter in self.made.warmth())
 
 
 class TestWarmProcessBackend(ProcessContract):
@@ -112,7 +112,7 @@ class TestWarmProcessBackend(ProcessContract):
     async def test_of_two_keepers_for_one_run_one_starts_it(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ):
-        """A kiln whose answer came too late, and the fresh start that overtook it, or did not."""
+        """A warm interpreter whose answer came too late, and the fresh start that overtook it, or did not."""
         real = WarmProcess.fork
 
         async def late(self: WarmProcess, order: StartRequest) -> str:
@@ -127,16 +127,18 @@ class TestWarmProcessBackend(ProcessContract):
         assert (await bench.ended(bench.key())).exit == Exit(code=0)
         assert bench.out() == "once\n"
 
-    async def test_a_warm_program_is_a_fork_of_the_kiln_and_a_fresh_one_is_not(self, bench: Bench):
+    async def test_a_warm_program_is_a_fork_of_the_warm_interpreter_and_a_fresh_one_is_not(
+        self, bench: Bench
+    ):
         world = bench.world
         assert isinstance(world, WarmWorld)
         await bench.run(("python", "-c", "import os; print(os.environ['TRAINSHED_RUN'])"))
-        assert world.kiln.uses == 1
+        assert world.interpreter.uses == 1
         await bench.backend.launch(bench.launch(("python", "-u", "-c", "print('flag')"), index=1))
         assert (await bench.ended(bench.key(index=1))).exit == Exit(code=0)
-        assert world.kiln.uses == 1
+        assert world.interpreter.uses == 1
 
-    async def test_fifty_jobs_through_one_kiln_leave_nothing_behind(self, bench: Bench):
+    async def test_fifty_jobs_through_one_warm_interpreter_leave_nothing_behind(self, bench: Bench):
         world = bench.world
         assert isinstance(world, WarmWorld)
         pid = world.pid
@@ -145,12 +147,14 @@ class TestWarmProcessBackend(ProcessContract):
         await asyncio.gather(*(bench.backend.launch(launch) for launch in launches))
         for i in range(50):
             assert (await bench.ended(bench.key(index=i))).exit == Exit(code=i)
-        assert world.kiln.uses == 50 and world.pid == pid
+        assert world.interpreter.uses == 50 and world.pid == pid
         assert set(os.listdir(f"/proc/{pid}/fd")) == before
         assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == []
         assert bench.world.leftovers(bench.job) == []
 
-    async def test_programs_outlive_a_kiln_killed_with_sigkill_and_keep_their_true_end(self, bench: Bench):
+    async def test_programs_outlive_a_warm_interpreter_killed_with_sigkill_and_keep_their_true_end(
+        self, bench: Bench
+    ):
         world = bench.world
         assert isinstance(world, WarmWorld)
         key = await bench.begin(bench.programs.sleeps())
@@ -166,7 +170,7 @@ class TestWarmProcessBackend(ProcessContract):
         await until(world.is_warm)
         assert world.pid != first
 
-    async def test_a_kiln_that_does_not_answer_is_overtaken_and_lit_anew(
+    async def test_a_warm_interpreter_that_does_not_answer_is_overtaken_and_started_anew(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ):
         world = bench.world
@@ -178,7 +182,7 @@ class TestWarmProcessBackend(ProcessContract):
         monkeypatch.undo()
         await until(lambda: world.is_warm() and world.pid != first)
 
-    async def test_a_kiln_whose_runtime_has_changed_is_lit_anew(
+    async def test_a_warm_interpreter_whose_runtime_has_changed_is_started_anew(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ):
         world = bench.world
@@ -189,7 +193,7 @@ class TestWarmProcessBackend(ProcessContract):
         monkeypatch.undo()
         await until(lambda: world.is_warm() and world.pid != first)
 
-    async def test_a_kiln_ends_with_the_backend_and_with_the_server(self, bench: Bench):
+    async def test_a_warm_interpreter_ends_with_the_backend_and_with_the_server(self, bench: Bench):
         world = bench.world
         assert isinstance(world, WarmWorld)
         pid = world.pid
@@ -216,5 +220,5 @@ asyncio.run(main())
             subprocess.run, [sys.executable, "-c", script], capture_output=True, text=True, check=False
         )
         assert server.returncode == -signal.SIGKILL
-        kiln = int(server.stdout)
-        await until(lambda: not os.path.exists(f"/proc/{kiln}/exe"))
+        interpreter = int(server.stdout)
+        await until(lambda: not os.path.exists(f"/proc/{interpreter}/exe"))

@@ -344,17 +344,17 @@ PROGRAMS = (
 # Forked, and then an interpreter of their own after all: what is imported already stands in their way.
 HIDING = (
     Program(
-        "a module beside the program with a name the kiln has imported",
+        "a module beside the program with a name the warm interpreter has imported",
         ("train.py",),
         {"train.py": "import json; print(json.own)", "json.py": "own = 'mine'"},
     ),
     Program(
-        "a package beside the program with a name the kiln has imported",
+        "a package beside the program with a name the warm interpreter has imported",
         ("-m", "trainer"),
         {"trainer.py": "import socket; print(socket.own)", "socket/__init__.py": "own = 'mine'"},
     ),
     Program(
-        "a folder that is no package, with a name the kiln has imported",
+        "a folder that is no package, with a name the warm interpreter has imported",
         ("-c", "import json; print(json.dumps(1))"),
         {"json/data.txt": ""},
     ),

@@ -94,7 +94,7 @@ def test_a_program_with_torch_is_the_same_both_ways(program: Program, both: dict
     assert ways.warm == ways.fresh
 
 
-def test_programs_forked_from_one_kiln_do_not_draw_the_same_numbers(both: dict[str, Both]):
+def test_programs_forked_from_one_warm_interpreter_do_not_draw_the_same_numbers(both: dict[str, Both]):
     first, second = (both[draw.what].warm for draw in DRAWS)
     assert first.exit == second.exit == Exit(code=0)
     assert not set(first.out.split()) & set(second.out.split())

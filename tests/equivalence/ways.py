@@ -80,8 +80,8 @@ async def run_both(
         await backend.start()
         if warm:
             await until(lambda b=backend: [k.state for k in b.warmth()] not in ([], [WarmState.HEATING]))
-            [kiln] = backend.warmth()
-            assert kiln.state is WarmState.WARM, kiln.reason
+            [interpreter] = backend.warmth()
+            assert interpreter.state is WarmState.WARM, interpreter.reason
         found: dict[str, Outcome] = {}
         for program in programs:
             before = _uses(backend)
@@ -95,7 +95,7 @@ async def run_both(
 
 
 def _uses(backend: ProcessBackend) -> int:
-    return sum(kiln.uses for kiln in backend.warmth())
+    return sum(interpreter.uses for interpreter in backend.warmth())
 
 
 async def launch_and_wait(backend: ProcessBackend, program: Program, place: Path) -> Outcome:

@@ -16,7 +16,7 @@ LISTENING = {
     "start_unix_server",
 }
 ALLOWED = {
-    "serving.py",  # serves the table, at its port and at the hatches of containers
+    "serving.py",  # serves the table, at its port and at the loopback ports of containers
     "loopback_server.py",  # hands these sockets to it, and passes bytes on to a store's own port
 }
 

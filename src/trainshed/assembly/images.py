@@ -39,7 +39,7 @@ def make_images(shared: SharedParts, store: SqlStore, fleet: Fleet) -> ImagePart
     keeper = CacheKeeper(store, fleet.images, clock, filling)
     collector = ImageCollector(
         store=store,
-        shelf=lambda: fleet.image_inventory,
+        inventory=lambda: fleet.image_inventory,
         clock=clock,
         caches=lambda: keeper.caches,
         room=settings.keep_free,

@@ -27,7 +27,7 @@ YOUNG = timedelta(minutes=10)  # a job may be about to ask for it
 @dataclass(slots=True, kw_only=True)
 class ImageCollector:
     store: Store
-    shelf: Callable[[], ImageInventory | None]  # None while there is no engine
+    inventory: Callable[[], ImageInventory | None]  # None while there is no engine
     clock: Clock
     caches: Callable[[], Iterable[ImageCache]]
     room: int | None = None  # bytes to keep free; None: the same as for runtimes
@@ -36,27 +36,27 @@ class ImageCollector:
 
     async def look(self, _key: str = "") -> datetime:
         """The work queue calls this, and backs off after failures."""
-        shelf = self.shelf()
-        if shelf is not None:
+        inventory = self.inventory()
+        if inventory is not None:
             try:
-                await self._collect(shelf)
+                await self._collect(inventory)
             except Unavailable as error:
                 log.warning("images cannot be looked at: %s", error.message)
         return self.clock.now() + EVERY
 
-    async def _collect(self, shelf: ImageInventory) -> None:
-        space = await shelf.space()
+    async def _collect(self, inventory: ImageInventory) -> None:
+        space = await inventory.space()
         lacking = 0 if space is None else room_to_keep(space[1], self.room) - space[0]
         if lacking <= 0 and self.retention is None:
             return
         wanted = await self._wanted() | held(self.caches())
         now = self.clock.now()
-        images = [image for image in await shelf.kept() if now - image.used_at >= self.young]
+        images = [image for image in await inventory.kept() if now - image.used_at >= self.young]
         for image in to_collect(images, wanted, now, self.retention, lacking):
             # An engine refuses to remove an image with several names by its id.
             called = image.names if len(image.names) > 1 else (image.id,)
             try:
-                gone = [item for name in called for item in await shelf.remove(name)]
+                gone = [item for name in called for item in await inventory.remove(name)]
             except Conflict:
                 continue  # a container uses it, perhaps one that is not ours
             except NotFound:

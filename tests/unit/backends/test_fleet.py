@@ -293,7 +293,7 @@ async def test_each_image_of_a_job_is_prepared_by_the_first_member_that_runs_it(
     assert (waits.standing, waits.message) == (ReadinessState.PREPARING, "There is no box.")
 
 
-class Shelf:
+class FakeImages:
     """The images of a member."""
 
     def __init__(self, *names: str) -> None:
@@ -304,7 +304,7 @@ class Shelf:
 
 
 async def test_images_are_those_of_the_member_that_has_some(three: Three):
-    three.finder.backend.images = Shelf("a")  # type: ignore[assignment]
+    three.finder.backend.images = FakeImages("a")  # type: ignore[assignment]
     with pytest.raises(Unavailable, match="There is no box"):
         await three.fleet.images.all()
     three.finder.is_there = True
@@ -312,7 +312,7 @@ async def test_images_are_those_of_the_member_that_has_some(three: Three):
 
 
 async def test_a_member_that_is_not_there_does_not_hide_the_images_of_another(three: Three):
-    three.cluster.images = Shelf("b")  # type: ignore[assignment]
+    three.cluster.images = FakeImages("b")  # type: ignore[assignment]
     assert ids(await three.fleet.images.all()) == ["b"]
     assert three.finder.looks == 0
 

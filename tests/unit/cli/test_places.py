@@ -15,7 +15,7 @@ from trainshed.client import Client
 from trainshed.client.errors import ApiError, Unreachable
 
 
-class Shelf:
+class FakeBuckets:
     """Buckets as the server tells of them, a few objects a page."""
 
     project = "p1"
@@ -59,13 +59,13 @@ class Shelf:
         return {"items": items[:page], "prefixes": list(folders), **more}
 
 
-SHELF = {"data/2025/train.csv": 10, "data/2025/test.csv": 20, "data/notes": 1, "dates=x/part": 3}
+OBJECTS = {"data/2025/train.csv": 10, "data/2025/test.csv": 20, "data/notes": 1, "dates=x/part": 3}
 
 
-def look(shelf: Shelf, **said: Any) -> list[str]:
+def look(buckets: FakeBuckets, **said: Any) -> list[str]:
     """What was found missing."""
     try:
-        seek(cast(Client, shelf), SubmitWords(said))
+        seek(cast(Client, buckets), SubmitWords(said))
     except EarlyError as error:
         assert error.message == "nothing was submitted"
         return list(error.details)
@@ -89,7 +89,7 @@ def look(shelf: Shelf, **said: Any) -> list[str]:
     ],
 )
 def test_what_is_there_is_found(place: str) -> None:
-    assert look(Shelf(mine=SHELF), data=(f"gs://mine/{place}",)) == []
+    assert look(FakeBuckets(mine=OBJECTS), data=(f"gs://mine/{place}",)) == []
 
 
 @pytest.mark.parametrize(
@@ -105,20 +105,20 @@ def test_what_is_there_is_found(place: str) -> None:
     ],
 )
 def test_what_is_not_there_is_told_with_the_nearest_that_is(place: str, told: str) -> None:
-    assert look(Shelf(mine=SHELF), data=(f"gs://mine/{place}",)) == [
+    assert look(FakeBuckets(mine=OBJECTS), data=(f"gs://mine/{place}",)) == [
         f"there is nothing at gs://mine/{place}; {told}"
     ]
 
 
 @pytest.mark.parametrize("place", ["[", "data/[", "data/*.parquet", "data/202[6-9]", "data/2025/?"])
 def test_a_pattern_that_nothing_fits_is_told(place: str) -> None:
-    [told] = look(Shelf(mine=SHELF), data=(f"gs://mine/{place}",))
+    [told] = look(FakeBuckets(mine=OBJECTS), data=(f"gs://mine/{place}",))
     assert told.startswith(f"there is nothing at gs://mine/{place}; ")
 
 
 def test_everything_that_is_missing_is_told_at_once() -> None:
-    shelf = Shelf(models={}, empty={})
-    told = look(shelf, output="gs://model/run", data=("gs://empty/x", "B=gs://elsewhere/y"))
+    buckets = FakeBuckets(models={}, empty={})
+    told = look(buckets, output="gs://model/run", data=("gs://empty/x", "B=gs://elsewhere/y"))
     assert told == [
         "there is no bucket gs://model; did you mean gs://models?",
         "there is nothing at gs://empty/x; the bucket is empty",
@@ -127,22 +127,22 @@ def test_everything_that_is_missing_is_told_at_once() -> None:
 
 
 def test_a_place_of_a_store_nobody_told_us_of_is_left_to_the_program() -> None:
-    assert look(Shelf(), output="s3://b/c", data=("s3://b/c", "h=hdfs://b/c")) == []
-    told = look(Shelf(b=SHELF), data=("s3://b/data/note",))
+    assert look(FakeBuckets(), output="s3://b/c", data=("s3://b/c", "h=hdfs://b/c")) == []
+    told = look(FakeBuckets(b=OBJECTS), data=("s3://b/data/note",))
     assert told == ["there is nothing at s3://b/data/note; did you mean s3://b/data/notes?"]
 
 
 def test_a_bucket_of_another_project_is_told_before_a_job_finds_out() -> None:
-    shelf = Shelf(theirs=SHELF)
-    shelf.foreign = ("theirs",)
+    buckets = FakeBuckets(theirs=OBJECTS)
+    buckets.foreign = ("theirs",)
     told = "bucket gs://theirs belongs to another project than p1: its jobs may not use it"
-    assert look(shelf, output="gs://theirs/out", data=("gs://theirs/data",)) == [told]
+    assert look(buckets, output="gs://theirs/out", data=("gs://theirs/data",)) == [told]
 
 
 def test_a_folder_is_found_behind_a_thousand_names_that_begin_the_same() -> None:
-    shelf = Shelf(page=3, mine={f"run-{at}": 1 for at in range(9)} | {"run/x": 1})
-    assert look(shelf, data=("gs://mine/run",)) == []
-    assert look(shelf, data=("gs://mine/ru",)) != []
+    buckets = FakeBuckets(page=3, mine={f"run-{at}": 1 for at in range(9)} | {"run/x": 1})
+    assert look(buckets, data=("gs://mine/run",)) == []
+    assert look(buckets, data=("gs://mine/ru",)) != []
 
 
 def test_data_becomes_variables() -> None:
@@ -232,24 +232,24 @@ def a_job(place: str) -> dict[str, Any]:
     return {"jobSpec": {"baseOutputDirectory": {"outputUriPrefix": place}}}
 
 
-def told(shelf: Shelf, place: str) -> str:
-    return results(cast(Client, shelf), a_job(place))
+def told(buckets: FakeBuckets, place: str) -> str:
+    return results(cast(Client, buckets), a_job(place))
 
 
 def test_results_are_counted_over_all_pages() -> None:
-    shelf = Shelf(page=2, mine={f"run/{at}": 512 for at in range(5)} | {"run-2/x": 1, "run": 7})
-    assert told(shelf, "gs://mine/run") == "gs://mine/run (5 objects, 2.5 KiB)"
-    assert told(shelf, "gs://mine/run-2/") == "gs://mine/run-2/ (1 object, 1 B)"
-    assert told(shelf, "gs://mine/none") == "gs://mine/none (nothing is there)"
-    many = Shelf(page=1, mine={f"run/{at:03}": 1 for at in range(50)})
+    buckets = FakeBuckets(page=2, mine={f"run/{at}": 512 for at in range(5)} | {"run-2/x": 1, "run": 7})
+    assert told(buckets, "gs://mine/run") == "gs://mine/run (5 objects, 2.5 KiB)"
+    assert told(buckets, "gs://mine/run-2/") == "gs://mine/run-2/ (1 object, 1 B)"
+    assert told(buckets, "gs://mine/none") == "gs://mine/none (nothing is there)"
+    many = FakeBuckets(page=1, mine={f"run/{at:03}": 1 for at in range(50)})
     assert told(many, "gs://mine/run") == "gs://mine/run (more than 10 objects, 10 B)"
 
 
 def test_results_that_cannot_be_looked_at_are_told_by_their_place() -> None:
-    shelf = Shelf(mine={})
+    buckets = FakeBuckets(mine={})
     missing = "(there is no such bucket: trainshed storage buckets create gs://gone)"
-    assert told(shelf, "gs://gone/run") == f"gs://gone/run {missing}"
-    assert told(shelf, "s3://gone/run") == "s3://gone/run"
-    assert told(shelf, "/mnt/out") == "/mnt/out"
-    shelf.broken = True
-    assert told(shelf, "gs://mine/run") == "gs://mine/run"
+    assert told(buckets, "gs://gone/run") == f"gs://gone/run {missing}"
+    assert told(buckets, "s3://gone/run") == "s3://gone/run"
+    assert told(buckets, "/mnt/out") == "/mnt/out"
+    buckets.broken = True
+    assert told(buckets, "gs://mine/run") == "gs://mine/run"

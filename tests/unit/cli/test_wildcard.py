@@ -14,7 +14,7 @@ from trainshed.client.storage import StorageClient
 NAMES = ("a.csv", "b.csv", "notes", "dir/a.csv", "dir/b.txt", "dir/sub/a.csv", "other/a.csv", "other/x/y")
 
 
-class Shelf:
+class FakeBucket:
     """A bucket that lists as the server does, and counts how often it was asked for everything below."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -32,10 +32,10 @@ class Shelf:
 
 
 def look(*patterns: str, names: Sequence[str] = NAMES, folders: bool = False) -> list[str]:
-    shelf = cast(StorageClient, Shelf(names))
+    bucket = cast(StorageClient, FakeBucket(names))
     return sorted(
         one.place.removeprefix("gs://b/")
-        for one in meant(shelf, [f"gs://b/{pattern}" for pattern in patterns], folders=folders)
+        for one in meant(bucket, [f"gs://b/{pattern}" for pattern in patterns], folders=folders)
     )
 
 
@@ -109,11 +109,11 @@ def test_a_place_without_wildcards_is_not_looked_for() -> None:
 
 
 def test_nothing_is_listed_that_cannot_match() -> None:
-    shelf = Shelf(NAMES)
-    meant(cast(StorageClient, shelf), ["gs://b/*", "gs://b/dir/*.csv", "gs://b/*/a.csv"], folders=True)
-    assert shelf.deep == []
-    meant(cast(StorageClient, shelf), ["gs://b/di*/su**"], folders=True)
-    assert shelf.deep == ["dir/su"]
+    bucket = FakeBucket(NAMES)
+    meant(cast(StorageClient, bucket), ["gs://b/*", "gs://b/dir/*.csv", "gs://b/*/a.csv"], folders=True)
+    assert bucket.deep == []
+    meant(cast(StorageClient, bucket), ["gs://b/di*/su**"], folders=True)
+    assert bucket.deep == ["dir/su"]
 
 
 def test_a_mark_for_a_folder_is_not_in_it() -> None:

@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 
 
 @dataclass
-class Shelf:
+class FakeImages:
     """Images of an engine, pulled in two steps, of which the second waits to be let."""
 
     here: dict[str, int] = field(default_factory=dict[str, int])
@@ -86,9 +86,9 @@ class Shelf:
 
 class World:
     def __init__(self) -> None:
-        self.store, self.shelf, self.clock = MemoryStore(), Shelf(), Steps()
+        self.store, self.images, self.clock = MemoryStore(), FakeImages(), Steps()
         self.queue = WorkQueue(self.clock)
-        self.keeper = CacheKeeper(self.store, self.shelf, self.clock, self.queue)
+        self.keeper = CacheKeeper(self.store, self.images, self.clock, self.queue)
         self.service = ImageCacheService(self.store, self.clock, self.queue.hint, self.keeper.latest)
 
     async def seen(self, name: str = "digits") -> ImageCache:
@@ -116,57 +116,57 @@ def asked(world: World, *images: str, days: int = 0) -> ImageCache:
 
 
 async def test_its_images_are_pulled_one_after_the_other_and_how_far_it_is_is_told(world: World):
-    world.shelf.here["a:1"] = 5
+    world.images.here["a:1"] = 5
     await world.service.create(asked(world, "a:1", "b:1"))
     while (await world.seen()).reason != "Pulling b:1":
         await asyncio.sleep(0)
     seen = await world.seen()
     assert (seen.state, seen.percent) == (CacheState.CREATING, 70)
-    world.shelf.go_on.set()
+    world.images.go_on.set()
     done = await world.until(CacheState.READY)
-    assert (done.percent, done.size, done.reason, world.shelf.pulls) == (100, 15, "", ["b:1"])
+    assert (done.percent, done.size, done.reason, world.images.pulls) == (100, 15, "", ["b:1"])
     assert await world.store.cache("p", "us-central1", "digits") == done
 
 
 async def test_an_image_that_is_not_to_be_had_fails_it_with_the_reason_until_it_is_applied_again(
     world: World,
 ):
-    world.shelf.go_on.set()
-    world.shelf.trouble["a:1"] = NotFound("There is no a:1 in its registry.")
+    world.images.go_on.set()
+    world.images.trouble["a:1"] = NotFound("There is no a:1 in its registry.")
     cache, outcome = await world.service.apply(asked(world, "a:1"))
     assert outcome is CacheOutcome.CREATED
     failed = await world.until(CacheState.FAILED)
     assert failed.reason == "There is no a:1 in its registry."
-    world.shelf.trouble.clear()
+    world.images.trouble.clear()
     cache, outcome = await world.service.apply(asked(world, "a:1"))
     assert outcome is CacheOutcome.UNCHANGED
     assert (await world.until(CacheState.READY)).images == cache.images
 
 
 async def test_an_engine_that_is_away_is_waited_for(world: World):
-    world.shelf.go_on.set()
-    world.shelf.trouble["a:1"] = Unavailable("There is no engine.")
+    world.images.go_on.set()
+    world.images.trouble["a:1"] = Unavailable("There is no engine.")
     await world.service.create(asked(world, "a:1"))
     while (await world.seen()).reason != "There is no engine.":
         await asyncio.sleep(0)
-    world.shelf.trouble.clear()
+    world.images.trouble.clear()
     world.queue.hint((await world.seen()).name)
     await world.until(CacheState.READY)
 
 
 async def test_applied_with_other_images_it_begins_anew(world: World):
-    world.shelf.go_on.set()
+    world.images.go_on.set()
     await world.service.create(asked(world, "a:1"))
     await world.until(CacheState.READY)
     _, outcome = await world.service.apply(asked(world, "b:1"))
     assert outcome is CacheOutcome.CHANGED
     while (await world.seen()).images != ("b:1",) or (await world.seen()).state is not CacheState.READY:
         await asyncio.sleep(0.001)
-    assert world.shelf.pulls == ["a:1", "b:1"]
+    assert world.images.pulls == ["a:1", "b:1"]
 
 
 async def test_it_is_forgotten_when_its_days_are_over(world: World):
-    world.shelf.go_on.set()
+    world.images.go_on.set()
     await world.service.create(asked(world, "a:1", days=2))
     ready = await world.until(CacheState.READY)
     world.clock.wait(days=1.99)
@@ -178,30 +178,30 @@ async def test_it_is_forgotten_when_its_days_are_over(world: World):
 
 
 async def test_an_image_that_went_is_pulled_again(world: World):
-    world.shelf.go_on.set()
+    world.images.go_on.set()
     await world.service.create(asked(world, "a:1"))
     ready = await world.until(CacheState.READY)
-    world.shelf.here.clear()
+    world.images.here.clear()
     await world.keeper.turn(ready.name)
-    while len(world.shelf.pulls) < 2 or (await world.seen()).percent < 100:
+    while len(world.images.pulls) < 2 or (await world.seen()).percent < 100:
         await asyncio.sleep(0.001)
-    assert world.shelf.here == {"a:1": 10}
+    assert world.images.here == {"a:1": 10}
 
 
 async def test_what_was_being_filled_when_the_server_died_is_filled_by_the_next():
     store, world = MemoryStore(), World()
     await store.insert_cache(a_cache(images=("a:1",), retention_days=0))
     world.store = store
-    world.keeper = CacheKeeper(store, world.shelf, world.clock, world.queue)
+    world.keeper = CacheKeeper(store, world.images, world.clock, world.queue)
     world.service = ImageCacheService(store, world.clock, world.queue.hint, world.keeper.latest)
-    world.shelf.go_on.set()
+    world.images.go_on.set()
     await world.keeper.begin()
     await world.until(CacheState.READY)
     await world.keeper.close()
 
 
 async def test_a_job_is_told_which_cache_it_starts_from(world: World):
-    world.shelf.go_on.set()
+    world.images.go_on.set()
     job = a_job()
     image = job.spec.pools[0].image
     assert world.keeper.matched(job) == ""
@@ -223,7 +223,7 @@ def kept(name: str, used_at: datetime) -> PulledImage:
 def collector(world: World, retention: timedelta | None = None) -> ImageCollector:
     return ImageCollector(
         store=world.store,
-        shelf=lambda: world.shelf,
+        inventory=lambda: world.images,
         clock=world.clock,
         caches=lambda: world.keeper.caches,
         retention=retention,
@@ -238,26 +238,26 @@ def using(image: str) -> Job:
 
 async def test_where_the_disk_runs_low_unused_images_go_and_all_that_somebody_wants_stay(world: World):
     long_ago = world.clock.now() - 9 * DAY
-    world.shelf.stock = [kept(name, long_ago) for name in ("job", "cache", "box", "nobody")]
-    world.shelf.stock.append(kept("young", world.clock.now()))
-    world.shelf.free, world.shelf.used = 0, {"sha256:box"}
-    world.shelf.here["cache:1"] = 1
+    world.images.stock = [kept(name, long_ago) for name in ("job", "cache", "box", "nobody")]
+    world.images.stock.append(kept("young", world.clock.now()))
+    world.images.free, world.images.used = 0, {"sha256:box"}
+    world.images.here["cache:1"] = 1
     await world.store.insert(using("job:1"), ())
     await world.service.create(asked(world, "cache:1"))
     await world.until(CacheState.READY)
     assert await collector(world).look() == world.clock.now() + EVERY
-    assert world.shelf.removed == ["sha256:nobody"]
+    assert world.images.removed == ["sha256:nobody"]
 
 
 async def test_with_a_retention_they_go_by_age_and_without_one_they_stay_while_there_is_room(world: World):
     now = world.clock.now()
-    world.shelf.stock = [kept("old", now - 9 * DAY), kept("new", now - DAY)]
+    world.images.stock = [kept("old", now - 9 * DAY), kept("new", now - DAY)]
     await collector(world).look()
-    assert world.shelf.removed == []
+    assert world.images.removed == []
     await collector(world, retention=5 * DAY).look()
-    assert world.shelf.removed == ["sha256:old"]
+    assert world.images.removed == ["sha256:old"]
 
 
 async def test_without_an_engine_nothing_is_asked(world: World):
-    found = ImageCollector(store=world.store, shelf=lambda: None, clock=world.clock, caches=lambda: ())
+    found = ImageCollector(store=world.store, inventory=lambda: None, clock=world.clock, caches=lambda: ())
     assert await found.look() == world.clock.now() + EVERY

@@ -14,8 +14,8 @@ def kept(id: str, used: float, size: int = 10, below: str = "") -> Runtime:
 
 
 def test_the_least_recently_used_goes_first_and_no_more_than_needed():
-    shelf = [kept("a", 3), kept("b", 1), kept("c", 2)]
-    assert [one.id for one in victims(shelf, (), 15)] == ["b", "c"]
+    kept_ones = [kept("a", 3), kept("b", 1), kept("c", 2)]
+    assert [one.id for one in victims(kept_ones, (), 15)] == ["b", "c"]
 
 
 def test_nothing_goes_while_there_is_room():
@@ -28,13 +28,13 @@ def test_what_is_wanted_stays_however_full_the_disk_is():
 
 
 def test_what_a_wanted_one_is_laid_on_stays_too():
-    shelf = [kept("base", 1), kept("top", 2, below="base")]
-    assert victims(shelf, ("top",), 100) == ()
+    kept_ones = [kept("base", 1), kept("top", 2, below="base")]
+    assert victims(kept_ones, ("top",), 100) == ()
 
 
 def test_one_that_others_are_laid_on_goes_after_them():
-    shelf = [kept("base", 1), kept("top", 9, below="base"), kept("other", 20)]
-    assert [one.id for one in victims(shelf, (), 15)] == ["top", "base"]
+    kept_ones = [kept("base", 1), kept("top", 9, below="base"), kept("other", 20)]
+    assert [one.id for one in victims(kept_ones, (), 15)] == ["top", "base"]
 
 
 def test_the_room_kept_is_ten_gib_or_a_tenth_or_what_was_set():
@@ -52,13 +52,13 @@ ids = st.sampled_from("abcdef")
     st.integers(-10, 200),
 )
 def test_whatever_is_kept_nothing_wanted_goes_and_nothing_is_left_without_what_it_is_laid_on(
-    shelf: dict[str, tuple[int, int, str]], wanted: set[str], short: int
+    kept_ones: dict[str, tuple[int, int, str]], wanted: set[str], short: int
 ):
     # Only what is laid on nothing is laid on: one storey, as they are built.
-    lows = {id for id, (_, _, below) in shelf.items() if below == id or below not in shelf}
+    lows = {id for id, (_, _, below) in kept_ones.items() if below == id or below not in kept_ones}
     there = [
         kept(id, used, size, below if id not in lows and below in lows else "")
-        for id, (used, size, below) in shelf.items()
+        for id, (used, size, below) in kept_ones.items()
     ]
     going = {one.id for one in victims(there, wanted, short)}
     stay = [one for one in there if one.id not in going]

@@ -24,7 +24,7 @@ def a_line(job: str, second: float, text: str = "", pool: int = 0) -> Line:
     return Line(job, 0, pool, 0, OutputStream.STDOUT, at_ns, int(second * 1000), text)
 
 
-class Shelf:
+class FakeLines:
     """A LogStore of given lines."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
@@ -73,7 +73,7 @@ class Shelf:
 async def a_story(lines: Sequence[Line], events: dict[str, list[Event]]) -> tuple[LogService, list[Job]]:
     store = MemoryStore()
     jobs = [await store.insert(a_job(id=id), told) for id, told in events.items()]
-    return LogService(store=store, lines=Shelf(lines), notifier=JobNotifier()), jobs
+    return LogService(store=store, lines=FakeLines(lines), notifier=JobNotifier()), jobs
 
 
 def an_event(second: float, message: str = "") -> Event:
@@ -111,13 +111,13 @@ async def test_the_services_own_lines_can_be_asked_for_alone_and_left_out():
 
 
 async def test_a_search_for_one_line_does_not_read_line_by_line():
-    shelf = Shelf([a_line("1", n, str(n)) for n in range(2000)])
+    lines = FakeLines([a_line("1", n, str(n)) for n in range(2000)])
     job = await (store := MemoryStore()).insert(a_job(id="1"), ())
     found = await words(
-        LogService(store=store, lines=shelf, notifier=JobNotifier()), [job], LogQuery(limit=1)
+        LogService(store=store, lines=lines, notifier=JobNotifier()), [job], LogQuery(limit=1)
     )
     assert found == [str(n) for n in range(2000)]
-    assert shelf.reads < 10
+    assert lines.reads < 10
 
 
 async def test_bounds_hold_for_events_as_for_lines():
@@ -170,7 +170,7 @@ async def test_news_is_a_new_line():
     waiting = asyncio.create_task(logs.news(jobs[0], LogQuery(), patience=60))
     await asyncio.sleep(0.01)
     assert not waiting.done()
-    assert isinstance(logs.lines, Shelf)
+    assert isinstance(logs.lines, FakeLines)
     logs.lines.more.set()
     await waiting
 

@@ -17,7 +17,7 @@ BUILDING = Runtime(
 )
 
 
-class Shelf:
+class FakeRuntimeStore:
     """Says of a runtime what it was given to say, one word after the other, then that there is none."""
 
     def __init__(self, *words: Runtime) -> None:
@@ -31,7 +31,7 @@ class Shelf:
 
 
 def desk(*words: Runtime) -> RuntimeService:
-    return RuntimeService(cast("Store", None), cast("RuntimeStore", Shelf(*words)))
+    return RuntimeService(cast("Store", None), cast("RuntimeStore", FakeRuntimeStore(*words)))
 
 
 async def test_who_follows_a_build_is_told_that_it_was_removed(monkeypatch: pytest.MonkeyPatch) -> None:

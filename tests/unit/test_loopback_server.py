@@ -34,12 +34,12 @@ async def opened(folder: Path, beyond: frozenset[int] = frozenset()) -> AsyncIte
         await one.close()
 
 
-def a_hatch() -> socket.socket:
+def a_listener() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0))
 
 
-def port_of(hatch: socket.socket) -> int:
-    return int(hatch.getsockname()[1])
+def port_of(listener: socket.socket) -> int:
+    return int(listener.getsockname()[1])
 
 
 def talk(folder: Path, *handles: int) -> socket.socket:
@@ -52,8 +52,8 @@ def talk(folder: Path, *handles: int) -> socket.socket:
     return line
 
 
-async def asked(hatch: socket.socket, word: bytes = b"hello") -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(hatch))
+async def asked(listener: socket.socket, word: bytes = b"hello") -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(listener))
     writer.write(word)
     writer.write_eof()
     try:
@@ -64,34 +64,34 @@ async def asked(hatch: socket.socket, word: bytes = b"hello") -> bytes:
 
 async def test_a_socket_that_is_handed_over_is_served(tmp_path: Path):
     async with opened(tmp_path / "h"):
-        with a_hatch() as one, a_hatch() as other, talk(tmp_path / "h", one.fileno(), other.fileno()):
+        with a_listener() as one, a_listener() as other, talk(tmp_path / "h", one.fileno(), other.fileno()):
             assert await asked(one) == b"server:hello"
             assert await asked(other) == b"server:hello"
 
 
 async def test_connections_wait_for_the_next_server(tmp_path: Path):
-    with a_hatch() as hatch:
+    with a_listener() as listener:
         async with opened(tmp_path):
-            line = talk(tmp_path, hatch.fileno())
-            assert await asked(hatch) == b"server:hello"
+            line = talk(tmp_path, listener.fileno())
+            assert await asked(listener) == b"server:hello"
         assert line.recv(1) == b""  # so its owner knows that it has to be handed over again
-        waiting = asyncio.create_task(asked(hatch, b"again"))
+        waiting = asyncio.create_task(asked(listener, b"again"))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         async with opened(tmp_path):
-            with talk(tmp_path, hatch.fileno()):
+            with talk(tmp_path, listener.fileno()):
                 assert await waiting == b"server:again"
         line.close()
 
 
 async def test_when_the_talk_ends_nobody_listens_any_more(tmp_path: Path):
     async with opened(tmp_path):
-        hatch = a_hatch()
-        line = talk(tmp_path, hatch.fileno())
-        assert await asked(hatch) == b"server:hello"
+        listener = a_listener()
+        line = talk(tmp_path, listener.fileno())
+        assert await asked(listener) == b"server:hello"
         line.close()
-        port = port_of(hatch)
-        hatch.close()
+        port = port_of(listener)
+        listener.close()
         for _ in range(500):
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -124,9 +124,9 @@ async def test_who_hands_nothing_over_is_not_waited_for(tmp_path: Path, monkeypa
 
 async def test_a_second_word_ends_the_talk(tmp_path: Path):
     async with opened(tmp_path):
-        with a_hatch() as hatch, talk(tmp_path, hatch.fileno()) as line:
-            assert await asked(hatch) == b"server:hello"
-            socket.send_fds(line, [b"h"], [hatch.fileno()])
+        with a_listener() as listener, talk(tmp_path, listener.fileno()) as line:
+            assert await asked(listener) == b"server:hello"
+            socket.send_fds(line, [b"h"], [listener.fileno()])
             assert await asyncio.to_thread(line.recv, 1) == b""
 
 

@@ -1,4 +1,4 @@
-"""What a job names as a path is fetched of buckets that the disk's shelf does not have; nothing else is."""
+"""What a job names as a path is fetched of buckets that the disk does not have; nothing else is."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime

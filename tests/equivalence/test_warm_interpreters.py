@@ -1,4 +1,4 @@
-"""A kiln that must not be forked says why, and programs start afresh."""
+"""A warm interpreter that must not be forked says why, and programs start afresh."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ UNSAFE = {
 
 @pytest.fixture
 async def warm(tmp_path: Path):
-    """Makes a backend whose kiln imports a module of this text."""
+    """Makes a backend whose warm interpreter imports a module of this text."""
     made: list[ProcessBackend] = []
     keeper = make_keeper(tmp_path)
 
@@ -89,23 +89,25 @@ Make = Callable[..., Awaitable[ProcessBackend]]
 
 async def settled(backend: ProcessBackend) -> WarmInterpreter:
     await until(lambda: [k.state for k in backend.warmth()] not in ([], [WarmState.HEATING]))
-    [kiln] = backend.warmth()
-    return kiln
+    [interpreter] = backend.warmth()
+    return interpreter
 
 
 @pytest.mark.parametrize("what", UNSAFE)
-async def test_a_kiln_that_must_not_be_forked_says_why_and_is_not_used(what: str, warm: Make, tmp_path: Path):
+async def test_a_warm_interpreter_that_must_not_be_forked_says_why_and_is_not_used(
+    what: str, warm: Make, tmp_path: Path
+):
     text, named = UNSAFE[what]
     backend = await warm(text)
-    kiln = await settled(backend)
-    assert kiln.state is WarmState.UNSAFE
-    assert named in kiln.reason
+    interpreter = await settled(backend)
+    assert interpreter.state is WarmState.UNSAFE
+    assert named in interpreter.reason
     done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
     assert (done.exit, done.out) == (Exit(code=0), "ran\n")
     assert [k.uses for k in backend.warmth()] == [0]
 
 
-async def test_a_kiln_whose_imports_failed_is_lit_anew_once_its_environment_has_changed(
+async def test_a_warm_interpreter_whose_imports_failed_is_started_anew_once_its_environment_has_changed(
     warm: Make, tmp_path: Path
 ):
     backend = await warm("import not_yet_installed")
@@ -113,20 +115,24 @@ async def test_a_kiln_whose_imports_failed_is_lit_anew_once_its_environment_has_
     (tmp_path / "lib" / "not_yet_installed.py").touch()
     done = await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
     assert done.out == "ran\n"
-    await until(lambda: [kiln.state for kiln in backend.warmth()] == [WarmState.WARM])
+    await until(lambda: [interpreter.state for interpreter in backend.warmth()] == [WarmState.WARM])
 
 
-async def test_an_environment_changed_while_a_kiln_imports_has_changed(warm: Make, tmp_path: Path):
+async def test_an_environment_changed_while_a_warm_interpreter_imports_has_changed(
+    warm: Make, tmp_path: Path
+):
     backend = await warm("import pathlib; pathlib.Path(__file__).with_name('installed.py').touch()")
     first = await settled(backend)
     assert first.state is WarmState.WARM
     await launch_and_wait(backend, code("a program", "print('ran')"), tmp_path / "h")
     await until(lambda: [(k.state, k.pid != first.pid) for k in backend.warmth()] == [(WarmState.WARM, True)])
     await launch_and_wait(backend, code("another", "print('ran')"), tmp_path / "h")
-    assert [kiln.uses for kiln in backend.warmth()] == [1]
+    assert [interpreter.uses for interpreter in backend.warmth()] == [1]
 
 
-async def test_a_kiln_that_is_gone_is_not_signalled_again(warm: Make, monkeypatch: pytest.MonkeyPatch):
+async def test_a_warm_interpreter_that_is_gone_is_not_signalled_again(
+    warm: Make, monkeypatch: pytest.MonkeyPatch
+):
     """Its number may be another's by then."""
     backend = await warm("raise ImportError('no such wheel')")
     gone = (await settled(backend)).pid
@@ -161,7 +167,7 @@ async def test_an_interpreter_that_was_removed_is_looked_for_at_one_pace(
     assert 2 <= len(tried) <= (loop.time() - begun) / 0.02 + 2
 
 
-async def test_a_kiln_that_answers_one_order_after_the_other_is_waited_for(
+async def test_a_warm_interpreter_that_answers_one_order_after_the_other_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     ends: list[socket.socket] = []
@@ -179,11 +185,13 @@ async def test_a_kiln_that_answers_one_order_after_the_other_is_waited_for(
                 answer.send(b"7 8")
 
     monkeypatch.setattr("trainshed.backends.process.warm.process._spawn", spawn)
-    fire = WarmProcess("python", (), {}, "keeper", tmp_path / "log", lambda _: None)
+    process = WarmProcess("python", (), {}, "keeper", tmp_path / "log", lambda _: None)
     order = StartRequest(run="", work="", group=None, argv=("python",), env={}, stdout="", stderr="")
-    answers, _ = await asyncio.gather(asyncio.gather(*(fire.fork(order) for _ in range(6))), answer_slowly())
-    fire.stop()
-    await fire.gone.wait()
+    answers, _ = await asyncio.gather(
+        asyncio.gather(*(process.fork(order) for _ in range(6))), answer_slowly()
+    )
+    process.stop()
+    await process.gone.wait()
     sleeper.returncode = 0
     ends[0].close()
     assert answers == [Identity(7, 8)] * 6
@@ -193,16 +201,16 @@ async def test_an_interpreter_of_one_s_own_that_is_not_there_is_told_of(tmp_path
     frame = ProcessFrame(jobs=tmp_path, tools=tmp_path, python="python", version="3", environ={})
     one = WarmPool(tmp_path, ["/not/there/python=json"], OneRuntime("python", ()))
     one.open(frame, CompiledKeeper("keeper"))
-    [kiln] = one.show()
+    [interpreter] = one.show()
     await one.close()
-    assert kiln.state is WarmState.COLD and "there is no /not/there/python" in kiln.reason
+    assert interpreter.state is WarmState.COLD and "there is no /not/there/python" in interpreter.reason
 
 
-async def test_a_kiln_that_dies_while_it_imports_is_told_with_its_last_words(warm: Make):
+async def test_a_warm_interpreter_that_dies_while_it_imports_is_told_with_its_last_words(warm: Make):
     backend = await warm("import sys; sys.stderr.write('out of luck\\n'); import os; os._exit(3)")
-    kiln = await settled(backend)
-    assert kiln.state is WarmState.COLD
-    assert "out of luck" in kiln.reason
+    interpreter = await settled(backend)
+    assert interpreter.state is WarmState.COLD
+    assert "out of luck" in interpreter.reason
 
 
 async def test_a_variable_the_imports_asked_for_makes_a_fresh_start(warm: Make, tmp_path: Path):
@@ -229,7 +237,7 @@ async def test_what_the_imports_do_to_the_environment_is_done_to_the_program_s(w
     text = "import os; print(os.environ.get('SET'), os.environ['PATH'].endswith(':/x'), os.environ.get('A'))"
     done = await launch_and_wait(backend, code("environment", text, A="1"), tmp_path / "h")
     assert done.out == "1 True 1\n"
-    assert [kiln.uses for kiln in backend.warmth()] == [1]
+    assert [interpreter.uses for interpreter in backend.warmth()] == [1]
 
 
 async def test_modules_imported_before_are_the_only_ones_a_program_finds(warm: Make, tmp_path: Path):
@@ -238,10 +246,12 @@ async def test_modules_imported_before_are_the_only_ones_a_program_finds(warm: M
     program = code("modules", "import sys; print(*sorted(sys.modules))")
     found = set((await launch_and_wait(backend, program, tmp_path / "h")).out.split())
     assert {"heavy", "decimal", "__main__"} <= found
-    assert not [name for name in found if "kiln" in name or "trainshed" in name]
+    assert not [name for name in found if "warm" in name or "trainshed" in name]
 
 
-async def test_forks_of_one_kiln_draw_other_numbers_but_share_the_seed_of_hashes(warm: Make, tmp_path: Path):
+async def test_forks_of_one_warm_interpreter_draw_other_numbers_but_share_the_seed_of_hashes(
+    warm: Make, tmp_path: Path
+):
     backend = await warm("import random, multiprocessing, uuid")
     await settled(backend)
     text = (
@@ -265,7 +275,7 @@ async def test_a_program_asked_to_offer_its_stacks_offers_them(warm: Make, tmp_p
     )
     done = await launch_and_wait(backend, code("stacks", text, TRAINSHED_STACKS="1"), tmp_path / "h")
     assert done.out == "['stacks']\n"
-    assert [kiln.uses for kiln in backend.warmth()] == [1]
+    assert [interpreter.uses for interpreter in backend.warmth()] == [1]
 
 
 async def test_without_a_compiled_keeper_nothing_is_kept_warm(warm: Make, tmp_path: Path):
@@ -282,4 +292,4 @@ async def test_a_program_that_the_fork_cannot_be_is_started_afresh_by_exec(warm:
     await settled(backend)
     done = await launch_and_wait(backend, Program("none", ("none.py",)), tmp_path / "h")
     assert done.exit == Exit(code=2) and "can't open file" in done.err
-    assert [kiln.uses for kiln in backend.warmth()] == [1]
+    assert [interpreter.uses for interpreter in backend.warmth()] == [1]

@@ -86,7 +86,7 @@ async def run(bench: Bench, launch: Launch) -> Observation:
     return await bench.ended(launch.key)
 
 
-class BoxContract:
+class ContainerContract:
     @pytest.fixture
     async def bench(self, tmp_path: Path, podman: Podman, tools: Path):
         async with a_bench(tmp_path, podman, tools) as bench:

@@ -88,7 +88,7 @@ def test_the_images_own_tmpdir_is_left_alone():
     assert run_mounts_of(a_launch(), image, PreparedFolders(tmp="/r/tmp"), LoopbackPort())[1].env == {}
 
 
-def test_hatches_and_quota_are_in_what_the_engine_is_sent():
+def test_loopback_ports_and_quota_are_in_what_the_engine_is_sent():
     frame = ContainerFrame(home="h", init="/init", record="/record", podman=True, network="n")
     body = render(a_launch(), IMAGE, frame, RunMounts(loopback_ports=(8080, 8333), quota=5 << 30))
     assert body["Entrypoint"] == ["/.trainshed/init", "--hatch", "8080", "--hatch", "8333"]
@@ -111,7 +111,7 @@ def test_a_server_by_another_name_is_found_on_loopback_inside():
     assert with_inside_address(env, LoopbackPort()) == env
 
 
-def test_only_ports_of_this_machine_are_hatches():
+def test_only_ports_of_this_machine_are_loopback_ports():
     told = ["http://127.0.0.1:8333", "http://localhost:9000/x", "http://10.0.0.1:80", "x", "http://127.0.0.1"]
     assert loopback_ports([*told, "http://127.0.0.1:x", "https://127.0.0.1:1"]) == {8333, 9000}
 
@@ -166,7 +166,7 @@ def named() -> LoopbackPort:
     return LoopbackPort(Path("/h/hatch"), "http://box:8080", frozenset({8333}), google=redirect)
 
 
-def test_googles_names_lead_to_a_hatch_and_are_trusted_by_the_roots_that_are_mounted():
+def test_googles_names_lead_to_a_loopback_port_and_are_trusted_by_the_roots_that_are_mounted():
     image = ImageConfig(id="sha256:1", env={"CURL_CA_BUNDLE": "/image/own.pem", "https_proxy": "http://p:1"})
     launch, run_mounts = run_mounts_of(
         a_launch(google_env=GOOGLE), image, PreparedFolders(tmp="/r/tmp"), named()

@@ -55,7 +55,7 @@ def test_an_installation_is_rendered_whole_and_nothing_of_its_plan_is_in_it():
     }
 
 
-def test_an_index_on_this_machines_loopback_is_reached_through_a_hatch():
+def test_an_index_on_this_machines_loopback_is_reached_through_a_loopback_port():
     made = body(IMAGE, replace(FILES, loopback="/h/hatch"), (), ports=(3141,), labels={})
     assert made["Entrypoint"] == ["/.trainshed/init", "--hatch", "3141"]
     assert mount("/h/hatch", "/.trainshed/hatch") in made["HostConfig"]["Mounts"]  # type: ignore[index]
