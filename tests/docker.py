@@ -27,12 +27,14 @@ from pathlib import Path
 import pytest
 
 from tests.engine import PLACES, ROOT, CommandLine, answers
+from tests.engine_guard import delete_bridges
 from tests.engine_images import BASE, on_disk
 from tests.live import PATIENCE
 
 PROGRAMS = ("dockerd", "docker", "containerd", "runc", "unshare", "iptables")
 HOW_TO_GET_IT = "get it on Debian or Ubuntu, as root, with: scripts/containers-env"
 _PR_SET_PDEATHSIG = 1
+_BYTE = 209  # the second of all addresses of its networks
 _BRIDGE = re.compile(r"\b(?:br-[0-9a-f]{12}|docker0)\b")
 
 
@@ -56,7 +58,7 @@ class Docker(CommandLine):
     """One private daemon. `subnets` is the range for networks that the code under test makes."""
 
     program = "docker"
-    subnets = "10.209.0.0/16"
+    subnets = f"10.{_BYTE}.0.0/16"
     registry_ports = (15098, 15099)
 
     def __init__(self) -> None:
@@ -98,15 +100,10 @@ class Docker(CommandLine):
             time.sleep(0.05)
 
     def close(self) -> None:
-        bridges: list[str] = []
-        with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):
-            bridges = self.run("network", "ls", "--filter", "type=custom", "--format", "br-{{.ID}}").split()
         if self.service is not None:
             self.service.kill()
             self.service.wait(PATIENCE)
-        for bridge in bridges:
-            subprocess.run(["ip", "link", "delete", bridge], capture_output=True, check=False)
-        _forget_rules()
+        _forget_network()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def remove(self, container: str) -> None:
@@ -137,11 +134,13 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def _forget_rules() -> None:
-    """What a daemon leaves of its firewall, also a killed one: chains, and rules for bridges that are gone.
+def _forget_network() -> None:
+    """What a daemon leaves, also a killed one: bridges, chains, and rules for bridges that are gone.
 
-    None of them is another's: no Docker runs on this machine.
+    A bridge that stays takes the packets of later networks with its addresses. None of this is another's: no
+    Docker runs on this machine.
     """
+    delete_bridges(_BYTE)
     for table in ("filter", "nat"):
         listed = _iptables("-t", table, "-S").splitlines()
         for rule in listed:
@@ -166,7 +165,7 @@ def a_docker() -> Iterator[Docker]:
         pytest.skip(reason)
     with (Path(tempfile.gettempdir()) / "trainshed-docker.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _forget_rules()  # of one whose tests were killed
+        _forget_network()  # of one whose tests were killed
         docker = Docker()
         try:
             docker.start()

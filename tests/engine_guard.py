@@ -117,12 +117,18 @@ def forget_namespace(pid: int) -> None:
                 name.unlink()
 
 
-def forget_networks(slot: int) -> None:
-    """Bridges and packet rules of containers that were not ended by their engine."""
-    ours = f" 10.{second_byte(slot)}."
+def delete_bridges(byte: int) -> str:
+    """Those with an address in 10.BYTE.0.0/16. How the text of a command shows an address of theirs."""
+    ours = f" 10.{byte}."
     for line in _said("ip", "-o", "-4", "address").splitlines():
         if ours in line:
             _said("ip", "link", "delete", line.split()[1])
+    return ours
+
+
+def forget_networks(slot: int) -> None:
+    """Bridges and packet rules of containers that were not ended by their engine."""
+    ours = delete_bridges(second_byte(slot))
     for table in ("nat", "filter"):
         rules = _iptables(table, "-S").splitlines()
         mine = [rule for rule in rules if ours in rule]
