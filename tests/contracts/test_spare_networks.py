@@ -210,7 +210,7 @@ async def test_a_job_in_the_network_of_an_earlier_one_is_found_there_by_the_next
     again = replace(key, name=replace(key.name, index=1))
     launch = replace(of_gang(rush.bench, python(CALL, rush.address(key), "30"), 1, 2), key=again)
     await rush.bench.backend.launch(launch)
-    await until(lambda: rush.bench.out(1) == "hello\n")
+    await until(lambda: rush.out(again).read_text() == "hello\n")
     assert rush.network(again) == network
 
 
