@@ -65,7 +65,9 @@ def test_the_runs_of_a_place_follow_each_other_from_the_submit_to_the_end(
         expected: dict[tuple[int, int], datetime | None] = {
             (r.pool, r.index): world.job.status.ended_at for r in planned_replicas(job.spec)
         }
-        assert ends == (expected if world.job.status.ended_at != job.created_at else {})
+        assert ends.items() <= expected.items()
+        took_time = world.job.status.ended_at != job.created_at  # else only runs that ended have an interval
+        assert len(ends) == len(expected) or not took_time
 
 
 @PROPERTY
