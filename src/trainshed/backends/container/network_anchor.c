@@ -1,6 +1,6 @@
 /* The only program of the network anchor, a container that stays in networks: it waits until its server ends.
  *
- *     /holder FILE
+ *     /anchor FILE
  *
  * The server has a lock on the file. The kernel releases it also when the server is killed; then this program
  * ends, and its container leaves all networks.

@@ -51,7 +51,7 @@ class NetworkAnchor:
     def __init__(self, engine: Engine, home: str, folder: Path) -> None:
         self._engine, self._home = engine, home
         self._containers = EngineContainers(engine, home)
-        self._tools, self._root = folder / "bin", folder / "holder"
+        self._tools, self._root = folder / "bin", folder / "anchor"
         self.name = self._new_name()
         self._networks: dict[str, JobNetwork] = {}
         self._turn = asyncio.Lock()
@@ -108,7 +108,7 @@ class NetworkAnchor:
         spec = {
             "name": self.name,
             "rootfs": str(self._root),
-            "entrypoint": ["/holder"],
+            "entrypoint": ["/anchor"],
             "command": ["/alive"],
             "labels": {f"{LABEL}.home": self._home},
             "netns": {"nsmode": "bridge"},
@@ -137,7 +137,7 @@ class NetworkAnchor:
         await self._containers.remove(self.name)
 
     def _new_name(self) -> str:
-        return f"{LABEL}-{self._home}-holder-{os.urandom(3).hex()}"
+        return f"{LABEL}-{self._home}-anchor-{os.urandom(3).hex()}"
 
     def _prepare_files(self) -> None:
         """Make its files, and lock the one for which it waits."""
@@ -146,8 +146,8 @@ class NetworkAnchor:
             raise Unavailable("The network anchor cannot be compiled.")
         try:
             self._root.mkdir(mode=0o755, exist_ok=True)
-            shutil.copy2(program, self._root / ".holder")
-            (self._root / ".holder").replace(self._root / "holder")
+            shutil.copy2(program, self._root / ".anchor")
+            (self._root / ".anchor").replace(self._root / "anchor")
             alive = self._root / "alive"
             alive.unlink(missing_ok=True)  # that of an earlier anchor, which may be ending
             self._alive = os.open(alive, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -78,11 +78,11 @@ class Rush:
     def address(self, key: RunKey) -> str:
         return self.told(key)[self.network(key)]["IPAddress"]
 
-    def holders(self) -> dict[str, str]:
-        return self.podman.containers(f"trainshed-{self.home}-holder-")
+    def anchors(self) -> dict[str, str]:
+        return self.podman.containers(f"trainshed-{self.home}-anchor-")
 
     def held(self) -> set[str]:
-        names = [name for name, state in self.holders().items() if state == "running"]
+        names = [name for name, state in self.anchors().items() if state == "running"]
         return {
             network
             for one in (json.loads(self.podman.run("inspect", *names)) if names else ())
@@ -114,13 +114,13 @@ async def held(rush: Rush, count: int = 1) -> None:
 async def test_a_job_alone_leaves_its_network_to_nobody(rush: Rush):
     await rush.run("true")
     await until(lambda: not rush.networks())
-    assert rush.holders() == {}
+    assert rush.anchors() == {}
 
 
 async def test_jobs_that_come_thick_and_fast_have_one_network_after_the_other(rush: Rush):
     had = [(await rush.run("true"))[1] for _ in range(8)]
     assert len(set(had)) < len(had)
-    assert list(rush.holders().values()) == ["running"]
+    assert list(rush.anchors().values()) == ["running"]
 
 
 @pytest.mark.usefixtures("at_once")
@@ -149,10 +149,10 @@ async def test_a_shut_in_job_has_no_network_that_leads_out_and_leaves_it_to_its_
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_the_holder_has_no_right_and_leads_from_no_network_to_another(rush: Rush):
+async def test_the_anchor_has_no_right_and_leads_from_no_network_to_another(rush: Rush):
     await rush.stay()
     await held(rush)
-    (name,) = rush.holders()
+    (name,) = rush.anchors()
     told = json.loads(rush.podman.run("inspect", name))[0]
     status = Path(f"/proc/{told['State']['Pid']}/status").read_text()
     assert "CapBnd:\t0000000000000000" in status and "NoNewPrivs:\t1" in status
@@ -167,21 +167,21 @@ async def test_where_no_job_comes_any_more_all_is_let_go(rush: Rush, monkeypatch
     stays = await rush.stay()
     await held(rush)
     await rush.run("true")
-    await until(lambda: not rush.holders())
+    await until(lambda: not rush.anchors())
     await until(lambda: rush.networks() == {rush.network(stays)})
     assert (await rush.bench.backend.observe(stays.name.job))[0].alive
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_a_holder_that_was_taken_away_is_replaced_and_no_job_hears_of_it(rush: Rush):
+async def test_an_anchor_that_was_taken_away_is_replaced_and_no_job_hears_of_it(rush: Rush):
     first = await rush.stay()
     await held(rush)
     await rush.end(first)
-    (gone,) = rush.holders()
+    (gone,) = rush.anchors()
     rush.podman.remove(gone)
     stays = await rush.stay()  # in the network that is free
     assert (await rush.run("true"))[0].exit == Exit(code=0)
-    await until(lambda: bool(rush.holders()) and gone not in rush.holders())
+    await until(lambda: bool(rush.anchors()) and gone not in rush.anchors())
     assert (await rush.bench.backend.observe(stays.name.job))[0].alive
 
 
@@ -215,24 +215,24 @@ async def test_a_job_in_the_network_of_an_earlier_one_is_found_there_by_the_next
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_a_server_that_goes_takes_its_holder_along_and_the_next_one_all_networks(rush: Rush):
+async def test_a_server_that_goes_takes_its_anchor_along_and_the_next_one_all_networks(rush: Rush):
     key = await rush.stay()
     await held(rush)
     await rush.end(key)
     await rush.bench.backend.close()
-    assert not rush.holders()
+    assert not rush.anchors()
     rush.bench.backend = await rush.bench.world.backend()
     await until(lambda: not rush.networks())
 
 
-def test_a_killed_server_leaves_no_holder_and_the_next_one_no_network(podman: Podman):
+def test_a_killed_server_leaves_no_anchor_and_the_next_one_no_network(podman: Podman):
     before = podman.networks()
     pool = {"machineSpec": {"machineType": "n1-standard-1"}, "replicaCount": 1}
     pool |= {"containerSpec": {"imageUri": BASE, "command": ["true"]}}
     with LiveServer("--engine", str(podman.socket), "--subnets", podman.subnets) as server:
 
         def names() -> list[str]:
-            return [name for name in podman.containers() if "-holder-" in name]
+            return [name for name in podman.containers() if "-anchor-" in name]
 
         while not names():
             server.wait(server.submit(pools=[pool]))
