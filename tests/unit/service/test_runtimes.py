@@ -30,17 +30,17 @@ class FakeRuntimeStore:
         return found
 
 
-def desk(*words: Runtime) -> RuntimeService:
+def service(*words: Runtime) -> RuntimeService:
     return RuntimeService(cast("Store", None), cast("RuntimeStore", FakeRuntimeStore(*words)))
 
 
 async def test_who_follows_a_build_is_told_that_it_was_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "PACE", 0)
-    told = [one async for one in desk(BUILDING).follow("7")]
+    told = [one async for one in service(BUILDING).follow("7")]
     assert [one.phase for one in told] == [RuntimePhase.BUILDING, RuntimePhase.ABSENT]
     assert told[-1].message == "team/own was removed while it was built."
 
 
 async def test_a_build_that_never_was_cannot_be_followed() -> None:
     with pytest.raises(NotFound):
-        await anext(desk().follow("7"))
+        await anext(service().follow("7"))

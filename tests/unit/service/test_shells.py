@@ -49,7 +49,7 @@ class Opened:
 class Bench:
     def __init__(self) -> None:
         self.clock, self.store, self.shells = Clock(), MemoryStore(), Opened()
-        self.desk = ShellService(self.store, self.shells, self.clock)
+        self.service = ShellService(self.store, self.shells, self.clock)
 
     async def keep(self, job: Job) -> None:
         await self.store.insert(job, ())
@@ -60,7 +60,7 @@ class Bench:
         await self.store.write(found, job.status, ())
 
     async def ticket(self, place: ReplicaPlace = PLACE, origin: str | None = PAGE) -> Ticket:
-        return await self.desk.issue(place, ("ls",), Screen(10, 20), origin)
+        return await self.service.issue(place, ("ls",), Screen(10, 20), origin)
 
 
 @pytest.fixture
@@ -72,33 +72,33 @@ async def bench() -> Bench:
 
 async def test_a_ticket_opens_what_was_asked_for_in_the_run_that_is_there(bench: Bench):
     ticket = await bench.ticket()
-    terminal = await bench.desk.open(bench.desk.redeem(ticket.word, PLACE, PAGE))
+    terminal = await bench.service.open(bench.service.redeem(ticket.word, PLACE, PAGE))
     assert bench.shells.asked == [(ticket.key, ("ls",), Screen(10, 20))]
     assert ticket.key.name.task == "workerpool0-0"
-    await bench.desk.close(terminal)
+    await bench.service.close(terminal)
 
 
 async def test_a_ticket_is_good_once(bench: Bench):
     ticket = await bench.ticket()
-    bench.desk.redeem(ticket.word, PLACE, PAGE)
+    bench.service.redeem(ticket.word, PLACE, PAGE)
     with pytest.raises(Forbidden, match="was used"):
-        bench.desk.redeem(ticket.word, PLACE, PAGE)
+        bench.service.redeem(ticket.word, PLACE, PAGE)
 
 
 async def test_a_ticket_is_good_for_a_moment(bench: Bench):
     ticket = await bench.ticket()
     bench.clock.time += LIFE + timedelta(seconds=1)
     with pytest.raises(Forbidden, match="too old"):
-        bench.desk.redeem(ticket.word, PLACE, PAGE)
+        bench.service.redeem(ticket.word, PLACE, PAGE)
 
 
 @pytest.mark.parametrize("origin", [None, "http://evil.example", "http://127.0.0.1:8081"])
 async def test_a_ticket_is_good_for_the_page_that_asked(bench: Bench, origin: str | None):
     ticket = await bench.ticket()
     with pytest.raises(Forbidden):
-        bench.desk.redeem(ticket.word, PLACE, origin)
+        bench.service.redeem(ticket.word, PLACE, origin)
     with pytest.raises(Forbidden):  # who tried it elsewhere has used it
-        bench.desk.redeem(ticket.word, PLACE, PAGE)
+        bench.service.redeem(ticket.word, PLACE, PAGE)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ async def test_a_ticket_is_good_for_the_page_that_asked(bench: Bench, origin: st
 async def test_a_ticket_is_good_for_one_replica_of_one_job(bench: Bench, place: ReplicaPlace):
     ticket = await bench.ticket()
     with pytest.raises(Forbidden):
-        bench.desk.redeem(ticket.word, place, PAGE)
+        bench.service.redeem(ticket.word, place, PAGE)
 
 
 async def test_tickets_are_not_guessed_from_each_other(bench: Bench):
@@ -121,7 +121,7 @@ async def test_a_job_that_is_over_has_no_shells_and_its_tickets_are_worthless(be
     assert job is not None
     await bench.change(replace(job, status=replace(job.status, state=JobState.SUCCEEDED)))
     with pytest.raises(Conflict, match="is over"):
-        await bench.desk.open(bench.desk.redeem(ticket.word, PLACE, PAGE))
+        await bench.service.open(bench.service.redeem(ticket.word, PLACE, PAGE))
     with pytest.raises(Conflict, match="is over"):
         await bench.ticket()
     assert bench.shells.asked == []
@@ -131,7 +131,7 @@ async def test_a_ticket_is_not_for_a_later_run(bench: Bench):
     ticket = await bench.ticket()
     await bench.change(running(a_job(a_pool(2)), run=1))
     with pytest.raises(Conflict, match="started anew"):
-        await bench.desk.open(bench.desk.redeem(ticket.word, PLACE, PAGE))
+        await bench.service.open(bench.service.redeem(ticket.word, PLACE, PAGE))
 
 
 async def test_a_replica_that_does_not_run_is_told_as_it_is():
@@ -161,18 +161,18 @@ async def test_tickets_and_shells_have_their_number(bench: Bench):
         await bench.ticket()
     bench.clock.time += LIFE + timedelta(seconds=1)
     tickets = [await bench.ticket() for _ in range(MOST_OPEN + 1)]
-    opened = [await bench.desk.open(one) for one in tickets[:-1]]
+    opened = [await bench.service.open(one) for one in tickets[:-1]]
     with pytest.raises(Exhausted):
-        await bench.desk.open(tickets[-1])
-    await bench.desk.close(opened[0])
-    await bench.desk.open(tickets[-1])
+        await bench.service.open(tickets[-1])
+    await bench.service.close(opened[0])
+    await bench.service.open(tickets[-1])
 
 
 async def test_a_shell_that_does_not_open_counts_for_nothing(bench: Bench):
     bench.shells.fault = Unavailable()
     for _ in range(MOST_OPEN + 1):
         with pytest.raises(Unavailable):
-            await bench.desk.open(await bench.ticket())
+            await bench.service.open(await bench.ticket())
 
 
 async def test_a_backend_without_shells_is_told_so(bench: Bench):

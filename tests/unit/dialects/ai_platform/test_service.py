@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import T0, a_pool
-from tests.unit.service.test_jobs import Desk
+from tests.unit.service.test_jobs import JobSetup
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from trainshed.core.event import Reason, Severity
@@ -32,36 +32,36 @@ def unchecked(job: Job) -> None:
 
 
 @dataclass
-class Office:
-    desk: Desk
+class TrainingJobSetup:
+    jobs_setup: JobSetup
 
     @property
     def legacy(self) -> AiPlatformJobService:
-        return AiPlatformJobService(self.desk.jobs)
+        return AiPlatformJobService(self.jobs_setup.jobs)
 
     async def create(self, name: str = "mine", key: str = "", project: str = "shed", **said: object) -> Job:
         return await self.legacy.create(project, "mars", *wanted(name, key, **said))
 
 
 @pytest.fixture
-def office() -> Office:
-    return Office(Desk())
+def setup() -> TrainingJobSetup:
+    return TrainingJobSetup(JobSetup())
 
 
-async def test_a_job_is_found_by_its_name_in_its_project_only(office: Office) -> None:
-    job = await office.create()
+async def test_a_job_is_found_by_its_name_in_its_project_only(setup: TrainingJobSetup) -> None:
+    job = await setup.create()
     assert job.location == "mars"
-    assert await office.legacy.get("shed", "mine") == job
+    assert await setup.legacy.get("shed", "mine") == job
     with pytest.raises(NotFound, match="no job mine in project other"):
-        await office.legacy.get("other", "mine")
+        await setup.legacy.get("other", "mine")
 
 
-async def test_results_go_to_a_bucket_of_the_project_that_is_there(office: Office) -> None:
-    buckets = MemoryBuckets(office.desk.jobs.clock)
+async def test_results_go_to_a_bucket_of_the_project_that_is_there(setup: TrainingJobSetup) -> None:
+    buckets = MemoryBuckets(setup.jobs_setup.jobs.clock)
     for name, project in (("mine", "shed"), ("theirs", "other")):
         info = BucketInfo(name=name, project=project, location="US", created_at=T0, updated_at=T0)
         await buckets.create(info)
-    legacy = AiPlatformJobService(office.desk.jobs, buckets)
+    legacy = AiPlatformJobService(setup.jobs_setup.jobs, buckets)
     for number, place in enumerate(("", "gs://mine/x", "s3://of-another-store/x", "/srv/x")):
         request, said = wanted(f"good_{number}")
         request = replace(request, spec=replace(request.spec, output=place))
@@ -78,32 +78,32 @@ async def test_results_go_to_a_bucket_of_the_project_that_is_there(office: Offic
         await legacy.get("shed", "bad")
 
 
-async def test_a_name_is_used_once_even_for_the_same_request(office: Office) -> None:
-    first = await office.create()
+async def test_a_name_is_used_once_even_for_the_same_request(setup: TrainingJobSetup) -> None:
+    first = await setup.create()
     with pytest.raises(AlreadyExists, match="A job named mine exists already in project shed"):
-        await office.create()
-    await office.desk.put(first, JobState.SUCCEEDED)
+        await setup.create()
+    await setup.jobs_setup.put(first, JobState.SUCCEEDED)
     with pytest.raises(AlreadyExists, match="is SUCCEEDED"):
-        await office.create(labels={"another": "request"})
-    assert (await office.create(project="other")).id != first.id
+        await setup.create(labels={"another": "request"})
+    assert (await setup.create(project="other")).id != first.id
 
 
-async def test_of_many_who_want_a_name_at_once_one_gets_it(office: Office) -> None:
-    done = await asyncio.gather(*(office.create() for _ in range(20)), return_exceptions=True)
+async def test_of_many_who_want_a_name_at_once_one_gets_it(setup: TrainingJobSetup) -> None:
+    done = await asyncio.gather(*(setup.create() for _ in range(20)), return_exceptions=True)
     assert sum(isinstance(one, Job) for one in done) == 1
     assert sum(isinstance(one, AlreadyExists) for one in done) == 19
 
 
-async def test_a_request_repeated_with_its_key_is_the_same_job(office: Office) -> None:
-    first = await office.create(key="k")
-    assert await office.create(key="k") == first
+async def test_a_request_repeated_with_its_key_is_the_same_job(setup: TrainingJobSetup) -> None:
+    first = await setup.create(key="k")
+    assert await setup.create(key="k") == first
     with pytest.raises(AlreadyExists):
-        await office.create(key="other")
+        await setup.create(key="other")
 
 
-async def test_what_will_not_be_done_is_a_warning_in_the_jobs_history(office: Office) -> None:
-    job = await office.create(remarks=("Nothing is tuned.",))
-    submitted, remark = await office.desk.store.events(job.id)
+async def test_what_will_not_be_done_is_a_warning_in_the_jobs_history(setup: TrainingJobSetup) -> None:
+    job = await setup.create(remarks=("Nothing is tuned.",))
+    submitted, remark = await setup.jobs_setup.store.events(job.id)
     assert submitted.reason is Reason.SUBMITTED
     assert (remark.reason, remark.severity, remark.message) == (
         Reason.LEFT_OUT,
@@ -112,23 +112,25 @@ async def test_what_will_not_be_done_is_a_warning_in_the_jobs_history(office: Of
     )
 
 
-async def test_the_list_has_jobs_of_the_older_api_of_all_regions_and_no_others(office: Office) -> None:
-    job = await office.create()
-    await office.desk.jobs.submit("shed", "here", wanted("plain")[0])
-    assert (await office.legacy.find(JobQuery(project="shed"))).jobs == (job,)
+async def test_the_list_has_jobs_of_the_older_api_of_all_regions_and_no_others(
+    setup: TrainingJobSetup,
+) -> None:
+    job = await setup.create()
+    await setup.jobs_setup.jobs.submit("shed", "here", wanted("plain")[0])
+    assert (await setup.legacy.find(JobQuery(project="shed"))).jobs == (job,)
 
 
-async def test_cancel_asks_once_and_refuses_what_is_over_by_its_name(office: Office) -> None:
-    job = await office.create()
-    await office.legacy.cancel("shed", "mine")
-    await office.legacy.cancel("shed", "mine")
-    asked = await office.legacy.get("shed", "mine")
+async def test_cancel_asks_once_and_refuses_what_is_over_by_its_name(setup: TrainingJobSetup) -> None:
+    job = await setup.create()
+    await setup.legacy.cancel("shed", "mine")
+    await setup.legacy.cancel("shed", "mine")
+    asked = await setup.legacy.get("shed", "mine")
     assert asked.status.state is JobState.CANCELLING
-    await office.desk.put(asked, JobState.CANCELLED)
+    await setup.jobs_setup.put(asked, JobState.CANCELLED)
     with pytest.raises(Conflict, match="Job mine is in state CANCELLED"):
-        await office.legacy.cancel("shed", "mine")
+        await setup.legacy.cancel("shed", "mine")
     with pytest.raises(NotFound):
-        await office.legacy.cancel("shed", job.id)
+        await setup.legacy.cancel("shed", job.id)
 
 
 class Moving(MemoryStore):
@@ -147,37 +149,37 @@ class Moving(MemoryStore):
 
 async def test_labels_change_as_a_whole_although_the_job_moves_meanwhile() -> None:
     store = Moving()
-    office = Office(Desk(store=store))
-    await office.create(labels={"a": "b"})
+    setup = TrainingJobSetup(JobSetup(store=store))
+    await setup.create(labels={"a": "b"})
     store.moves = 3
-    changed = await office.legacy.relabel("shed", "mine", {"c": "d"}, unchecked)
+    changed = await setup.legacy.relabel("shed", "mine", {"c": "d"}, unchecked)
     assert changed.labels == {"c": "d"}
-    assert await office.legacy.get("shed", "mine") == changed
+    assert await setup.legacy.get("shed", "mine") == changed
     assert changed.status.updated_at == T0
 
 
 async def test_labels_of_a_job_that_never_stands_still_are_refused_in_the_end() -> None:
     store = Moving()
-    office = Office(Desk(store=store))
-    await office.create()
+    setup = TrainingJobSetup(JobSetup(store=store))
+    await setup.create()
     store.moves = 1000
     with pytest.raises(Conflict, match="too fast"):
-        await office.legacy.relabel("shed", "mine", {"c": "d"}, unchecked)
+        await setup.legacy.relabel("shed", "mine", {"c": "d"}, unchecked)
 
 
-async def test_the_same_labels_again_change_nothing(office: Office) -> None:
-    job = await office.create(labels={"a": "b"})
-    assert await office.legacy.relabel("shed", "mine", {"a": "b"}, unchecked) == job
+async def test_the_same_labels_again_change_nothing(setup: TrainingJobSetup) -> None:
+    job = await setup.create(labels={"a": "b"})
+    assert await setup.legacy.relabel("shed", "mine", {"a": "b"}, unchecked) == job
 
 
-async def test_an_operation_is_found_by_its_id_alone(office: Office) -> None:
-    job = await office.create()
-    done = await office.desk.put(job, JobState.SUCCEEDED)
-    operation = await office.desk.jobs.delete("shed", "mars", done.id)
+async def test_an_operation_is_found_by_its_id_alone(setup: TrainingJobSetup) -> None:
+    job = await setup.create()
+    done = await setup.jobs_setup.put(job, JobState.SUCCEEDED)
+    operation = await setup.jobs_setup.jobs.delete("shed", "mars", done.id)
     identity = operation.name.rpartition("/")[2]
-    assert await office.legacy.operation("shed", identity) == operation
-    assert await office.legacy.operations("shed", 10) == (operation,)
+    assert await setup.legacy.operation("shed", identity) == operation
+    assert await setup.legacy.operations("shed", 10) == (operation,)
     with pytest.raises(NotFound):
-        await office.legacy.operation("other", identity)
+        await setup.legacy.operation("other", identity)
     assert isinstance(operation, Operation)
-    assert (await office.create()).id != job.id, "a name is free again once its job was deleted"
+    assert (await setup.create()).id != job.id, "a name is free again once its job was deleted"
