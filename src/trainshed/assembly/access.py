@@ -30,7 +30,6 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         buckets=storage.buckets,
         clock=shared.clock,
         address=shared.address,
-        roots=str(certificates.roots),
         grants=storage.grants,
     )
     authenticator = TokenFile(home / "token") if settings.auth else NoAuthentication()

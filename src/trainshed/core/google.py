@@ -5,6 +5,7 @@ where the names do lead to this server: elsewhere they would send a job's token 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 API, STORAGE, OAUTH = "www.googleapis.com", "storage.googleapis.com", "oauth2.googleapis.com"
 HOSTS = (API, STORAGE, OAUTH)
@@ -25,19 +26,26 @@ ROOTS = (
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 
 
-def google_env(address: str, token: str, roots: str) -> dict[str, str]:
-    """Variables that make programs trust this server under Google's names and send their job's token.
+@dataclass(frozen=True, slots=True)
+class GoogleAccess:
+    """By what a program reaches this server under Google's names."""
 
-    `address` is the server's own; `roots` is a file of root certificates that includes this server's.
-    """
-    # Libraries prepend "http://" and append a path, so the value may include the token.
-    metadata = f"{address.removeprefix('http://')}/t/{token}"
-    return {
-        **dict.fromkeys(ROOTS, roots),
-        TOKEN: token,
-        "GCE_METADATA_HOST": metadata,
-        "GCE_METADATA_IP": metadata,
-    }
+    address: str  # the server's own
+    token: str  # its job's
+
+    def env(self, roots: str) -> dict[str, str]:
+        """Variables that make programs trust this server under those names and send their job's token.
+
+        `roots` is a file of root certificates that includes this server's, where the program finds it.
+        """
+        # Libraries prepend "http://" and append a path, so the value may include the token.
+        metadata = f"{self.address.removeprefix('http://')}/t/{self.token}"
+        return {
+            **dict.fromkeys(ROOTS, roots),
+            TOKEN: self.token,
+            "GCE_METADATA_HOST": metadata,
+            "GCE_METADATA_IP": metadata,
+        }
 
 
 def wants_google(env: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from trainshed.core.fleet import Placement
+from trainshed.core.google import GoogleAccess
 from trainshed.core.limits import SharedRoom
 from trainshed.core.names import RunKey
 from trainshed.core.nfs import NfsMount
@@ -27,8 +28,7 @@ class Launch:
     working_directory: str = ""  # where in the code it starts; empty: at the top
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Lower priority than `env`. Empty: Google's host names lead to Google.
-    google_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    google: GoogleAccess | None = None  # None: Google's host names lead to Google
     placement: Placement
     room: SharedRoom | None = None  # what the job's replicas share, where the job was cut to fit
     peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order

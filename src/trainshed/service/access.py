@@ -18,7 +18,7 @@ from trainshed.core.access import MARK, JobTokens, bucket_env, lasts_until, told
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.errors import Forbidden
-from trainshed.core.google import google_env, wants_google
+from trainshed.core.google import GoogleAccess, wants_google
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch
 from trainshed.core.permission import Principal, principal_of_job
@@ -79,14 +79,10 @@ class AccessService:
         clock: Clock,
         *,
         address: str = "",
-        roots: str = "",
         grants: BucketGrants = NO_GRANTS,
     ) -> None:
-        """`address` is where jobs reach this server; without it they are told nothing of its buckets.
-
-        `roots` is the file of roots for programs that come by Google's names; empty: there is none.
-        """
-        self._address, self._roots, self._grants = address, roots, grants
+        """`address` is where jobs reach this server; without it they are told nothing of its buckets."""
+        self._address, self._grants = address, grants
         self._tokens = tokens
         self._clock = clock
         self._store = store
@@ -98,13 +94,13 @@ class AccessService:
 
         The job's own variables win, then those of the settings.
         """
-        env, google = self._grants.granted(job.project), dict[str, str]()
+        env, google = self._grants.granted(job.project), None
         if self._address:
             token = self._tokens.issue(job.id)
             env = {**bucket_env(self._address, token, job.project), **env}
-            if self._roots and not wants_google(launch.env):
-                google = google_env(self._address, token, self._roots)
-        return replace(launch, env={**env, **launch.env}, google_env=google) if env else launch
+            if not wants_google(launch.env):
+                google = GoogleAccess(self._address, token)
+        return replace(launch, env={**env, **launch.env}, google=google) if env else launch
 
     def told(self, project: str) -> Mapping[str, str]:
         """The same variables for people to read, those of a job's own excepted."""

@@ -14,7 +14,7 @@ from trainshed.backends.container.run_mounts import (
 )
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.core.fleet import Placement
-from trainshed.core.google import HOSTS
+from trainshed.core.google import HOSTS, GoogleAccess
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
@@ -158,7 +158,7 @@ def test_scratch_at_a_path_is_a_folder_of_the_run_and_what_is_not_to_be_written_
 
 
 ROOTS = "/h/tls/roots.pem"
-GOOGLE = {"SSL_CERT_FILE": ROOTS, "CURL_CA_BUNDLE": ROOTS, "GCE_METADATA_HOST": "box:8080/t/x"}
+GOOGLE = GoogleAccess("http://box:8080", "x")
 
 
 def named() -> LoopbackPort:
@@ -168,9 +168,7 @@ def named() -> LoopbackPort:
 
 def test_googles_names_lead_to_a_loopback_port_and_are_trusted_by_the_roots_that_are_mounted():
     image = ImageConfig(id="sha256:1", env={"CURL_CA_BUNDLE": "/image/own.pem", "https_proxy": "http://p:1"})
-    launch, run_mounts = run_mounts_of(
-        a_launch(google_env=GOOGLE), image, PreparedFolders(tmp="/r/tmp"), named()
-    )
+    launch, run_mounts = run_mounts_of(a_launch(google=GOOGLE), image, PreparedFolders(tmp="/r/tmp"), named())
     assert run_mounts.loopback_ports == (8080, 443, 8333)
     assert run_mounts.hosts == dict.fromkeys(HOSTS, "127.0.0.1")
     assert Mount(source=ROOTS, target="/.trainshed/roots.pem", read_only=True) in run_mounts.mounts

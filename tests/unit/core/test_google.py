@@ -1,6 +1,6 @@
 """What programs are told so that Google's names lead them to this server."""
 
-from trainshed.core.google import HOSTS, ROOTS, TOKEN, google_env, hosts_file, past_proxies
+from trainshed.core.google import HOSTS, ROOTS, TOKEN, GoogleAccess, hosts_file, past_proxies
 
 
 def test_the_names_lead_to_the_address_and_nowhere_else() -> None:
@@ -13,7 +13,7 @@ def test_the_names_lead_to_the_address_and_nowhere_else() -> None:
 
 
 def test_every_library_is_told_the_roots_and_the_token() -> None:
-    env = google_env("http://127.0.0.1:8080", "job.1.x", "/r.pem")
+    env = GoogleAccess("http://127.0.0.1:8080", "job.1.x").env("/r.pem")
     assert {env[name] for name in ROOTS} == {"/r.pem"}
     assert env[TOKEN] == "job.1.x"
     assert env["GCE_METADATA_HOST"] == env["GCE_METADATA_IP"] == "127.0.0.1:8080/t/job.1.x"

@@ -12,7 +12,7 @@ from trainshed.core.access import GRACE, HIDDEN
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Forbidden, NotFound
 from trainshed.core.fleet import Placement
-from trainshed.core.google import google_env
+from trainshed.core.google import GoogleAccess
 from trainshed.core.job import Job, JobState
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
@@ -63,9 +63,9 @@ class Bench:
         self.buckets = MemoryBuckets(self.clock)
         self.access = self.serving()
 
-    def serving(self, address: str = "", roots: str = "", grants: BucketGrants = NO_GRANTS) -> AccessService:
+    def serving(self, address: str = "", grants: BucketGrants = NO_GRANTS) -> AccessService:
         return AccessService(
-            PlainTokens(), self.store, self.buckets, self.clock, address=address, roots=roots, grants=grants
+            PlainTokens(), self.store, self.buckets, self.clock, address=address, grants=grants
         )
 
     async def job(self, identity: str = "1", project: str = "p1") -> Job:
@@ -181,12 +181,10 @@ def a_launch(**env: str) -> Launch:
 
 async def test_a_launch_gets_what_goes_with_googles_names_unless_its_job_means_google(bench: Bench) -> None:
     job = await bench.job()
-    assert bench.serving(HERE).equip(job, a_launch()).google_env == {}  # nothing serves them
-    access = bench.serving(HERE, roots="/h/roots.pem")
-    env = access.equip(job, a_launch()).google_env
-    assert env == google_env(HERE, "job.1", "/h/roots.pem")
+    access = bench.serving(HERE)
+    assert access.equip(job, a_launch()).google == GoogleAccess(HERE, "job.1")
     means_google = a_launch(STORAGE_EMULATOR_HOST="https://storage.googleapis.com")
-    assert access.equip(job, means_google).google_env == {}
+    assert access.equip(job, means_google).google is None
 
 
 async def test_a_launch_gets_the_way_to_the_buckets_and_the_jobs_own_variables_win(bench: Bench) -> None:

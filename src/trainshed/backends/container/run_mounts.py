@@ -48,10 +48,11 @@ def run_mounts_of(
 ) -> tuple[Launch, RunMounts]:
     """The launch with its variables as they are inside, and what is mounted for it."""
     mounts = [Mount(source=places.tmp, target=TMP), *places.buckets]
-    named = loopback.named and bool(launch.google_env)
-    google = _google_env(launch.google_env, image, loopback) if named else {}
-    env = with_inside_address({**google, **launch.env, **places.env}, loopback)
-    env |= past_proxies({**image.env, **env}) if named else {}
+    google = launch.google if loopback.named else None
+    trusted = {} if google is None else google.env(ROOTS)
+    trusted = {name: value for name, value in trusted.items() if name not in image.env}
+    env = with_inside_address({**trusted, **launch.env, **places.env}, loopback)
+    env |= {} if google is None else past_proxies({**image.env, **env})
     if places.code:
         mounts.append(Mount(source=places.code, target=CODE))
     if places.report:
@@ -59,7 +60,7 @@ def run_mounts_of(
         env[REPORT] = f"{INSIDE}/report"
     if loopback.ports:
         mounts.append(Mount(source=str(loopback.folder), target=f"{INSIDE}/hatch", read_only=True))
-    if named:
+    if google is not None:
         mounts.append(Mount(source=loopback.google.roots, target=ROOTS, read_only=True))
     mounts += [volume(name, mount.target) for name, mount in places.nfs]
     mounts += [Mount(source=scratch(places.tmp, n), target=path) for n, path in enumerate(launch.scratch)]
@@ -69,20 +70,11 @@ def run_mounts_of(
         env={} if "TMPDIR" in image.env else {"TMPDIR": TMP},
         workdir=start,
         loopback_ports=loopback.ports,
-        hosts=dict.fromkeys(HOSTS, LOOPBACK) if named else {},
+        hosts={} if google is None else dict.fromkeys(HOSTS, LOOPBACK),
         quota=places.quota,
         note=" ".join(places.notes),
     )
     return replace(launch, env=env), run_mounts
-
-
-def _google_env(env: Mapping[str, str], image: ImageConfig, loopback: LoopbackPort) -> dict[str, str]:
-    """The variables for Google's names, as they are inside. An image's own variables win."""
-    return {
-        name: ROOTS if value == loopback.google.roots else value
-        for name, value in env.items()
-        if name not in image.env
-    }
 
 
 def scratch(tmp: str, number: int) -> str:

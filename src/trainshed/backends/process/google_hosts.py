@@ -30,6 +30,11 @@ class HostsFile:
         self._lock = asyncio.Lock()
         self._seen = (0, 0)  # the machine's file, as it was copied
 
+    @property
+    def roots(self) -> str:
+        """The file of root certificates that programs are to trust."""
+        return self._redirect.roots if self._redirect is not None else ""
+
     async def open(self, keeper: Keeper) -> None:
         """Write it, once, when the address of the names is known. Every launch waits for that."""
         redirect = self._redirect

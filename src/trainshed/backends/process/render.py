@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.backends.machine.run_folders import run_folder
-from trainshed.core.google import past_proxies
+from trainshed.core.google import GoogleAccess, past_proxies
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import REPORT
 
@@ -67,9 +67,9 @@ def runtime_frame(frame: ProcessFrame, python: str) -> ProcessFrame:
     return replace(frame, python=python, venv=str(Path(python).parents[1]))
 
 
-def with_google(launch: Launch, frame: ProcessFrame) -> Launch:
+def with_google(launch: Launch, google: GoogleAccess, roots: str, frame: ProcessFrame) -> Launch:
     """The launch with the variables that go with Google's names; the job's own count more."""
-    env = {**launch.google_env, **launch.env}
+    env = {**google.env(roots), **launch.env}
     return replace(launch, env=env | past_proxies({**frame.environ, **env}))
 
 

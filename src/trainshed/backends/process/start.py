@@ -70,9 +70,9 @@ class RunStarter:
         No keeper where one had claimed the run before, or where the run has ended because it can never be
         started.
         """
-        hosts = self._hosts.path() if launch.google_env else ""
-        if hosts:
-            launch = with_google(launch, self.frame)
+        hosts = ""
+        if launch.google is not None and (hosts := self._hosts.path()):
+            launch = with_google(launch, launch.google, self._hosts.roots, self.frame)
         frame = self.frame_for(launch)
         rendered = render(launch, frame, report)
         run = runs.get(launch.key) or ProcessRun(launch.key, rendered.run)
