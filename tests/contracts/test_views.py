@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.backend_bench import until
 from tests.contracts.views import ViewsContract, ViewWorld, a_view
+from trainshed.backends.machine import mounts
 from trainshed.backends.machine.written import shows
 from trainshed.backends.process import ProcessBackend, views
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, make_keeper
+from trainshed.core.errors import NotYet
 from trainshed.core.view import View
 
 NOBODY = 65534
@@ -114,6 +117,26 @@ async def test_nothing_is_made_for_a_program_that_does_not_look(tmp_path: Path, 
         )
         assert one.backend.views.view_of("job") is None
         assert not (one.place / "jobs/job/gcs").exists()
+
+
+async def test_a_view_is_known_as_soon_as_a_program_can_see_it_however_long_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(mounts, "_MOMENT", 0)
+    async with world(ProcessViews(tmp_path, ShellKeeper())) as one:
+        lazy = View(project="p", named={}, label="0.0", lazy=True)
+        shown, source = one.backend.views, one.storage.buckets
+        assert source is not None
+        with pytest.raises(NotYet):
+            await shown.make("job", lazy)
+        while not shown.place("job", lazy).exists():
+            await asyncio.sleep(0)
+        assert shown.view_of("job") == "0.0"
+        again = replace(lazy, label="1.0", begin=True)
+        with pytest.raises(NotYet):
+            await shown.folder("job", again, source, shared=False, copies=False, plain=False)
+        await until(lambda: shown.view_of("job") == "1.0")
+        assert shown.place("job", again).exists()
 
 
 async def test_what_has_to_be_copied_is_what_the_job_names(tmp_path: Path):

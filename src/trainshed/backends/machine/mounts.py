@@ -48,7 +48,7 @@ class Mounts:
         self.copies = False  # whether a view that a program waits for has to be copies
         self._current: dict[str, Path] = {}
         self._notes: dict[str, str] = {}
-        self._laying: dict[str, asyncio.Task[LaidOutView]] = {}
+        self._laying: dict[str, asyncio.Task[None]] = {}  # those that took too long to wait for
 
     def open(self, job: str) -> None:
         """Find the view that an earlier server made."""
@@ -148,10 +148,9 @@ class Mounts:
 
     async def _make(self, job: str, view: View, source: ViewSource, copies: bool, plain: bool) -> Path:
         laying = self._laying.pop(job, None)
-        old = self._current.get(job)
-        fresh = self.place(job, view)
-        if laying is None:
-            laying = asyncio.create_task(self._lay(source, view, (fresh, old), copies, plain))
+        if laying is None or _succeeded(laying):  # then that was the view before
+            laying = asyncio.create_task(self._lay(job, source, view, copies, plain))
+            laying.add_done_callback(lambda _: self._hint(job) if job in self._laying else None)
         try:
             done, _ = await asyncio.wait((laying,), timeout=_MOMENT)
         except asyncio.CancelledError:
@@ -159,22 +158,24 @@ class Mounts:
             raise
         if not done:
             self._laying[job] = laying
-            laying.add_done_callback(lambda _: self._hint(job))
             raise NotYet("What it is to find below /gcs is being laid out.")
-        laid = laying.result()
-        self._current[job], self._notes[job] = fresh, _note(laid)
-        return fresh
+        laying.result()
+        return self._current[job]
 
-    async def _lay(
-        self, source: ViewSource, view: View, places: tuple[Path, Path | None], copies: bool, plain: bool
-    ) -> LaidOutView:
-        fresh, old = places
+    async def _lay(self, job: str, source: ViewSource, view: View, copies: bool, plain: bool) -> None:
+        old, fresh = self._current.get(job), self.place(job, view)
         draft = fresh.with_name(f"{fresh.name}{_DRAFT}")
         await asyncio.to_thread(self._clear, draft, fresh, old)
         folder = str(draft / ("plain" if plain else "lower"))
         laid = await source.lay_out(view, folder, copies=copies, others=view.lazy or not plain)
-        await asyncio.to_thread(self._complete, draft, fresh, copies, plain)
-        return laid
+        await asyncio.to_thread(self._complete, draft, copies, plain)
+        # Before a program can see it: one that writes and ends at once must not be found without a view.
+        self._current[job], self._notes[job] = fresh, _note(laid)
+        try:
+            draft.rename(fresh)
+        except OSError as error:
+            del self._current[job]
+            raise _not_made(error) from error
 
     def _clear(self, draft: Path, fresh: Path, old: Path | None) -> None:
         """Take away the view before this one, and what a killed server left half made."""
@@ -189,9 +190,9 @@ class Mounts:
                     shutil.rmtree(grave, ignore_errors=True)
             draft.mkdir(mode=0o700, parents=True)
         except OSError as error:
-            raise Unavailable(f"No view of the buckets can be made: {error}.") from error
+            raise _not_made(error) from error
 
-    def _complete(self, draft: Path, fresh: Path, copies: bool, plain: bool) -> None:
+    def _complete(self, draft: Path, copies: bool, plain: bool) -> None:
         try:
             if copies:
                 self._hand_out(draft / ("plain" if plain else "lower"))
@@ -202,9 +203,8 @@ class Mounts:
                     (draft / part).mkdir(mode=0o755)
                 if copies:
                     self._hand_out(draft / "upper")
-            draft.rename(fresh)
         except OSError as error:
-            raise Unavailable(f"No view of the buckets can be made: {error}.") from error
+            raise _not_made(error) from error
 
     def _hand_out(self, copies: Path) -> None:
         """Give the copies to the user of the programs. Nothing to do where that is the server's own."""
@@ -216,6 +216,14 @@ def local_env(view: View, root: str) -> Mapping[str, str]:
         return {}
     paths = {name: local_path(uri, root) for name, uri in view.paths.items()}
     return {"TRAINSHED_GCS_ROOT": root, **paths}
+
+
+def _succeeded(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _not_made(error: OSError) -> Unavailable:
+    return Unavailable(f"No view of the buckets can be made: {error}.")
 
 
 def _unseal(view: Path) -> None:
