@@ -281,14 +281,24 @@ def test_a_package_named_by_its_path_below_gcs_is_found(server: LiveServer):
     assert ended(server, server.submit(["sh", "-c", line]))[-1] == "found"
 
 
-def test_a_job_that_sees_gcs_is_started_afresh_where_others_are_started_warm():
+def test_replicas_that_see_gcs_are_started_warm_and_share_what_they_write():
+    source = f"""
+import os, time
+me, other = ("a", "b") if os.environ["RANK"] == "0" else ("b", "a")
+os.makedirs("/gcs/{BUCKET}/out", exist_ok=True)
+open(f"/gcs/{BUCKET}/out/{{me}}", "w").write(me)
+while not os.path.exists(f"/gcs/{BUCKET}/out/{{other}}"):
+    time.sleep(0.01)
+print(open("/s3/{BUCKET}/x").read())
+"""
     with LiveServer("--warm", IMAGE, "--cpus", "8", "--memory", "32GiB") as server:
         server.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
         put(server, "x", b"seen")
         until(lambda: "Forked" in running_event(server, server.submit(python("pass"))))
-        job = server.submit(python(f"print(open('/gcs/{BUCKET}/x').read())"))
-        assert ended(server, job) == ["seen"]
-        assert running_event(server, job) == "The replica runs. Not started warm: it sees /gcs."
+        job = server.submit(pools=[pool(python(source), replicas=2)])
+        assert ended(server, job) == ["seen", "seen"]
+        assert running_event(server, job) == "All 2 replicas run. Forked from a warm interpreter."
+        assert set(names(server, "out/")) == {"out/a", "out/b"}
 
 
 def running_event(server: LiveServer, job: str) -> str:

@@ -2,6 +2,7 @@
  *
  *     keeper [--hosts FILE] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | [--hold] [--memory OLD]]
  *            RUN WORK GROUP PROGRAM [ARG...]
+ *     keeper --place VIEW
  *     keeper --try VIEW | --try-lazy VIEW | --try-hosts FILE
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-", OLD one of
@@ -12,8 +13,9 @@
  * shares with all who have the same VIEW, and that goes with the last of them. With --lazy VIEW need not be there:
  * /gcs is an autofs trigger, and the first process that opens it waits while the keeper asks the server for VIEW and
  * mounts it (attend). TRIGGER is the read end of the trigger's pipe for an adopted program, which has mounted the
- * trigger itself, else 0. With --hosts the program finds FILE as /etc/hosts, in the same namespace. --try,
- * --try-lazy and --try-hosts only tell whether that can be done here (views.py, google_hosts.py).
+ * trigger itself, else 0. With --hosts the program finds FILE as /etc/hosts, in the same namespace. --place only
+ * mounts VIEW for its parent, in the parent's mount namespace. --try, --try-lazy and --try-hosts only tell whether
+ * that can be done here (views.py, google_hosts.py).
  *
  * With --hold the mounts and the cgroup of a program that ends badly, and was not asked to end, stay for a look: a
  * sitter stays in them until SIGTERM, then ends as the program did.
@@ -309,8 +311,7 @@ static const char *set_trigger(int end, pid_t group) {
     return NULL;
 }
 
-/* Mount the view for `holder`: this process, or another one in whose mount namespace this one is and whose /gcs is a
- * trigger. NULL, or what could not be done; errno says why. Changes the working directory. */
+/* Mount the view for `holder`: this process, or another one in whose mount namespace this one is. NULL, or what could not be done; errno says why. Changes the working directory. */
 static const char *enter(const char *view, pid_t holder) {
     const char *failed = NULL;
     struct process self;
@@ -324,6 +325,8 @@ static const char *enter(const char *view, pid_t holder) {
     rewind(holders);
     if (join(holders, holder != getpid()) < 0) /* looking at other mounts has led to their root */
         failed = chdir(view) < 0 ? "its folder cannot be entered" : lay(holder != getpid());
+    else if (holder != getpid())
+        repeat("/s3");
     if (!failed) {
         look(holder, &self, &start);
         fprintf(holders, "%d %llu\n", (int)holder, start);
@@ -554,13 +557,14 @@ int main(int count, char **words) {
     int number, latch = 0, held = 0, ends[2] = {0, 0};
     pid_t program = 0, keeper = getpid();
     const char *group, *view = NULL, *memory = NULL, *hosts = NULL, *failed;
-    if (count == 3 && !strncmp(words[1], "--try", 5)) {
+    if (count == 3 && (!strncmp(words[1], "--try", 5) || !strcmp(words[1], "--place"))) {
         if (!strcmp(words[1], "--try-lazy") && pipe(ends) < 0) return 1;
         failed = ends[1]                              ? set_trigger(ends[1], getpgrp())
                  : !strcmp(words[1], "--try-hosts") ? place_hosts(words[2], 0)
+                 : !strcmp(words[1], "--place")     ? enter(words[2], getppid())
                                                       : enter(words[2], getpid());
         if (!failed) return 0;
-        dprintf(2, "%s: %s", failed, strerror(errno));
+        dprintf(2, words[1][2] == 'p' ? "trainshed: no /gcs: '%s': %s\n" : "%s: %s", failed, strerror(errno));
         return 1;
     }
     if (count > 2 && !strcmp(words[1], "--hosts")) {

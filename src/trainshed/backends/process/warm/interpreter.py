@@ -80,7 +80,7 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
         request = json.loads(message)
         _open(request)
         gate, latch = os.pipe()
-        asked, trigger = os.pipe() if request["view"] else (0, 0)
+        asked, trigger = os.pipe() if request["lazy"] else (0, 0)
         child = os.fork()
     except (OSError, ValueError) as error:
         _decline(sockets[0], error)
@@ -96,8 +96,8 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
     os.close(gate)
     if trigger:
         os.close(asked)
-    if trigger or request["hosts"]:
-        program.make_mounts(request["hosts"], trigger, me)
+    if request["view"] or request["hosts"]:
+        program.make_mounts(request, trigger, me, keeper)
     program.enter(request)
     module = program.prepare(request, fresh)
     if module is None:

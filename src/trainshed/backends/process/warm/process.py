@@ -206,6 +206,7 @@ def _message(request: StartRequest) -> bytes:
         "stderr": request.stderr,
         "hosts": request.hosts,
         "view": request.view,
+        "lazy": request.lazy,
         "customize": _CUSTOMIZE if OFFERS in request.env else "",
     }
     return json.dumps(plain).encode()

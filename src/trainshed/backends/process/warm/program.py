@@ -64,7 +64,8 @@ class WarmStartRequest(TypedDict):
     stdout: str
     stderr: str
     hosts: str  # the file it finds as /etc/hosts; may be empty
-    view: str  # the folder its keeper mounts at /gcs when the program opens it; may be empty
+    view: str  # the folder it finds as /gcs; may be empty
+    lazy: bool  # its keeper mounts the view when the program opens /gcs
     customize: str  # a file to run by which the program offers its stacks; may be empty
 
 
@@ -114,21 +115,26 @@ def die_with(parent: int) -> None:
         os._exit(127)
 
 
-def make_mounts(hosts: str, end: int, keeper: int) -> None:
-    """Another /etc/hosts, and a trigger at /gcs by which the kernel tells the keeper when a program opens it.
+def make_mounts(request: WarmStartRequest, end: int, parent: int, keeper: str) -> None:
+    """Another /etc/hosts, and at /gcs the view, or a trigger that tells the keeper when a program opens it.
 
-    As keeper.c does. `hosts` may be empty and `end` 0.
+    As keeper.c does. `end` is the trigger's, or 0; `parent` is the keeper's process and `keeper` its program.
     """
+    hosts = request["hosts"]
     failed = _mount(None, b"/", None, _MS_PRIVATELY) if not _libc.unshare(_CLONE_NEWNS) else True
     if hosts and not failed:
         failed = _mount(os.fsencode(hosts), b"/etc/hosts", None, _MS_BIND)
     if end and not failed:
-        options = b"fd=%d,pgrp=%d,minproto=5,maxproto=5,direct" % (end, keeper)
+        options = b"fd=%d,pgrp=%d,minproto=5,maxproto=5,direct" % (end, parent)
         failed = _mount(b"trainshed", b"/gcs", b"autofs", _MS_PLAINLY, options)
         os.close(end)
     if failed:
         error = ctypes.get_errno()
         _refuse("no /gcs:", "its mounts cannot be made", OSError(error, os.strerror(error)), 126)
+    if request["view"] and not end:
+        placing = os.posix_spawn(keeper, [keeper, "--place", request["view"]], {})
+        if os.waitpid(placing, 0)[1] != 0:  # it has said why
+            os._exit(126)
 
 
 def _mount(
