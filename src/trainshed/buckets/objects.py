@@ -124,13 +124,13 @@ class DiskObjects:
         generation: int | None = None,
         precondition: Precondition = ALWAYS,
     ) -> ObjectReading:
-        def begin() -> tuple[ObjectInfo, Outlet, tuple[int, int, list[bytes]]]:
+        def begin() -> tuple[ObjectInfo, Outlet, tuple[int, int, bytes]]:
             kept, file, sums = self._disk.opened(self.name, name, generation, precondition)
             outlet = Outlet(file, kept.info, sums)
             return kept.info, outlet, outlet.open(span)
 
-        info, outlet, (first, length, blocks) = await self._disk.run(begin)
-        return ObjectReading(info, first, length, outlet.stream(first, length, blocks, self._disk.executor))
+        info, outlet, (first, length, block) = await self._disk.run(begin)
+        return ObjectReading(info, first, length, outlet.stream(first, length, block, self._disk.executor))
 
     async def change(
         self,

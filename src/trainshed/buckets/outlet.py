@@ -14,8 +14,6 @@ from trainshed.buckets.sums import BLOCK, crc_of
 from trainshed.buckets.trouble import translated
 from trainshed.core.bucket import DamagedObject, ObjectInfo, Span
 
-AT_ONCE = 4  # blocks read by one call of a thread
-
 
 class Outlet:
     def __init__(self, file: int, info: ObjectInfo, sums: bytes) -> None:
@@ -28,39 +26,34 @@ class Outlet:
         with contextlib.suppress(OSError):
             os.close(self._file)
 
-    def open(self, span: Span) -> tuple[int, int, list[bytes]]:
-        """First byte, length, and the first blocks: damage there is reported before the answer begins."""
+    def open(self, span: Span) -> tuple[int, int, bytes]:
+        """First byte, length, and the first block: damage there is reported before the answer begins."""
         first, length = span.within(self._info.size)
         with translated("The object cannot be read"):
             if os.fstat(self._file).st_size != self._info.size:
                 raise self._damaged("has another size than was stored")
-        return first, length, self._blocks(first // BLOCK, first // BLOCK + 1)
+        return first, length, self._block(first // BLOCK)
 
-    async def stream(
-        self, first: int, length: int, blocks: list[bytes], executor: Executor
-    ) -> AsyncIterator[bytes]:
-        """The bytes, `blocks` being the first of them. While some are sent the next are read and checked."""
+    async def stream(self, first: int, length: int, block: bytes, executor: Executor) -> AsyncIterator[bytes]:
+        """The bytes, `block` having the first of them. While it is sent the next is read and checked.
+
+        One at a time: with several in memory the system takes longer to find room than it saves in calls.
+        """
         loop = asyncio.get_running_loop()
         number, end = first // BLOCK, first + length
         while length > 0:
             start = number * BLOCK
-            number += len(blocks)
-            last = min(number + AT_ONCE, -(-end // BLOCK))
-            ahead = loop.run_in_executor(executor, self._blocks, number, last) if number < last else None
+            number += 1
+            ahead = loop.run_in_executor(executor, self._block, number) if number * BLOCK < end else None
+            whole = first <= start and end >= start + len(block)
             try:
-                for block in blocks:
-                    whole = first <= start and end >= start + len(block)
-                    yield block if whole else block[max(0, first - start) : end - start]
-                    start += BLOCK
+                yield block if whole else block[max(0, first - start) : end - start]
             finally:
                 if ahead is not None:
                     await asyncio.wait((ahead,))
             if ahead is None:
                 return
-            blocks = ahead.result()
-
-    def _blocks(self, number: int, end: int) -> list[bytes]:
-        return [self._block(item) for item in range(number, end)]
+            block = ahead.result()
 
     def _block(self, number: int) -> bytes:
         if self._info.size == 0:
