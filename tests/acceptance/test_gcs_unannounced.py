@@ -194,7 +194,8 @@ def test_what_goes_into_the_machines_own_gcs_where_nothing_can_be_mounted_is_sto
         done = server.wait(server.submit(python(ROOT + source)))
         assert done["state"] == "JOB_STATE_FAILED"
         assert "/gcs/unknown/model" in done["error"]["message"]
-        [kept] = server.home.glob("run/unstored/*/*/unknown/model")
+        # It gets there when what the job leaves is cleared, after its end.
+        [kept] = until(lambda: list(server.home.glob("run/unstored/*/*/unknown/model")))
         assert kept.read_text() == "model"
 
 
