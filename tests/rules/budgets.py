@@ -84,7 +84,7 @@ def catch_alls(folder: Path) -> list[str]:
         f"{' and '.join(sorted(CATCH_ALL))}, where work of others is run, may catch all"
         for m in modules(folder)
         if m.name not in CATCH_ALL
-        for node in ast.walk(m.tree)
+        for node in m.nodes
         if isinstance(node, ast.ExceptHandler) and _catches_all(node.type) and not _only_cleans_up(node)
     ]
 
@@ -107,7 +107,7 @@ def typing_escapes(folder: Path) -> list[str]:
     return [
         f"{m.name}:{node.lineno} uses TYPE_CHECKING: move what both modules need into one below them instead"
         for m in modules(folder)
-        for node in ast.walk(m.tree)
+        for node in m.nodes
         if (isinstance(node, ast.Name) and node.id == "TYPE_CHECKING")
         or (isinstance(node, ast.alias) and node.name == "TYPE_CHECKING")
     ]
@@ -144,7 +144,7 @@ def open_matches(folder: Path) -> list[str]:
     return [
         f"{m.name}:{node.lineno} matches states without a last assert_never: a new state would fall through"
         for m in modules(folder)
-        for node in ast.walk(m.tree)
+        for node in m.nodes
         if isinstance(node, ast.Match) and _on_members(node) and not _is_closed(m, node)
     ]
 

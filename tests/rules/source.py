@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,14 +25,18 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, self.name)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
 
     def imports(self) -> Iterator[tuple[int, str]]:
         """Line and full name of every module imported, at the top or anywhere below."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield node.lineno, alias.name
@@ -40,6 +44,8 @@ class Module:
                 yield node.lineno, "." * node.level + (node.module or "")
 
 
+@cache
 def modules(folder: Path) -> list[Module]:
+    """Read and parsed once: every rule looks at the same."""
     found = sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
     return [Module(path, path.relative_to(folder).as_posix()) for path in found]

@@ -18,7 +18,7 @@ def _reads(node: ast.AST, *names: str) -> bool:
 
 def examined(module: Module) -> Iterator[str]:
     """Where an error's status is compared, or its message searched instead of shown."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Compare():
                 wrong = _reads(node, "message") or any(

@@ -39,7 +39,7 @@ def empty_names(folder: Path, most: int = MOST_EMPTY) -> list[str]:
 
 
 def _bound(module: Module) -> Iterator[str]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                 yield name.lstrip("_")
