@@ -204,9 +204,9 @@ class LateMember(Member):
                     backend = await self._finder.find()
                     for hint in self._hints:
                         backend.on_change(hint)
-                    self.backend, self.left = backend, frozenset()
-                    waiting, self._waiting = self._waiting, set()
-                    for job in waiting:
+                    jobs = self._waiting | self.left
+                    self.backend, self.left, self._waiting = backend, frozenset(), set()
+                    for job in jobs:
                         self._hint(job)
         return self.backend
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeAlias
 
+from trainshed.core.errors import Unavailable
 from trainshed.core.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -102,10 +103,13 @@ class WorkQueue:
             self._failures.pop(key, None)
             if again_at is not None and not self._closed:
                 self.at(key, again_at)
-        except Exception:
+        except Exception as error:
             count = self._failures[key] = self._failures.get(key, 0) + 1
             delay = min(FIRST_BACKOFF * 2 ** (count - 1), MOST_BACKOFF)
-            log.exception("work on %s failed (%d times in a row); again in %g s", key, count, delay)
+            if isinstance(error, Unavailable):  # its sentence says all: no fault of ours
+                log.warning("work on %s has to wait; again in %g s: %s", key, delay, error.message)
+            else:
+                log.exception("work on %s failed (%d times in a row); again in %g s", key, count, delay)
             if not self._closed:
                 self._ring_in(key, delay)
         finally:

@@ -238,6 +238,20 @@ async def test_what_the_others_have_of_a_job_is_stopped_though_one_member_is_not
     await again.fleet.close()
 
 
+async def test_a_job_with_a_run_at_a_member_that_was_not_there_is_hinted_when_it_comes():
+    three = Three()
+    await three.with_boxes()
+    await three.fleet.launch(a_launch(BOX, HERE))
+    again, hinted = Three(), list[str]()
+    again.boxes.runs = three.boxes.runs
+    again.fleet.on_change(hinted.append)
+    await again.fleet.start()
+    assert hinted == []
+    await again.with_boxes()
+    assert hinted == ["job"]
+    await again.fleet.close()
+
+
 TOGETHER = (
     "One job cannot run both 'trainshed/python:3', which runs as a process of this machine, and "
     "'box/train:1', which runs in a container: their replicas could not reach each other by the addresses in "

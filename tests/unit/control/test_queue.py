@@ -10,6 +10,7 @@ import pytest
 from tests.builders import at
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.queue import MOST_BACKOFF, MOST_FLIGHTS, WorkQueue
+from trainshed.core.errors import Unavailable
 
 
 class Flights:
@@ -280,6 +281,23 @@ def test_a_failure_is_told_with_its_key_and_count(caplog: pytest.LogCaptureFixtu
         "work on job-7 failed (1 times in a row); again in 0.2 s",
         "work on job-7 failed (2 times in a row); again in 0.4 s",
     ]
+
+
+def test_what_is_not_there_is_told_in_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture):
+    async def play() -> None:
+        flights = Flights()
+
+        async def wait(_: str) -> datetime | None:
+            raise Unavailable("There is no engine.")
+
+        flights.answer = wait
+        flights.queue.hint("job-7")
+        await asyncio.sleep(0.1)
+
+    simulate(play)
+    [record] = [record for record in caplog.records if record.name == "trainshed.control.queue"]
+    assert record.getMessage() == "work on job-7 has to wait; again in 0.2 s: There is no engine."
+    assert (record.levelno, record.exc_info) == (logging.WARNING, None)
 
 
 def test_closing_waits_for_what_flies_and_takes_no_more():
