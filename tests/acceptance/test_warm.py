@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,21 @@ def test_a_forked_job_finds_this_server_by_googles_names_too(server: LiveServer)
     address, status = (row["text"] for row in server.lines(job))
     assert address.startswith("127.77.")
     assert status == "200"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may listen at port 443 and mount")
+def test_imports_that_read_what_goes_with_googles_names_leave_a_job_warm(tmp_path: Path) -> None:
+    venv.create(tmp_path / "own", symlinks=True)
+    [packages] = (tmp_path / "own").glob("lib/python3*/site-packages")
+    (packages / "reads.py").write_text("import os\nROOTS = os.environ['CURL_CA_BUNDLE']\n")
+    own = str(tmp_path / "own/bin/python")
+    with LiveServer("--warm", f"{own}=reads") as server:
+        until(lambda: interpreter(server).get("state") == "WARM", "the warm interpreter")
+        source = "import os, reads; print(reads.ROOTS == os.environ['CURL_CA_BUNDLE'])"
+        job = server.submit([own, "-c", source])
+        assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
+        assert "Forked from a warm interpreter" in running_event(server, job)
+        assert [row["text"] for row in server.lines(job)] == ["True"]
 
 
 @pytest.mark.parametrize(

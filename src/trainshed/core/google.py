@@ -41,11 +41,16 @@ class GoogleAccess:
         # Libraries prepend "http://" and append a path, so the value may include the token.
         metadata = f"{self.address.removeprefix('http://')}/t/{self.token}"
         return {
-            **dict.fromkeys(ROOTS, roots),
+            **trust_env(roots),
             TOKEN: self.token,
             "GCE_METADATA_HOST": metadata,
             "GCE_METADATA_IP": metadata,
         }
+
+
+def trust_env(roots: str) -> dict[str, str]:
+    """The part of these variables that is the same for all jobs."""
+    return dict.fromkeys(ROOTS, roots)
 
 
 def wants_google(env: Mapping[str, str]) -> bool:

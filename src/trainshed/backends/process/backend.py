@@ -224,7 +224,8 @@ class ProcessBackend:
     async def _warm_up(self) -> None:
         keeper = await self._ready_keeper()
         if self._starter.warm_pool is not None:
-            self._starter.warm_pool.open(self._starter.frame, keeper)
+            frame = self._starter.frame
+            self._starter.warm_pool.open(frame, keeper, self.hosts.env(frame.environ))
 
     async def _ready_keeper(self) -> Keeper:
         keeper = self._keeper

@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
-from trainshed.core.google import hosts_file
+from trainshed.core.google import hosts_file, past_proxies, trust_env
 
 _MACHINE = Path("/etc/hosts")
 _PATIENCE = 30  # seconds
@@ -34,6 +35,10 @@ class HostsFile:
     def roots(self) -> str:
         """The file of root certificates that programs are to trust."""
         return self._redirect.roots if self._redirect is not None else ""
+
+    def env(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """The variables that every program gets which finds the file; `environ` is the server's."""
+        return {**trust_env(self.roots), **past_proxies(environ)} if self.path() else {}
 
     async def open(self, keeper: Keeper) -> None:
         """Write it, once, when the address of the names is known. Every launch waits for that."""

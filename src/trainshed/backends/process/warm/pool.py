@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, StartRequest
@@ -23,6 +24,7 @@ from trainshed.core.errors import Unavailable
 from trainshed.core.runtime import RuntimeNeed, WarmInterpreter, WarmState
 from trainshed.core.runtime_port import Runtimes
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _USES = 1000  # then it is started anew: what a library leaks at each fork does not add up for ever
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0  # seconds until one that ended is started again
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 10.0  # ... and between looks for runtimes that are not built yet
@@ -49,12 +51,15 @@ class WarmPool:
         self._entries: dict[str, _PoolEntry] = {}  # by interpreter
         self._looking: asyncio.TimerHandle | None = None
         self._frame: ProcessFrame | None = None  # None: not open
-        self._keeper = ""
+        self._keeper, self._env = "", _NOTHING
 
-    def open(self, frame: ProcessFrame, keeper: Keeper) -> None:
-        """Start what is ready. Only the compiled keeper can adopt a program: without it nothing starts."""
+    def open(self, frame: ProcessFrame, keeper: Keeper, env: Mapping[str, str] = _NOTHING) -> None:
+        """Start what is ready. Only the compiled keeper can adopt a program: without it nothing starts.
+
+        `env` has variables that nearly every program gets: imports may read them.
+        """
         if isinstance(keeper, CompiledKeeper):
-            self._frame, self._keeper = frame, keeper.path
+            self._frame, self._keeper, self._env = frame, keeper.path, env
             self._look(_FIRST_LOOK)
 
     async def spawn(self, request: StartRequest, runtime: str) -> Identity | str:
@@ -122,7 +127,7 @@ class WarmPool:
                 frame = frame if python == frame.python else runtime_frame(frame, python)
             self._awaited.remove(name)
             if python not in self._entries:
-                self._entries[python] = entry = _PoolEntry(name, imports, shared_env(frame))
+                self._entries[python] = entry = _PoolEntry(name, imports, {**shared_env(frame), **self._env})
                 self._start(python, entry)
         if self._awaited and self._looking is None:  # _await_runtime may have set the timer
             again = min(pause * 2, _LONGEST_LOOK)
