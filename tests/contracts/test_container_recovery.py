@@ -63,6 +63,31 @@ async def test_a_server_killed_before_the_container_was_started_leaves_it_to_the
     assert bench.out() == "once\n"
 
 
+async def test_a_run_that_ends_before_the_engine_says_that_it_was_started_has_ended(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    """Left unstarted by a killed server, and started by the next."""
+    start = EngineContainers.start
+
+    async def die(self: EngineContainers, name: str) -> None:
+        raise Killed
+
+    async def start_slowly(self: EngineContainers, name: str) -> None:
+        await start(self, name)
+        await bench.ended(bench.key())
+
+    launch = bench.launch(bench.programs.prints("once\n"))
+    with monkeypatch.context() as patch:
+        patch.setattr(EngineContainers, "start", die)
+        with pytest.raises(Killed):
+            await bench.backend.launch(launch)
+    await bench.renew()
+    monkeypatch.setattr(EngineContainers, "start", start_slowly)
+    await bench.backend.launch(launch)
+    seen = await bench.see(bench.key())
+    assert seen is not None and seen.exit == Exit(code=0)
+
+
 async def test_a_server_killed_right_after_the_container_was_started_does_not_start_it_twice(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ):

@@ -42,6 +42,8 @@ class ContainerRunSupervisor:
 
     def begun(self, run: ContainerRun) -> None:
         """Its container has just been started."""
+        if run.sight is not None:
+            return  # `_await_init` has found its init before the engine said so; it may even have ended
         self._show(run, datetime.now(UTC), None)
         if not self._adopt(run):
             self._background.run(self._find_init(run))
