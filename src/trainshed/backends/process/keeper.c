@@ -311,7 +311,8 @@ static const char *set_trigger(int end, pid_t group) {
     return NULL;
 }
 
-/* Mount the view for `holder`: this process, or another one in whose mount namespace this one is. NULL, or what could not be done; errno says why. Changes the working directory. */
+/* Mount the view for `holder`: this process, or another one in whose mount namespace this one is. NULL, or what could
+ * not be done; errno says why. Changes the working directory. */
 static const char *enter(const char *view, pid_t holder) {
     const char *failed = NULL;
     struct process self;
