@@ -57,7 +57,7 @@ test: check sdk demo-env ## set up, check, and run all everyday tests
 	@scripts/postgres
 	@scripts/s3-env
 	@scripts/containers-env
-	$(BIN)/pytest $(SPREAD) --ignore=tests/rules -rs
+	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
 
 chaos: dev ## kill -9 the server again and again, ROUNDS times (default 300)
 	@scripts/containers-env

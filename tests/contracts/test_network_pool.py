@@ -226,7 +226,7 @@ async def test_a_server_that_goes_takes_its_anchor_along_and_the_next_one_all_ne
 
 
 def test_a_killed_server_leaves_no_anchor_and_the_next_one_no_network(podman: Podman):
-    before = podman.networks()
+    before = podman.networks()  # one of an earlier server may still go away
     pool = {"machineSpec": {"machineType": "n1-standard-1"}, "replicaCount": 1}
     pool |= {"containerSpec": {"imageUri": BASE, "command": ["true"]}}
     with LiveServer("--engine", str(podman.socket), "--subnets", podman.subnets) as server:
@@ -240,4 +240,4 @@ def test_a_killed_server_leaves_no_anchor_and_the_next_one_no_network(podman: Po
         server.kill()
         live.until(lambda: podman.containers()[name] == "exited")
         server.start()
-        live.until(lambda: podman.networks() == before and not names())
+        live.until(lambda: podman.networks() <= before and not names())

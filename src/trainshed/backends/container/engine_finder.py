@@ -29,7 +29,7 @@ from trainshed.core.ports import Backend, Capabilities
 from trainshed.core.readiness import Readiness, ReadinessState
 
 AUTO, NONE = "auto", "none"
-LIMIT = 3.0  # seconds: socket activation may have to start the engine first
+LIMIT = 20.0  # seconds: the engine may have to be started first, and a busy machine is no missing engine
 _LEAST = (1, 41)  # of the API
 _GONE = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR})
 CAPABILITIES = Capabilities(
