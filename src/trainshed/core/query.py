@@ -29,6 +29,23 @@ class Operator(StrEnum):
     LIKE = ":"  # a wildcard match; for a label, `*` means it exists
 
 
+def is_like(text: str, pattern: str) -> bool:
+    """Whether the whole text fits the pattern, in which each `*` is any text. Never backtracks."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == first
+    *middle, last = rest
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in middle:
+        start = text.find(piece, at, end)
+        if start < 0:
+            return False
+        at = start + len(piece)
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Compare:
     field: QueryField

@@ -6,7 +6,6 @@ opinion the SQL translation is compared with. It never touches a file.
 
 import asyncio
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.ledger import Interval, account
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
 from trainshed.core.ports import JobPage, Operation
-from trainshed.core.query import Compare, Condition, JobQuery, Operator, QueryField
+from trainshed.core.query import Compare, Condition, JobQuery, Operator, QueryField, is_like
 
 
 class MemoryStore:
@@ -324,8 +323,7 @@ def _compare(job: Job, wanted: Compare) -> bool:
         case Operator.GE:
             return actual >= value
         case Operator.LIKE:
-            pattern = ".*".join(re.escape(piece) for piece in value.split("*"))
-            return re.fullmatch(pattern, actual, re.DOTALL) is not None
+            return is_like(actual, value)
     assert_never(wanted.op)
 
 

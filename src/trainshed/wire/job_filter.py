@@ -11,12 +11,11 @@ Names are accepted in snake_case and camelCase. NOT binds tighter than OR, OR ti
 terms mean AND. A refusal says what would be accepted. Only Invalid is raised.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 
 from trainshed.core.errors import Violation
-from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField
+from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField, is_like
 from trainshed.wire import enums
 from trainshed.wire.base import camel
 from trainshed.wire.faults import invalid
@@ -162,10 +161,8 @@ def _constant(fixed: str, operator: Token, value: str) -> Condition:
     """A condition that is always or never true, since the field has the same value in every job."""
     if operator.text not in {op.value for op in _TEXT}:
         raise refuse(f"{operator.text} cannot be used here; = != : can", operator.position)
-    pieces = value.split("*")
-    if operator.text == Operator.LIKE.value and len(pieces) == 1:
-        pieces = ["", value, ""]
-    meets = re.fullmatch(".*".join(map(re.escape, pieces)), fixed) is not None
+    pattern = f"*{value}*" if operator.text == Operator.LIKE.value and "*" not in value else value
+    meets = is_like(fixed, pattern)
     return AllOf(()) if meets != (operator.text == Operator.NE.value) else AnyOf(())
 
 

@@ -153,3 +153,8 @@ def test_what_is_the_same_in_all_has_no_order_and_is_unknown_elsewhere() -> None
         parse_filter("kind_of > a", {"kind_of": "custom"})
     with pytest.raises(Invalid, match="is not known here"):
         parse_filter("kind_of = a")
+
+
+@pytest.mark.parametrize("text", [f'kind="{"*" * 60}x"', f'kind="{"*e" * 60}x"', f'kind:"{"*" * 60}x"'])
+def test_many_wildcards_in_a_field_that_is_always_the_same_are_compared_at_once(text: str) -> None:
+    assert parse_filter(text, {"kind": "schema/custom_task_1.0.0.yaml" * 4}) == AnyOf(())
