@@ -23,7 +23,7 @@ from trainshed.wire.scalars import nanos_text
 STREAMS = re.compile(
     r"command/gcloud(\.\w+)?\.((ai|ai-platform)\.[\w.-]*stream-logs|ai-platform\.jobs\.submit\.training)"
 )
-UPPER_BOUND = re.compile(r'\s+AND\s+timestamp<"[^"]*"')
+UPPER_BOUND = re.compile(r'\sAND\s+timestamp<"[^"]*"')
 HOLD = 240.0  # seconds; gcloud's own HTTP timeout is 300
 SETTLE_NS = 500_000_000  # for this long lines of two replicas may arrive out of order
 

@@ -79,7 +79,8 @@ def image_fault(words: str) -> ImageFaultKind:
 
 def plain(text: str) -> str:
     """The message without the engine's prefixes and repetitions."""
-    return _TWICE.sub(r"\1", _NOISE.sub("", " ".join(text.split())))[:_MOST_WORDS]
+    words = " ".join(text.split())[: 4 * _MOST_WORDS]  # the search for repetitions is quadratic
+    return _TWICE.sub(r"\1", _NOISE.sub("", words))[:_MOST_WORDS]
 
 
 def is_exec_refusal(output: bytes) -> bool:
