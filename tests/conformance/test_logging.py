@@ -213,7 +213,7 @@ def test_the_attempts_of_a_job_are_kept_apart(server: LiveServer, unique: Unique
         ({"resourceNames": [f"projects/{PROJECT}"], "filter": 'timestamp>"soon"'}, "filter"),
         ({"resourceNames": [f"projects/{PROJECT}"], "filter": "severity>LOUD"}, "filter"),
         ({"resourceNames": [f"projects/{PROJECT}"], "filter": "(" * 500 + "a" + ")" * 500}, "filter"),
-        ({"resourceNames": [f"projects/{PROJECT}"], "filter": 'jsonPayload.message=~"(a+)+$"'}, "filter"),
+        ({"resourceNames": [f"projects/{PROJECT}"], "filter": 'jsonPayload.message=~"(a)\\\\1"'}, "filter"),
         ({"resourceNames": [f"projects/{PROJECT}"], "filter": 'jsonPayload.message=~"("'}, "filter"),
         ({"resourceNames": [f"projects/{PROJECT}"], "filter": "a" * 30_000}, "filter"),
         ({"resourceNames": [f"projects/{PROJECT}"], "orderBy": "severity"}, "orderBy"),
@@ -268,3 +268,22 @@ def test_lines_printed_before_a_kill_9_are_there_after_it(unique: Unique) -> Non
             f'resource.labels.job_id="{ident(name)}" AND resource.labels.task_name="workerpool0-0"'
         )
         assert [message(e) for e in entries] == [str(i) for i in range(40)]
+
+
+def test_a_costly_filter_is_answered_and_keeps_nobody_waiting(server: LiveServer) -> None:
+    """An engine that goes back takes minutes for these, and the server answers nobody meanwhile."""
+    name = server.submit(
+        pools=[pool(python("print('a' * 30_000 + 'b')\nfor _ in range(300): print('loss ' * 999)"))]
+    )
+    assert server.wait(name)["state"] == "JOB_STATE_SUCCEEDED"
+    job = f'resource.labels.job_id="{ident(name)}" AND '
+    assert len(server.entries(f'{job}jsonPayload.message=~"^a*a*b"')) == 1
+    assert not server.entries(f'{job}jsonPayload.message=~".*loss.*nan"')
+    assert server.request("GET", "/healthz").status == 200
+
+
+def test_a_filter_of_stream_logs_that_is_mostly_spaces_is_answered(server: LiveServer) -> None:
+    agent = {"user-agent": "gcloud/540 command/gcloud.ai.custom-jobs.stream-logs"}
+    body = {"resourceNames": [f"projects/{PROJECT}"], "filter": " " * 500_000 + "x"}
+    answer = server.request("POST", "/v2/entries:list", body, headers=agent)
+    assert answer.status == 400 and "characters long" in answer.violations["filter"]

@@ -1,6 +1,7 @@
 """Cloud Logging's entries:list over our logs: its filter language, both orders, pages."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -16,7 +17,8 @@ from trainshed.wire import log_bounds, log_filter, page
 from trainshed.wire.log_entry import render_event_entry, render_line
 
 MOST_TEXT = 8 * 1024 * 1024  # characters in one page: lines may be very long
-MOST_SCANNED = 200_000  # entries read for one page: limits a filter that matches nothing
+MOST_TIME = 1.0  # seconds of reading for one page: limits a filter that matches nothing
+BATCH = 500  # entries matched at a time
 
 
 @dataclass(slots=True)
@@ -54,11 +56,14 @@ class LogHandlers:
         while True:
             until_ns = gcloud.settled_ns()
             settled = replace(query, until_ns=until_ns)
-            entries, _, _ = await self._collect([job], settled, parsed, query.limit)
+            entries, last, more = await self._collect([job], settled, parsed, query.limit)
             if printed := gcloud.printed_already(entries, query):
                 query = replace(query, after=printed)
             elif entries:
                 return {"entries": entries}
+            elif more and last is not None:
+                query = replace(query, after=(int(last[0]), last[1]))
+                continue
             left = loop_until - self.clock.now().timestamp()
             latest = await self.logs.fresh(job)
             if latest is None or (latest.is_final and self._is_settled(latest)):
@@ -78,17 +83,42 @@ class LogHandlers:
         """One page of matching entries, the position of the last entry read, and whether more may follow."""
         entries: list[Json] = []
         last: tuple[str, str] | None = None
-        scanned = size_so_far = 0
-        async for job, row in self.logs.merged(jobs, query):
-            if len(entries) == size or scanned == MOST_SCANNED or size_so_far > MOST_TEXT:
+        size_so_far = 0
+        until = asyncio.get_running_loop().time() + MOST_TIME
+        async for batch in _batches(self.logs.merged(jobs, query), size):
+            # A thread, so that the server answers others meanwhile.
+            matching = await asyncio.to_thread(_match, parsed, batch)
+            for (_, row), entry in zip(batch, matching, strict=True):
+                if len(entries) == size or size_so_far > MOST_TEXT:
+                    return entries, last, True
+                last = (str(row.at_ns), row.insert_id)
+                if entry is not None:
+                    entries.append(entry)
+                    size_so_far += len(row.entry.text) if isinstance(row.entry, Line) else 0
+            if asyncio.get_running_loop().time() > until:
                 return entries, last, True
-            scanned += 1
-            last = (str(row.at_ns), row.insert_id)
-            entry = _render(job, row)
-            if log_filter.matches(parsed, entry):
-                entries.append(entry)
-                size_so_far += len(row.entry.text) if isinstance(row.entry, Line) else 0
         return entries, last, False
+
+
+async def _batches(
+    rows: AsyncIterator[tuple[Job, LogRow]], first: int
+) -> AsyncIterator[list[tuple[Job, LogRow]]]:
+    """The rows in lists that grow: a page that is soon full reads little, one that is not few lists."""
+    most = min(first, BATCH)
+    batch: list[tuple[Job, LogRow]] = []
+    async for row in rows:
+        batch.append(row)
+        if len(batch) >= most:
+            yield batch
+            batch, most = [], min(most * 8, BATCH)
+    if batch:
+        yield batch
+
+
+def _match(parsed: log_filter.Filter, batch: list[tuple[Job, LogRow]]) -> list[Json | None]:
+    """For each row its entry, or None where the filter does not match it."""
+    entries = (_render(job, row) for job, row in batch)
+    return [entry if log_filter.matches(parsed, entry) else None for entry in entries]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
