@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tests.benchmarks import (
     boxing,
     commanding,
+    disturbing,
     packaging,
     printing,
     queueing,
@@ -31,6 +32,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "look": lambda: [resting.looking_on()],
     "list": resting.long_list,
     "queue": queueing.long_queue,
+    "disturb": disturbing.others_wait,
     "store": lambda: [*storing.large_object(), *storing.small_objects()],
     "command": commanding.command_line,
     "submit": commanding.submitting,
