@@ -245,6 +245,20 @@ async def test_a_commit_that_broke_off_but_happened_is_found_out(
         assert (await store.write(current, ended())).version == 3
 
 
+async def test_after_a_conflict_with_another_program_memory_has_what_the_file_has(tmp_path: Path) -> None:
+    async with opened(tmp_path / "jobs.db") as store:
+        job = await store.insert(a_job(1), ())
+        for flush in (True, False):
+            with contextlib.closing(sqlite3.connect(tmp_path / "jobs.db")) as other:
+                other.execute("UPDATE jobs SET version = version + 5")
+                other.commit()
+            with pytest.raises(Conflict):
+                await store.write(job, RUNNING, flush=flush)
+            current = await store.load(job.id)
+            assert current is not None and current.version == job.version + 5
+            job = await store.write(current, RUNNING, flush=flush)
+
+
 async def test_the_end_of_a_job_whose_commit_broke_off_is_told_with_its_last_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

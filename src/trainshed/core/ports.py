@@ -194,6 +194,8 @@ class Store(Protocol):
        never changed, and stay when the job is deleted.
     9. on_commit tells every job that is not final, then each commit of a job, in the order of its versions
        and before its caller is answered.
+    10. where a database lost commits, each job goes on from what the database has: after a Conflict, load
+        gives that, and on_commit tells it.
     """
 
     async def start(self) -> None: ...

@@ -68,6 +68,11 @@ class Decoded:
         with self._lock:
             self._remove(job)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._jobs.clear()
+            self._weight = 0
+
     def __len__(self) -> int:
         return len(self._jobs)
 

@@ -69,11 +69,23 @@ class Work(Generic[T]):
 
 
 class Lane:
-    """A queue and its threads. Subclasses say what a thread does with the work it finds."""
+    """A queue and its threads. Subclasses say what a thread does with the work it finds.
 
-    def __init__(self, name: str, database: Database, loop: asyncio.AbstractEventLoop, threads: int) -> None:
+    `doubted` is called on the loop after a connection was lost: the database may have crashed, and may have
+    lost commits, so copies in memory may be wrong.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        loop: asyncio.AbstractEventLoop,
+        doubted: Callable[[], None],
+        threads: int,
+    ) -> None:
         self._database = database
         self._loop = loop
+        self._doubted = doubted
         self._queue: SimpleQueue[Work[Any] | None] = SimpleQueue()
         self._open = True
         self._threads = [
@@ -134,6 +146,8 @@ class Readers(Lane):
                         connection.close()
                     connection = None
                     work.error = self._database.explain(error)
+                    if lost:
+                        self._report(self._doubted)
                     if last or not lost:
                         break
             self._report(work.settle)

@@ -2,7 +2,8 @@
 
 A session-level advisory lock on the writing connection keeps a second server out; it ends with the
 connection, so a killed server does not block the next one. It needs sessions of its own: a pooler in
-transaction mode would break the lock. No error of PostgreSQL leaves this file untranslated, and no
+transaction mode would break the lock. Every commit is flushed: PostgreSQL may crash while the programs of
+jobs run on, so nothing would be decided anew. No error of PostgreSQL leaves this file untranslated, and no
 password ends up in a sentence.
 """
 
@@ -17,6 +18,11 @@ from trainshed.store.connection import SqlConnection, SqlError, translated
 
 LOCK = 0x747261696E  # any number nobody else uses for an advisory lock in the same database
 PATIENCE = 5.0  # seconds PostgreSQL may need to notice that an earlier server's connection is gone
+# A database may be configured not to flush. What it is configured to do for its replicas stays.
+_FLUSH = """
+    SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') = 'off'
+"""
 _OWNER = """
     SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted
@@ -54,6 +60,7 @@ class PostgresDatabase:
         connection = SqlConnection(raw, psycopg, "postgresql", lambda: raw.closed or raw.broken)
         if writing:
             try:
+                connection.execute(_FLUSH)
                 self._lock(connection)
             except (SqlError, Unavailable):
                 connection.close()
@@ -74,9 +81,7 @@ class PostgresDatabase:
         return None  # every answer comes over a network
 
     def begin(self, connection: SqlConnection, *, flush: bool = True) -> None:
-        """psycopg begins by itself with the first statement."""
-        if not flush:
-            connection.execute("SET LOCAL synchronous_commit TO OFF")
+        """psycopg begins by itself with the first statement. What `flush` says is not used: see above."""
 
     def explain(self, error: SqlError) -> Unavailable:
         reason = str(error.reason).strip().partition("\n")[0].rstrip(".")

@@ -1,9 +1,10 @@
 """SqlStore: implements `core.ports.Store` with SQL, on SQLite by default and PostgreSQL by URL.
 
 One thread makes all writes, a few make all reads (`lanes`, `writer`). Jobs that are not final, and the few
-that have just ended, are kept in memory as last committed, so that reading them needs no query. That is sound
-because this server is the only writer; SQL checks the version all the same. Other finished jobs are read when
-asked for and are not kept.
+that have just ended, are in memory as last committed (`known_jobs`): reading them needs no query. That is
+sound because this server is the only writer; SQL checks the version all the same. Memory may still be wrong:
+a connection was lost during a commit, or a database that crashed has lost its last commits. So jobs are read
+again after a lost connection, and after each conflict that memory does not explain.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from trainshed.core.errors import NotFound, Unavailable
+from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobState, Status
@@ -25,6 +26,7 @@ from trainshed.store import image_caches, models, reads, writes
 from trainshed.store.cache import Decoded, OriginReaders
 from trainshed.store.connection import SqlConnection, SqlError
 from trainshed.store.database import Database
+from trainshed.store.known_jobs import KnownJobs
 from trainshed.store.lanes import Readers
 from trainshed.store.migrations import migrate
 from trainshed.store.postgres import PostgresDatabase
@@ -32,7 +34,6 @@ from trainshed.store.shortcut import Shortcut
 from trainshed.store.sqlite import BUSY, SqliteDatabase
 from trainshed.store.writer import Writer
 
-JUST_ENDED = 400_000  # roughly bytes
 READERS = 2  # so that a long listing does not delay a short query
 
 
@@ -42,10 +43,8 @@ class SqlStore:
     def __init__(self, url: str, *, busy: timedelta = BUSY, origins: OriginReaders | None = None) -> None:
         self._database = open_database(url, busy)
         self._decoded = Decoded(origins=origins)
-        self._active: dict[str, Job] = {}
-        self._ended = Decoded(JUST_ENDED)  # the last ones: whoever waited for them reads them now
-        self._followers: list[Callable[[Job, bool], None]] = []
-        self._doubtful = False  # a commit has failed, but may have happened: memory may be outdated
+        self._known = KnownJobs(self._decoded)
+        self._doubts = self._settled_doubts = 0  # how often memory may have become wrong; and was read again
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._shortcut: Shortcut | None = None
@@ -57,7 +56,7 @@ class SqlStore:
         try:
             await asyncio.to_thread(self._prepare)
             self._writer = Writer(self._database, loop, self._doubt)
-            self._readers = Readers("reader", self._database, loop, READERS)
+            self._readers = Readers("reader", self._database, loop, self._doubt, READERS)
             await self._reload()
             quick = await asyncio.to_thread(self._database.connect_without_waiting)
             self._shortcut = None if quick is None else Shortcut(quick)
@@ -82,7 +81,7 @@ class SqlStore:
         new = replace(job, version=1)
         return await self._write(
             lambda connection: writes.insert_job(connection, new, events, idempotency_key, self._decoded),
-            self._remember,
+            self._known.remember,
         )
 
     async def get(self, project: str, location: str, job: str) -> Job:
@@ -93,8 +92,8 @@ class SqlStore:
         return result
 
     async def load(self, job: str) -> Job | None:
-        known = self._active.get(job) or self._ended.latest(job)
-        if known is not None and not self._doubtful:
+        known = self._known.get(job)
+        if known is not None and not self._is_doubtful:
             return known
         return await self._read(lambda connection: reads.job_by_id(connection, job, self._decoded))
 
@@ -109,36 +108,35 @@ class SqlStore:
 
     async def active(self) -> tuple[Job, ...]:
         await self.catch_up()
-        return tuple(self._active.values())
+        return tuple(self._known.active.values())
 
     def on_commit(self, follow: Callable[[Job, bool], None]) -> None:
-        self._followers.append(follow)
-        for job in self._active.values():
-            follow(job, False)
+        self._known.follow(follow)
 
     async def catch_up(self) -> None:
-        if self._doubtful:
+        if self._is_doubtful:
             await self._reload()
 
     async def write(
         self, job: Job, status: Status, events: Sequence[Event] = (), *, flush: bool = True
     ) -> Job:
-        def run(connection: SqlConnection) -> Job:
-            return writes.update_status(connection, job, status, events)
-
-        if not flush and self._shortcut is not None and (done := self._shortcut.take(run)) is not None:
-            self._remember(done)
-            return done
-        return await self._write(run, self._remember, flush)
+        return await self._change(
+            job,
+            lambda connection: writes.update_status(connection, job, status, events),
+            self._known.remember,
+            flush,
+        )
 
     async def relabel(self, job: Job, labels: Mapping[str, str]) -> Job:
-        return await self._write(
-            lambda connection: writes.update_labels(connection, job, labels), self._remember
+        return await self._change(
+            job, lambda connection: writes.update_labels(connection, job, labels), self._known.remember
         )
 
     async def delete(self, job: Job, operation: Operation) -> None:
-        await self._write(
-            lambda connection: writes.delete_job(connection, job, operation), lambda _: self._forget(job)
+        await self._change(
+            job,
+            lambda connection: writes.delete_job(connection, job, operation),
+            lambda _: self._known.forget(job),
         )
 
     async def operation(self, name: str) -> Operation:
@@ -208,6 +206,21 @@ class SqlStore:
             raise Unavailable("The store is not open.")
         return await self._writer.ask(run, then, flush=flush)
 
+    async def _change(
+        self, job: Job, run: Callable[[SqlConnection], Any], then: Callable[[Any], None], flush: bool = True
+    ) -> Any:
+        """Make a write that is guarded by the job's version. If it is refused, memory has what is stored."""
+        try:
+            if not flush and self._shortcut is not None and (done := self._shortcut.take(run)) is not None:
+                then(done)
+                return done
+            return await self._write(run, then, flush)
+        except (Conflict, NotFound):
+            known = self._known.get(job.id)
+            if known is not None and known.version == job.version:  # else the caller had an older version
+                await self._refresh(known)
+            raise
+
     def _prepare(self) -> None:
         self._database.claim()
         try:
@@ -222,48 +235,38 @@ class SqlStore:
 
     async def _reload(self) -> None:
         """Read the active jobs again, and those that were. Queued as a write: no later write is undone."""
+        doubts, before = self._doubts, dict(self._known.active)
 
         def run(connection: SqlConnection) -> tuple[Job, ...]:
             active = reads.active(connection, self._decoded)
-            ended = set(self._active) - {
-                job.id for job in active
-            }  # in one step: the loop's thread changes it
+            ended = before.keys() - {job.id for job in active}
             rows = (reads.job_by_id(connection, id, self._decoded) for id in ended)
             return (*active, *(job for job in rows if job is not None))
 
-        await self._write(run, self._replace)
+        def then(jobs: tuple[Job, ...]) -> None:
+            self._known.replace(before, jobs)
+            self._settled_doubts = doubts
 
-    def _replace(self, jobs: tuple[Job, ...]) -> None:
-        for id in self._active.keys() - {job.id for job in jobs}:
-            self._forget(self._active[id])
-        for job in jobs:
-            self._remember(job)
-        self._doubtful = False
+        await self._write(run, then)
 
-    def _remember(self, job: Job) -> None:
-        known = self._active.get(job.id) or self._ended.latest(job.id)
-        if known is not None and known.version > job.version:
-            return  # the writer read it before a shortcut's write, and this is called after that
-        if job.is_final:
-            self._active.pop(job.id, None)
-            self._ended.put(job)
-            self._decoded.put(job)
-        else:
-            self._active[job.id] = job
-        self._tell(job, is_deleted=False)
+    async def _refresh(self, known: Job) -> None:
+        """Read one job again, whose version in memory is not the stored one."""
 
-    def _tell(self, job: Job, *, is_deleted: bool) -> None:
-        for follow in self._followers:
-            follow(job, is_deleted)
+        def run(connection: SqlConnection) -> tuple[Job, ...]:
+            self._decoded.drop(known.id)
+            stored = reads.job_by_id(connection, known.id, self._decoded)
+            return () if stored is None else (stored,)
 
-    def _forget(self, job: Job) -> None:
-        self._active.pop(job.id, None)
-        self._ended.drop(job.id)
-        self._decoded.drop(job.id)
-        self._tell(job, is_deleted=True)
+        await self._write(run, lambda jobs: self._known.replace({known.id: known}, jobs))
+
+    @property
+    def _is_doubtful(self) -> bool:
+        """Whether memory may differ from the database: a commit or a connection was lost."""
+        return self._doubts != self._settled_doubts
 
     def _doubt(self) -> None:
-        self._doubtful = True
+        self._doubts += 1
+        self._known.forget_ended()
 
 
 def open_database(url: str, busy: timedelta = BUSY) -> Database:

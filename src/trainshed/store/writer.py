@@ -1,8 +1,8 @@
 """Writer: the only thread that writes. It executes queued work in one transaction and then answers.
 
 Nothing is answered before its commit has returned. A commit that failed may still have happened (the
-connection or the disk failed before the answer). Then `doubted` is called on the loop, because copies in
-memory may be outdated.
+connection or the disk failed before the answer). Then `doubted` is called on the loop, as after a lost
+connection, because copies in memory may be wrong.
 """
 
 import asyncio
@@ -22,10 +22,9 @@ class Writer(Lane):
     def __init__(
         self, database: Database, loop: asyncio.AbstractEventLoop, doubted: Callable[[], None]
     ) -> None:
-        self._doubted = doubted
         self._connection: SqlConnection | None = None
         self._committing = False
-        super().__init__("writer", database, loop, threads=1)
+        super().__init__("writer", database, loop, doubted, threads=1)
 
     def _serve(self) -> None:
         closing = False
@@ -49,7 +48,7 @@ class Writer(Lane):
             self._connection.close()
 
     def _commit(self, batch: list[Work[Any]]) -> None:
-        doubt = False
+        doubt = False  # whether memory may be wrong
         for last in (False, True):
             try:
                 self._transact(batch)
@@ -58,10 +57,10 @@ class Writer(Lane):
                 self._fail(batch, error)
                 break
             except SqlError as error:
-                doubt = self._committing
+                doubt = doubt or self._committing or error.is_lost
                 self._drop()
                 # A connection that was lost while idle is replaced: no work is lost.
-                if error.is_lost and not doubt and not last:
+                if error.is_lost and not self._committing and not last:
                     continue
                 self._fail(batch, self._database.explain(error))
                 break
