@@ -71,6 +71,22 @@ def test_a_server_killed_while_the_database_is_locked_has_acknowledged_nothing_i
         assert [job["name"] for job in server.get(JOBS)["customJobs"]] == [kept]
 
 
+def test_a_database_that_is_removed_under_a_server_takes_no_job_until_it_is_back() -> None:
+    with LiveServer() as server:
+        kept = [server.submit(python("pass"))]
+        database, away = server.home / "trainshed.db", server.home / "away"
+        database.rename(away)
+        body = {"displayName": "late", "jobSpec": {"workerPoolSpecs": [pool(python("pass"))]}}
+        answer = server.request("POST", JOBS, body)
+        assert answer.status == 503
+        assert "was removed while the server ran" in answer.error["message"]
+        away.rename(database)
+        kept.append(server.post(JOBS, body)["name"])
+        server.kill()
+        server.start()
+        assert {job["name"] for job in server.get(JOBS)["customJobs"]} == set(kept)
+
+
 def test_a_damaged_database_is_refused_with_a_sentence_and_left_as_it_is() -> None:
     with LiveServer() as server:
         server.wait(server.submit(python("pass")))

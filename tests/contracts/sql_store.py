@@ -1,11 +1,14 @@
 """The store on SQL under its contracts: a subclass says which database, by the fixture `url`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.contracts.postgres import Server
+from tests.contracts.store_values import a_job, an_event
 from trainshed.store import SqlStore
 
 Reopened = Callable[[], Awaitable[SqlStore]]
@@ -47,3 +50,19 @@ class OnPostgres(OnSql):
     @pytest.fixture
     def url(self, postgres: Server) -> str:
         return postgres.new_database()
+
+
+@asynccontextmanager
+async def opened(path: Path, busy: timedelta = timedelta(seconds=30)) -> AsyncIterator[SqlStore]:
+    store = SqlStore(f"sqlite:///{path}", busy=busy)
+    await store.start()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def filled(path: Path, count: int = 60) -> None:
+    async with opened(path) as store:
+        for number in range(count):
+            await store.insert(a_job(number), [an_event("x" * 500)])

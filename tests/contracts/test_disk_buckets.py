@@ -45,6 +45,20 @@ async def bucket(home: Path) -> AsyncIterator[DiskBucket]:
     await buckets.close()
 
 
+async def test_an_index_that_is_removed_while_it_is_open_takes_no_more_objects(
+    bucket: DiskBucket, home: Path
+) -> None:
+    index = home / ".trainshed" / "index.db"
+    index.rename(home / "away")
+    with pytest.raises(Unavailable, match=r"index\.db was removed while the server ran"):
+        await put(bucket, "late", b"x")
+    assert not index.exists()
+    (home / "away").rename(index)
+    await put(bucket, "kept", b"x")
+    with pytest.raises(NotFound):
+        await bucket.get("late")
+
+
 def held(home: Path) -> list[Path]:
     return list((home / ".trainshed" / "held").iterdir())
 

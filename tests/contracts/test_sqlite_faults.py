@@ -6,12 +6,13 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.contracts.sql_store import filled, opened
 from tests.contracts.store_values import RUNNING, a_job, an_event, ended
 from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.job import Job
@@ -20,22 +21,6 @@ from trainshed.store import SqlStore
 from trainshed.store.connection import SqlConnection, SqlError
 
 Damage = Callable[[Path], None]
-
-
-@contextlib.asynccontextmanager
-async def opened(path: Path, busy: timedelta = timedelta(seconds=30)) -> AsyncIterator[SqlStore]:
-    store = SqlStore(f"sqlite:///{path}", busy=busy)
-    await store.start()
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-async def filled(path: Path, count: int = 60) -> None:
-    async with opened(path) as store:
-        for number in range(count):
-            await store.insert(a_job(number), [an_event("x" * 500)])
 
 
 def overwritten(offset: int, with_: bytes) -> Damage:
@@ -137,13 +122,42 @@ async def test_a_file_moved_away_with_its_marker_lets_an_empty_store_start(tmp_p
         assert len(await store.active()) == 1
 
 
-async def test_a_record_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    await filled(tmp_path / "jobs.db", 2)
-    with contextlib.closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
-        connection.execute("UPDATE jobs SET status = '{' WHERE id = '1001'")
-        connection.commit()
-    with pytest.raises(Unavailable, match="1001"):
-        await SqlStore(f"sqlite:///{tmp_path}/jobs.db").start()
+@pytest.mark.parametrize("name", ["jobs.db", "jobs.db-wal"])
+async def test_a_file_that_is_removed_while_it_is_open_takes_no_more_writes(
+    tmp_path: Path, name: str
+) -> None:
+    path, away = tmp_path / name, tmp_path / "away"
+    async with opened(tmp_path / "jobs.db") as store:
+        job = await store.insert(a_job(1), ())
+        path.rename(away)
+        for flush in (True, False):
+            with pytest.raises(Unavailable, match=rf"{name} was removed while the server ran.*move it back"):
+                await store.write(job, RUNNING, flush=flush)
+        with pytest.raises(Unavailable, match="was removed"):
+            await store.insert(a_job(2), ())
+        assert await store.load(job.id) == job
+        assert not path.exists()
+        away.rename(path)
+        job = await store.write(job, RUNNING, flush=False)
+        assert await store.insert(a_job(2), ())
+    async with opened(tmp_path / "jobs.db") as store:
+        assert len(await store.active()) == 2
+
+
+async def test_a_file_that_is_replaced_while_it_is_open_takes_no_more_writes(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    await filled(path, 1)
+    shutil.copy(path, tmp_path / "backup")
+    async with opened(path) as store:
+        (job,) = await store.active()
+        (tmp_path / "backup").replace(path)
+        before = path.read_bytes()
+        for flush in (True, False):
+            with pytest.raises(Unavailable, match="replaced by another file"):
+                await store.write(job, RUNNING, flush=flush)
+        with pytest.raises(Unavailable, match="replaced by another file"):
+            await store.insert(a_job(2), ())
+    assert path.read_bytes() == before
 
 
 async def test_a_store_that_cannot_be_made_says_why(tmp_path: Path) -> None:

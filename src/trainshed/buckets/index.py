@@ -18,6 +18,7 @@ from typing import Any
 from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, ObjectDraft, ObjectInfo, Precondition, Upload
 from trainshed.core.bucket_rule import LifecycleRule
 from trainshed.core.errors import Unavailable
+from trainshed.sqlite_files import sqlite_uri
 
 # What each version of the index adds to the one before; the first is also that of files without a number.
 _MIGRATIONS = (
@@ -71,9 +72,10 @@ class StoredObject:
     place: str | None
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection in which nothing begins or ends a transaction by itself."""
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+    """A connection in which nothing begins or ends a transaction by itself. Only "rwc" makes the file."""
+    uri = sqlite_uri(path, mode)
+    db = sqlite3.connect(uri, isolation_level=None, check_same_thread=False, timeout=30, uri=True)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")
     db.execute("PRAGMA cache_size=-8192")

@@ -24,6 +24,7 @@ from trainshed.buckets.index import StoredObject
 from trainshed.buckets.places import parents
 from trainshed.buckets.trouble import as_error, translated
 from trainshed.core.errors import TrainshedError, Unavailable
+from trainshed.sqlite_files import SqliteFiles
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class IndexWriter:
 
     def __init__(self, path: Path, held_folder: Path, root: Path) -> None:
         self._path = path
+        self._files = SqliteFiles(path, f"The buckets' index {path}")
         self._held = held_folder
         self._root = root
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
@@ -56,6 +58,7 @@ class IndexWriter:
 
     def start(self) -> None:
         """Finish what an earlier process could not, then take changes."""
+        self._files.reconnecting()
         db = index.connect(self._path)
         self._thread = threading.Thread(target=self._run, args=(db,), name="index-writer", daemon=True)
         self._thread.start()
@@ -68,9 +71,10 @@ class IndexWriter:
 
     def mend(self, oldest: datetime) -> None:
         """Apply the effects that an earlier process committed; remove files that nothing refers to."""
-        db = index.connect(self._path)
+        db = index.connect(self._path, "rwc")
         try:
             index.make(db)
+            self._files.opened()
             index.forget_uploads(db, oldest)
             for bucket, place in index.drops(db):
                 self.discard(bucket, place)
@@ -203,6 +207,7 @@ class IndexWriter:
         self._retired.clear()
         try:
             db.execute("BEGIN IMMEDIATE")
+            self._files.begun()
             for bucket, place in self._gone:
                 index.undrop(db, bucket, place)
             for asked in batch:
@@ -216,13 +221,16 @@ class IndexWriter:
                     results.append((asked, result, None))
                     effects.extend(implied)
             os.fsync(folder)  # the names of the files that the index is about to refer to
+            self._files.check()
             db.execute("COMMIT")
             self._gone.clear()
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, Unavailable) as error:
             with contextlib.suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
             log.warning("The buckets' index cannot be written: %s", error)
-            results = [(asked, None, as_error("The buckets cannot be written to", error)) for asked in batch]
+            what = "The buckets cannot be written to"
+            refusal = error if isinstance(error, Unavailable) else as_error(what, error)
+            results = [(asked, None, refusal) for asked in batch]
             effects = []
         for effect in effects:
             effect()

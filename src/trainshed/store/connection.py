@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
+from trainshed.core.errors import Unavailable
+
 _NO_VALUES: Mapping[str, Any] = {}
 
 
@@ -32,13 +34,21 @@ class SqlDataError(SqlError):
 
 
 class SqlConnection:
-    """`driver` is the module of PEP 249 that made `raw`; `dialect` is "sqlite" or "postgresql"."""
+    """`driver` is the module of PEP 249 that made `raw`; `dialect` is "sqlite" or "postgresql".
+
+    `check` is called before each commit, and raises Unavailable to refuse it.
+    """
 
     def __init__(
-        self, raw: Any, driver: Any, dialect: str, is_lost: Callable[[], bool] = lambda: False
+        self,
+        raw: Any,
+        driver: Any,
+        dialect: str,
+        is_lost: Callable[[], bool] = lambda: False,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.dialect = dialect
-        self._raw, self._driver, self._is_lost = raw, driver, is_lost
+        self._raw, self._driver, self._is_lost, self._check = raw, driver, is_lost, check
         self._text = _plain_text if dialect == "sqlite" else _psycopg_text
 
     def execute(self, text: str, values: Mapping[str, Any] = _NO_VALUES) -> int:
@@ -63,7 +73,12 @@ class SqlConnection:
                 self._raw.cursor().executemany(self._text(text), rows)
 
     def commit(self) -> None:
-        """Commit the transaction; nothing happens where none is open."""
+        """Commit the transaction, if one is open. Where that is refused, it is rolled back."""
+        try:
+            self._check()
+        except Unavailable:
+            self.rollback()
+            raise
         with translated(self._driver, self._is_lost):
             self._raw.commit()
 

@@ -1,4 +1,4 @@
-"""Checks a SQLite file before SQLite opens it: a damaged file is refused, never repaired or replaced.
+"""Checks a SQLite file before it is written to: a damaged or foreign one is refused, never repaired.
 
 SQLite starts a new database if the file is empty, and may delete the write-ahead log if it is truncated. That
 would lose jobs silently. This module only reads. It must run before any connection is open: closing a file
@@ -8,9 +8,9 @@ drops the process's POSIX locks on it.
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
 from trainshed.core.errors import Unavailable
+from trainshed.sqlite_files import sqlite_uri
 
 MAGIC = b"SQLite format 3\0"
 HEADER = 100
@@ -57,10 +57,9 @@ def check_file(path: Path, marker: Path) -> None:
 
 
 def check_content(path: Path) -> None:
-    """Ask SQLite about its pages: all of them in a small file, else only whether they are all there."""
+    """Ask SQLite who made the file, and about its pages: all of them if it is small, else their number."""
     # Read-only, so that closing it does not checkpoint the log into a file that may be damaged.
-    where = f"file:{quote(str(path.absolute()))}?mode=ro"
-    with closing(sqlite3.connect(where, uri=True, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(sqlite_uri(path, "ro"), uri=True, isolation_level=None)) as connection:
         try:
             _check_pages(path, connection)
         except sqlite3.DatabaseError as error:

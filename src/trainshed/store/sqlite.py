@@ -3,7 +3,8 @@
 WAL, so that readers never wait for the writer; synchronous=FULL, so that what was acknowledged survives a
 power cut, except for transactions begun without `flush`, which survive only a kill. The lock keeps a
 second server out; other programs may read, and may even hold the write lock for a while: writes then
-wait. No error of SQLite leaves this file untranslated.
+wait. A file that was removed or replaced takes no more commits. No error of SQLite leaves this file
+untranslated.
 """
 
 import logging
@@ -12,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from trainshed.core.errors import Unavailable
+from trainshed.sqlite_files import SqliteFiles
 from trainshed.store.connection import SqlConnection, SqlError, translated
 from trainshed.store.damage import check_content, check_file, damaged
 from trainshed.store.lock import FileLock
@@ -26,6 +28,7 @@ class SqliteDatabase:
     def __init__(self, path: Path, busy: timedelta = BUSY) -> None:
         self.where = f"The database {path}"
         self._path = path
+        self._files = SqliteFiles(path, self.where)
         self._busy = busy
         self._marker = Path(f"{path}.created")
         self._flushes = True  # of the one writing connection
@@ -57,15 +60,16 @@ class SqliteDatabase:
             raise Unavailable(f"{self._marker} cannot be written: {error.strerror or error}.") from error
 
     def connect(self, *, writing: bool) -> SqlConnection:
-        connection = self._open()
         if writing:
+            self._files.reconnecting()
             self._flushes = True
-        else:
+        connection = self._open(writing=writing)
+        if not writing:
             connection.execute("PRAGMA query_only=ON")
         return connection
 
     def connect_without_waiting(self) -> SqlConnection | None:
-        connection = self._open()
+        connection = self._open(writing=True)
         # It waits for no lock; checkpoints wait for the disk, so the writer makes them.
         for pragma in ("busy_timeout=0", "synchronous=NORMAL", "wal_autocheckpoint=0"):
             connection.execute(f"PRAGMA {pragma}")
@@ -77,6 +81,7 @@ class SqliteDatabase:
             self._flushes = flush
         # Immediate: take the write lock now and wait for it here, not in the middle of the work.
         connection.execute("BEGIN IMMEDIATE")
+        self._files.begun()
 
     def explain(self, error: SqlError) -> Unavailable:
         name = getattr(error.reason, "sqlite_errorname", None) or ""
@@ -94,16 +99,24 @@ class SqliteDatabase:
                 how = f"cannot be used: {error.reason}."
         return Unavailable(f"{self.where} {how}")
 
-    def _open(self) -> SqlConnection:
+    def _open(self, *, writing: bool) -> SqlConnection:
+        self._files.check()
         with translated(sqlite3):
             raw = sqlite3.connect(
-                self._path, timeout=self._busy.total_seconds(), isolation_level=None, check_same_thread=False
+                self._files.uri,
+                timeout=self._busy.total_seconds(),
+                isolation_level=None,
+                check_same_thread=False,
+                uri=True,
             )
-        connection = SqlConnection(raw, sqlite3, "sqlite")
+        check = self._files.check if writing else lambda: None
+        connection = SqlConnection(raw, sqlite3, "sqlite", check=check)
         try:
             for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
-        except SqlError:
+            self._files.opened()
+            self._files.check()  # again: it may have been replaced before it was opened
+        except (SqlError, Unavailable):
             connection.close()
             raise
         return connection
