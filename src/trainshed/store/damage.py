@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trainshed.core.errors import Unavailable
 from trainshed.sqlite_files import sqlite_uri
+from trainshed.store.ownership import check_owner
 
 MAGIC = b"SQLite format 3\0"
 HEADER = 100
@@ -62,6 +63,7 @@ def check_content(path: Path) -> None:
     with closing(sqlite3.connect(sqlite_uri(path, "ro"), uri=True, isolation_level=None)) as connection:
         try:
             _check_pages(path, connection)
+            check_owner(path, connection)
         except sqlite3.DatabaseError as error:
             # The low byte is the kind of error.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from trainshed.core.errors import Unavailable
 from trainshed.store.codec import write_time
-from trainshed.store.connection import SqlConnection, insert_into
+from trainshed.store.connection import SqlConnection, SqlError, insert_into
 from trainshed.store.tables import SCHEMA_MIGRATIONS
 
 
@@ -148,6 +148,10 @@ _OWNERS = Migration(
 
 MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS)
 
+APPLICATION = 0x54725368  # in the header of SQLite files that Trainshed made (see ownership.py)
+
+_NO_SUCH_COLUMN = "42703"  # of PostgreSQL
+
 _WORDS = {
     "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},
     "postgresql": {"text": 'TEXT COLLATE "C"', "without_rowid": ""},
@@ -173,8 +177,12 @@ def migrate(
             "CREATE TABLE schema_migrations (name {text} NOT NULL PRIMARY KEY, "
             "applied_at {text} NOT NULL)".format(**words)
         )
-    applied = frozenset(name for (name,) in connection.rows("SELECT name FROM schema_migrations"))
+    if connection.dialect == "sqlite" and connection.row("PRAGMA application_id") != (APPLICATION,):
+        connection.execute(f"PRAGMA application_id={APPLICATION}")
+    applied = _applied(connection, where)
     connection.commit()
+    if applied and wanted and wanted[0].name not in applied:
+        raise _foreign(where)
     unknown = sorted(applied - {migration.name for migration in wanted})
     if unknown:
         raise Unavailable(
@@ -184,6 +192,22 @@ def migrate(
     for migration in wanted:
         if migration.name not in applied:
             _apply(connection, begin, migration, words)
+
+
+def _applied(connection: SqlConnection, where: str) -> frozenset[str]:
+    try:
+        return frozenset(name for (name,) in connection.rows("SELECT name FROM schema_migrations"))
+    except SqlError as error:
+        if getattr(error.reason, "sqlstate", "") != _NO_SUCH_COLUMN:
+            raise
+        raise _foreign(where) from error
+
+
+def _foreign(where: str) -> Unavailable:
+    return Unavailable(
+        f"{where} belongs to another program: its table schema_migrations is not Trainshed's. "
+        "Nothing was changed. Name another database with --database."
+    )
 
 
 def _apply(
