@@ -101,6 +101,8 @@ def _label(name: str, dialect: str, values: dict[str, Any]) -> str:
     """The value of one label. It unfolds the JSON object, because SQLite cannot quote a path."""
     key = _bound(name, values)
     if dialect == "sqlite":
-        return f"(SELECT CAST(value AS TEXT) FROM json_each(labels) WHERE key = {key})"
+        # A damaged row has no labels: SQLite would fail the whole query.
+        labels = "CASE WHEN json_valid(labels) THEN labels ELSE '{}' END"
+        return f"(SELECT CAST(value AS TEXT) FROM json_each({labels}) WHERE key = {key})"
     unfolded = "json_each_text(CAST(labels AS JSON)) AS label"
     return f'(SELECT label.value FROM {unfolded} WHERE label.key = {key}) COLLATE "C"'

@@ -1,6 +1,5 @@
 """SQL for image caches: one row each, found by name; fields that no query uses are in its JSON."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from trainshed.core.errors import AlreadyExists, NotFound
@@ -8,11 +7,12 @@ from trainshed.core.image_cache import ImageCache
 from trainshed.store.codec import dumps, loads, write_time
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into
 from trainshed.store.tables import IMAGE_CACHES
+from trainshed.store.unreadable import Row, read_row, read_rows
 
 _NAMED = "project = :of_project AND location = :of_location AND id = :of_cache"
 _INSERT = insert_into("image_caches", IMAGE_CACHES)
-_SELECT = f"SELECT body FROM image_caches WHERE {_NAMED}"
-_ALL = "SELECT body FROM image_caches ORDER BY created_at, id"
+_SELECT = f"SELECT id, body FROM image_caches WHERE {_NAMED}"
+_ALL = "SELECT id, body FROM image_caches ORDER BY created_at, id"
 _UPDATE = f"UPDATE image_caches SET created_at = :at, body = :new_body WHERE {_NAMED}"
 _DELETE = f"DELETE FROM image_caches WHERE {_NAMED}"
 
@@ -34,11 +34,11 @@ def keep(connection: SqlConnection, cache: ImageCache) -> None:
 def by_name(connection: SqlConnection, project: str, location: str, cache: str) -> ImageCache | None:
     place = {"of_project": project, "of_location": location, "of_cache": cache}
     row = connection.row(_SELECT, place)
-    return None if row is None else _read(row)
+    return None if row is None else read_row(row, _read, _name_of)
 
 
 def every(connection: SqlConnection) -> tuple[ImageCache, ...]:
-    return tuple(map(_read, connection.rows(_ALL)))
+    return read_rows(connection.rows(_ALL), _read, _name_of)
 
 
 def write(connection: SqlConnection, cache: ImageCache) -> None:
@@ -60,5 +60,9 @@ def _place(cache: ImageCache) -> dict[str, Any]:
     return {"of_project": cache.project, "of_location": cache.location, "of_cache": cache.id}
 
 
-def _read(row: Sequence[Any]) -> ImageCache:
-    return loads(ImageCache, row[0])
+def _read(row: Row) -> ImageCache:
+    return loads(ImageCache, row[1])
+
+
+def _name_of(row: Row) -> str:
+    return f"image cache {row[0]}"

@@ -16,6 +16,7 @@ from trainshed.store.conditions import to_sql
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into
 from trainshed.store.rows import operation_values
 from trainshed.store.tables import MODELS, OPERATIONS
+from trainshed.store.unreadable import Row, read_row, read_rows
 
 _INSERT = insert_into("models", MODELS)
 _MAKE = "UPDATE models SET created_at = :at WHERE job = :of_job AND created_at IS NULL"
@@ -53,7 +54,7 @@ def settle(connection: SqlConnection, job: Job, status: Status) -> None:
 
 def by_name(connection: SqlConnection, project: str, location: str, model: str) -> Model | None:
     row = connection.row(_MODEL, _place(project, location, model))
-    return None if row is None else _to_model(row)
+    return None if row is None else read_row(row, _to_model, _name_of)
 
 
 def page(connection: SqlConnection, query: ModelQuery) -> ModelPage:
@@ -69,11 +70,11 @@ def page(connection: SqlConnection, query: ModelQuery) -> ModelPage:
         values["cursor_at"], values["cursor_id"] = query.cursor
     text = f"{_MODELS} WHERE {' AND '.join(conditions)} ORDER BY created_at DESC, id DESC LIMIT :most"
     rows = connection.rows(text, values)
-    models = tuple(map(_to_model, rows[: query.limit]))
-    if len(rows) <= query.limit or not models:
+    models = read_rows(rows[: query.limit], _to_model, _name_of)
+    if len(rows) <= query.limit or not query.limit:
         return ModelPage(models=models)
     last = dict(zip(MODELS, rows[query.limit - 1], strict=True))
-    return ModelPage(models=models, next_cursor=(last["created_at"], last["id"]))
+    return ModelPage(models=models, next_cursor=(str(last["created_at"]), str(last["id"])))
 
 
 def remove(connection: SqlConnection, model: Model, operation: Operation) -> None:
@@ -98,6 +99,10 @@ def _values(model: Model) -> dict[str, Any]:
         "job": model.job,
         "said": dump_plain(model.said),
     }
+
+
+def _name_of(row: Row) -> str:
+    return f"model {row[2]}"
 
 
 def _to_model(row: Sequence[Any]) -> Model:

@@ -1,9 +1,10 @@
 """SQL queries.
 
-Each runs on a reader's connection and returns core values; none changes anything.
+Each runs on a reader's connection and returns core values; none changes anything. Lists leave out a damaged
+row; who asks for it gets Unavailable with its name (`unreadable.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from trainshed.core.event import Event
@@ -12,7 +13,6 @@ from trainshed.core.ledger import Interval
 from trainshed.core.ports import JobPage, Operation
 from trainshed.core.query import JobQuery
 from trainshed.store.cache import Decoded
-from trainshed.store.codec import write_time
 from trainshed.store.conditions import to_sql
 from trainshed.store.connection import SqlConnection
 from trainshed.store.rows import (
@@ -25,7 +25,9 @@ from trainshed.store.rows import (
     to_job,
     to_operation,
 )
+from trainshed.store.unreadable import Row, read_row, read_rows
 
+_STATES = frozenset(state.value for state in JobState)
 _ACTIVE = ", ".join(f"'{state.value}'" for state in JobState if state not in FINAL)
 
 _JOBS = f"SELECT {JOB_COLUMNS} FROM jobs"
@@ -53,20 +55,25 @@ _COUNTS = "SELECT state, COUNT(*) FROM jobs GROUP BY state"
 
 def job_by_id(connection: SqlConnection, job: str, decoded: Decoded) -> Job | None:
     row = connection.row(_JOB_BY_ID, {"job": job})
-    return None if row is None else to_job(row, decoded)
+    return None if row is None else read_row(row, _to_job(decoded), _name_of_job)
+
+
+def jobs_by_ids(connection: SqlConnection, jobs: Iterable[str], decoded: Decoded) -> tuple[Job, ...]:
+    rows = (connection.row(_JOB_BY_ID, {"job": job}) for job in jobs)
+    return read_rows((row for row in rows if row is not None), _to_job(decoded), _name_of_job)
 
 
 def job_by_key(connection: SqlConnection, project: str, key: str, decoded: Decoded) -> Job | None:
     row = connection.row(_JOB_BY_KEY, {"project": project, "key": key})
-    return None if row is None else to_job(row, decoded)
+    return None if row is None else read_row(row, _to_job(decoded), _name_of_job)
 
 
 def active(connection: SqlConnection, decoded: Decoded) -> tuple[Job, ...]:
-    return tuple(to_job(row, decoded) for row in connection.rows(_ACTIVE_JOBS))
+    return read_rows(connection.rows(_ACTIVE_JOBS), _to_job(decoded), _name_of_job)
 
 
 def page(connection: SqlConnection, query: JobQuery, decoded: Decoded) -> JobPage:
-    """One page. The cursor is the position of its last job, so new or deleted jobs do not shift it."""
+    """One page. The cursor is the position of its last row, so new or deleted jobs do not shift it."""
     conditions, values = _conditions(query, connection.dialect)
     order, beyond = ("", ">") if query.oldest_first else (" DESC", "<")
     if query.cursor is not None:
@@ -74,11 +81,11 @@ def page(connection: SqlConnection, query: JobQuery, decoded: Decoded) -> JobPag
         values["cursor_at"], values["cursor_id"] = query.cursor
     text = f"{_JOBS} WHERE {conditions} ORDER BY created_at{order}, id{order} LIMIT :most"
     rows = connection.rows(text, {**values, "most": query.limit + 1})
-    jobs = tuple(to_job(row, decoded) for row in rows[: query.limit])
-    if len(rows) <= query.limit or not jobs:
+    jobs = read_rows(rows[: query.limit], _to_job(decoded), _name_of_job)
+    if len(rows) <= query.limit or not query.limit:
         return JobPage(jobs=jobs)
-    last = jobs[-1]
-    return JobPage(jobs=jobs, next_cursor=(write_time(last.created_at), last.id))
+    last = dict(zip(JOB_COLUMNS.split(", "), rows[query.limit - 1], strict=True))
+    return JobPage(jobs=jobs, next_cursor=(str(last["created_at"]), str(last["id"])))
 
 
 def count(connection: SqlConnection, query: JobQuery) -> int:
@@ -107,24 +114,24 @@ def _conditions(query: JobQuery, dialect: str) -> tuple[str, dict[str, Any]]:
 
 def events_of(connection: SqlConnection, job: str, after: int, limit: int) -> tuple[Event, ...]:
     values = {"job": job, "after": after, "most": limit}
-    return tuple(map(to_event, connection.rows(_EVENTS, values)))
+    return read_rows(connection.rows(_EVENTS, values), to_event, lambda row: f"event {row[0]} of job {job}")
 
 
 def intervals_of(connection: SqlConnection, project: str, location: str, job: str) -> tuple[Interval, ...]:
     values = {"project": project, "location": location, "job": job}
-    return tuple(map(to_interval, connection.rows(_INTERVALS, values)))
+    return read_rows(connection.rows(_INTERVALS, values), to_interval, lambda _: f"an interval of job {job}")
 
 
 def operation_by_name(connection: SqlConnection, name: str) -> Operation | None:
     row = connection.row(_OPERATION, {"name": name})
-    return None if row is None else to_operation(row)
+    return None if row is None else read_row(row, to_operation, _name_of_operation)
 
 
 def operations_of(connection: SqlConnection, project: str, limit: int, after: str) -> tuple[Operation, ...]:
     """By a range of names, not a pattern: a project's name may contain wildcard characters."""
     first = f"projects/{project}/"
     values = {"first": first, "end": f"{first[:-1]}0", "after": after, "most": limit}
-    return tuple(map(to_operation, connection.rows(_OPERATIONS_BETWEEN, values)))
+    return read_rows(connection.rows(_OPERATIONS_BETWEEN, values), to_operation, _name_of_operation)
 
 
 def deleted(connection: SqlConnection, among: frozenset[str]) -> frozenset[str]:
@@ -140,5 +147,18 @@ def counts(connection: SqlConnection) -> Mapping[JobState, int]:
     """How many jobs of each state; every state is named."""
     result = dict.fromkeys(JobState, 0)
     for state, count in connection.rows(_COUNTS):
-        result[JobState(state)] = count
+        if state in _STATES:  # else the row is damaged
+            result[JobState(state)] = count
     return result
+
+
+def _to_job(decoded: Decoded) -> Callable[[Row], Job]:
+    return lambda row: to_job(row, decoded)
+
+
+def _name_of_job(row: Row) -> str:
+    return f"job {row[0]}"
+
+
+def _name_of_operation(row: Row) -> str:
+    return f"operation {row[0]}"

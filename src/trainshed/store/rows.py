@@ -1,16 +1,14 @@
 """Converts rows to core values and back. It contains no SQL.
 
-A row that cannot be read is reported with the job's id, never skipped: a job that silently vanished from
-a listing would be worse than an error. Decoded jobs are kept in `Decoded` by id and version, so that
-listing the same page again decodes nothing.
+Reading raises whatever comes of it where a row is damaged: `unreadable.py` has the calls that name the row.
+Decoded jobs are kept in `Decoded` by id and version, so that listing the same page again decodes nothing.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
-from trainshed.core.errors import Unavailable
 from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.job import Job, JobSpec, Owner, Status
 from trainshed.core.ledger import Interval, TimeClass
@@ -124,28 +122,23 @@ def to_job(row: Sequence[Any], decoded: Decoded) -> Job:
         return known
     identity, version, project, location, display_name, created_at, labels, spec, status, *rest = row
     stored_extras, owner, kind = rest
-    try:
-        extras, origin = _extras_and_origin(stored_extras, kind)
-        job = Job(
-            id=identity,
-            project=project,
-            location=location,
-            display_name=display_name,
-            created_at=read_time(created_at),
-            labels=_plain(labels),
-            spec=_spec(spec) if len(spec) < SHARED else loads(JobSpec, spec),
-            status=loads(Status, status),
-            version=version,
-            extras=extras,
-            owner=None if owner is None else Owner.parse(owner),
-            origin=origin,
-        )
-        if origin is not None and origin.kind in decoded.origins:
-            job = decoded.origins[origin.kind](job)
-    except (ValueError, LookupError, TypeError) as error:
-        raise Unavailable(
-            f"The record of job {identity} is damaged ({error}). Restore the database from a backup."
-        ) from error
+    extras, origin = _extras_and_origin(stored_extras, kind)
+    job = Job(
+        id=identity,
+        project=project,
+        location=location,
+        display_name=display_name,
+        created_at=read_time(created_at),
+        labels=_plain(labels),
+        spec=_spec(spec) if len(spec) < SHARED else loads(JobSpec, spec),
+        status=loads(Status, status),
+        version=version,
+        extras=extras,
+        owner=None if owner is None else Owner.parse(owner),
+        origin=origin,
+    )
+    if origin is not None and origin.kind in decoded.origins:
+        job = decoded.origins[origin.kind](job)
     decoded.put(job)
     return job
 
@@ -203,7 +196,10 @@ def to_operation(row: Sequence[Any]) -> Operation:
 
 def _plain(text: str) -> Mapping[str, Any]:
     # Most jobs have neither labels nor extras: skip the parse.
-    return {} if text == "{}" else json.loads(text)
+    value: object = {} if text == "{}" else json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"{text[:20]} is not a JSON object")
+    return cast(dict[str, Any], value)
 
 
 def _storable(text: str) -> str:

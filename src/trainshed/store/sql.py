@@ -240,8 +240,7 @@ class SqlStore:
         def run(connection: SqlConnection) -> tuple[Job, ...]:
             active = reads.active(connection, self._decoded)
             ended = before.keys() - {job.id for job in active}
-            rows = (reads.job_by_id(connection, id, self._decoded) for id in ended)
-            return (*active, *(job for job in rows if job is not None))
+            return (*active, *reads.jobs_by_ids(connection, ended, self._decoded))
 
         def then(jobs: tuple[Job, ...]) -> None:
             self._known.replace(before, jobs)

@@ -109,6 +109,7 @@ class SqliteDatabase:
                 check_same_thread=False,
                 uri=True,
             )
+        raw.text_factory = _text
         check = self._files.check if writing else lambda: None
         connection = SqlConnection(raw, sqlite3, "sqlite", check=check)
         try:
@@ -120,3 +121,11 @@ class SqliteDatabase:
             connection.close()
             raise
         return connection
+
+
+def _text(data: bytes) -> str | bytes:
+    """The bytes themselves where they are not UTF-8: else one damaged row would fail the whole query."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
