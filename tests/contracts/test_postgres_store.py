@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import psycopg
 import pytest
 
 from tests.contracts.postgres import Server, postgres
@@ -85,6 +86,15 @@ class TestPostgresStore(OnPostgres, DurableStoreContract):
         assert again.version == 2
         page = (await store.find(JobQuery(project="p"))).jobs
         assert sorted(page, key=by_id) == sorted((again, other, over), key=by_id)
+
+    async def test_the_database_of_another_program_is_refused(self, postgres: Server) -> None:
+        url = postgres.new_database()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE schema_migrations (version TEXT)")
+        with pytest.raises(Unavailable, match=r"belongs to another program.*--database"):
+            await SqlStore(url).start()
+        with psycopg.connect(url, autocommit=True) as connection:
+            assert connection.execute("SELECT to_regclass('jobs')").fetchone() == (None,)
 
     async def test_a_password_is_never_told(self, url: str) -> None:
         with pytest.raises(Unavailable) as refused:

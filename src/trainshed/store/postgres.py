@@ -9,6 +9,8 @@ password ends up in a sentence.
 
 import os
 import platform
+import shlex
+import sys
 import time
 from types import ModuleType
 from urllib.parse import urlsplit
@@ -73,7 +75,8 @@ class PostgresDatabase:
             import psycopg
         except ImportError as error:
             raise Unavailable(
-                f"{self.where} cannot be used: psycopg is missing. Install trainshed[postgres]."
+                f"{self.where} cannot be used: its driver psycopg cannot be imported ({error}). "
+                f"Run `{shlex.quote(sys.executable)} -m pip install 'trainshed[postgres]'`, then start again."
             ) from error
         return psycopg
 
@@ -104,7 +107,13 @@ class PostgresDatabase:
 
 def _without_password(url: str) -> str:
     """The URL for sentences. Its options are left out: they may have a password, too."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise Unavailable(
+            f"The URL of the PostgreSQL database cannot be read: {error}. "
+            "It should look like postgresql://user@host/name."
+        ) from error
     user, at, host = parts.netloc.rpartition("@")
     name, colon, _ = user.partition(":")
     return f"postgresql://{name}{':***' if colon else ''}{at}{host}{parts.path}"
