@@ -31,6 +31,7 @@ from trainshed.assembly.api import CONNECTION, INIT
 from trainshed.assembly.assembly import Assembly, assemble
 from trainshed.core.errors import TrainshedError
 from trainshed.google_listener import GoogleListener
+from trainshed.home_folder import close_home, make_home
 from trainshed.loopback_server import LoopbackServer
 from trainshed.settings import DEFAULT_HOME, Settings, SettingsError
 
@@ -46,6 +47,7 @@ async def serve(settings: Settings) -> None:
     loopback = listen_in_containers(assembly, sockets, google)
     server = _Server(sockets, loopback, lambda: announce(settings.home, url))
     await assembly.open()
+    close_home(settings.home)  # again: the first start has made its folders
     gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
     gc.enable()
     beside = (assembly.tick(), announce_containers(server, assembly), announce_google(server, google))
@@ -235,17 +237,6 @@ def env_command(home: Path) -> str:
     return shlex.join(words)
 
 
-def make_home(home: Path) -> None:
-    """A new one is nothing that a repository or a submitted folder around it should take along."""
-    try:
-        home.mkdir(parents=True, mode=0o700)
-    except FileExistsError:
-        if not home.is_dir():
-            raise
-        return
-    (home / ".gitignore").write_text("*\n")
-
-
 def raise_file_limit() -> None:
     """A thousand replicas are a thousand watched processes: take all the file numbers we may have."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -259,6 +250,7 @@ def run(args: Sequence[str]) -> int:
     try:
         settings = Settings.from_args(args)
         make_home(settings.home)
+        close_home(settings.home)
         with contextlib.suppress(KeyboardInterrupt):
             _loop(settings)
     except (SettingsError, TrainshedError, OSError) as error:

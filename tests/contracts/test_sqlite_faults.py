@@ -160,6 +160,21 @@ async def test_a_file_that_is_replaced_while_it_is_open_takes_no_more_writes(tmp
     assert path.read_bytes() == before
 
 
+async def test_only_its_owner_can_read_a_database_whatever_its_modes_were(tmp_path: Path) -> None:
+    path, files = tmp_path / "jobs.db", ("jobs.db", "jobs.db-wal", "jobs.db-shm")
+    before = os.umask(0o022)
+    try:
+        async with opened(path) as store:
+            await store.insert(a_job(1), ())
+            assert {(tmp_path / name).stat().st_mode & 0o777 for name in files} == {0o600}
+        path.chmod(0o644)
+        async with opened(path) as store:
+            await store.insert(a_job(2), ())
+            assert {(tmp_path / name).stat().st_mode & 0o777 for name in files} == {0o600}
+    finally:
+        os.umask(before)
+
+
 async def test_a_store_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Unavailable, match="cannot be used"):

@@ -11,6 +11,7 @@ import logging
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
+from stat import S_IMODE
 
 from trainshed.core.errors import Unavailable
 from trainshed.sqlite_files import SqliteFiles
@@ -20,6 +21,7 @@ from trainshed.store.lock import FileLock
 
 log = logging.getLogger(__name__)
 
+OTHERS = 0o077  # the permissions of other users
 BUSY = timedelta(seconds=30)  # how long another program may hold the write lock before writes give up
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY")
 
@@ -45,10 +47,14 @@ class SqliteDatabase:
                     f"{self.where} is gone, and it was there before. Put it back, from a backup if need be; "
                     f"or remove {self._marker} to start with an empty one."
                 )
+            if fresh:
+                self._path.touch(mode=0o600)
         except OSError as error:
             raise Unavailable(f"{self.where} cannot be used: {error.strerror or error}.") from error
         if not fresh:
             check_content(self._path)
+            for end in ("", "-wal", "-shm"):
+                _close_to_others(Path(f"{self._path}{end}"))
 
     def release(self) -> None:
         self._lock.release()
@@ -121,6 +127,21 @@ class SqliteDatabase:
             connection.close()
             raise
         return connection
+
+
+def _close_to_others(path: Path) -> None:
+    """Nobody else may read the jobs. A log that SQLite makes later gets the mode of the database."""
+    mode = S_IMODE(path.stat().st_mode) if path.exists() else 0
+    if not mode & OTHERS:
+        return
+    try:
+        path.chmod(mode & ~OTHERS)
+    except OSError as error:
+        raise Unavailable(
+            f"Other users can read {path} (mode {mode:03o}), and that cannot be changed: {error.strerror}. "
+            f"Run `chmod 600 {path}` as its owner, or start the server as that user."
+        ) from error
+    log.warning("%s could be used by others (mode %03o); it is now closed to them", path, mode)
 
 
 def _text(data: bytes) -> str | bytes:

@@ -1,0 +1,68 @@
+"""The home and its folders are closed to other users; what others put there is left alone."""
+
+import os
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+
+from trainshed.core.errors import Unavailable
+from trainshed.home_folder import close_home, make_home
+
+
+def mode(path: Path) -> int:
+    return S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    return home
+
+
+def test_a_home_that_was_open_is_closed_with_its_folders(home: Path) -> None:
+    for name in ("logs", "buckets", "hatch"):
+        (home / name).mkdir()
+        (home / name).chmod(0o755)
+    for name in ("token", "trainshed.db-wal", "clock.json", ".gitignore", "trainshed.toml"):
+        (home / name).touch()
+    close_home(home)
+    assert [mode(home / name) for name in (".", "logs", "buckets")] == [0o700] * 3
+    assert mode(home / "hatch") == 0o755  # mounted as it is by containers of any user
+
+
+def test_a_folder_with_files_of_others_stays_open_and_ours_in_it_are_closed(home: Path) -> None:
+    for name in ("logs", "photos"):
+        (home / name).mkdir()
+        (home / name).chmod(0o755)
+    close_home(home)
+    assert mode(home) == mode(home / "photos") == 0o755
+    assert mode(home / "logs") == 0o700
+
+
+def test_a_folder_behind_a_link_is_left_alone(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "large disk").mkdir()
+    (tmp_path / "large disk").chmod(0o755)
+    (home / "buckets").symlink_to(tmp_path / "large disk")
+    close_home(home)
+    assert mode(tmp_path / "large disk") == 0o755
+    assert mode(home) == 0o700
+
+
+def test_a_folder_that_cannot_be_closed_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "logs").mkdir()
+    (home / "logs").chmod(0o755)
+
+    def refuse(path: Path, mode: int) -> None:
+        raise PermissionError(1, os.strerror(1))
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    with pytest.raises(Unavailable, match=r"logs \(mode 755\).*Operation not permitted.*chmod 700"):
+        close_home(home)
+
+
+def test_a_new_home_is_closed(tmp_path: Path) -> None:
+    make_home(tmp_path / "new")
+    assert mode(tmp_path / "new") == 0o700
