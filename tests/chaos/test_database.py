@@ -87,6 +87,25 @@ def test_a_database_that_is_removed_under_a_server_takes_no_job_until_it_is_back
         assert {job["name"] for job in server.get(JOBS)["customJobs"]} == set(kept)
 
 
+def test_a_server_starts_and_serves_all_jobs_but_the_one_whose_row_is_damaged() -> None:
+    with LiveServer() as server:
+        names = [server.submit(python("pass")) for _ in range(3)]
+        for name in names:
+            server.wait(name)
+        server.stop()
+        with closing(sqlite3.connect(server.home / "trainshed.db", isolation_level=None)) as other:
+            identity = names[1].rpartition("/")[2]
+            other.execute("UPDATE jobs SET status = '{', state = 'RUNNING' WHERE id = ?", (identity,))
+        server.start()
+        assert {job["name"] for job in server.get(JOBS)["customJobs"]} == {names[0], names[2]}
+        answer = server.request("GET", f"/v1/{names[1]}")
+        assert answer.status == 503
+        assert f"job {identity} is damaged" in answer.error["message"]
+        assert server.wait(server.submit(python("pass")))["state"] == "JOB_STATE_SUCCEEDED"
+        assert f"job {identity} is damaged" in server.said()
+        assert "Traceback" not in server.said()
+
+
 def test_a_damaged_database_is_refused_with_a_sentence_and_left_as_it_is() -> None:
     with LiveServer() as server:
         server.wait(server.submit(python("pass")))

@@ -59,7 +59,7 @@ async def test_a_damaged_record_is_named_and_hides_no_other(
         assert await store.insert(a_job(9), ())
 
 
-async def test_damaged_events_operations_models_and_caches_hide_no_other(tmp_path: Path) -> None:
+async def test_damaged_events_operations_and_caches_hide_no_other(tmp_path: Path) -> None:
     async with opened(tmp_path / "jobs.db") as store:
         job = await store.insert(a_job(1), [an_event("kept"), an_event("odd"), an_event("kept")])
         await store.insert_cache(a_cache("odd"))
