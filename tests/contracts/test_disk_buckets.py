@@ -375,7 +375,7 @@ async def test_a_fault_in_the_writer_is_told_and_not_waited_for(
 async def test_an_index_of_an_earlier_version_is_brought_to_this_one(bucket: DiskBucket, home: Path) -> None:
     made = await put(bucket, "x", b"old")
     with contextlib.closing(sqlite3.connect(home / ".trainshed" / "index.db")) as db:
-        for table in ("answers", "versions"):
+        for table in ("answers", "versions", "home"):
             db.execute(f"DROP TABLE {table}")
         db.execute("PRAGMA user_version=0")
         db.commit()

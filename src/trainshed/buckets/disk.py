@@ -48,7 +48,8 @@ class Disk:
     async def start(self) -> None:
         def open_all() -> None:
             with translated(f"The buckets in {self.root} cannot be opened"):
-                self._held.mkdir(0o700, parents=True, exist_ok=True)
+                for folder in (self.root, self._own, self._held):
+                    folder.mkdir(0o700, parents=True, exist_ok=True)
                 self.writer.mend(self.clock.now() - UPLOADS_KEPT)
                 self.writer.start()
 

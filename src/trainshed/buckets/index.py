@@ -1,9 +1,9 @@
 """The index of all buckets on the disk, one SQLite file: objects, where their bytes are, open uploads.
 
-Only this module, answers.py and versions.py contain SQL. The thread of index_writer.py makes all writes with
-its own connection; readers have connections of their own and see the last commit. An object's `file` is the
-name of its held file. `place` is the path below the bucket's folder to which that is renamed; NULL if it
-stays held.
+Only this module, answers.py, versions.py and those called index_… contain SQL. The thread of index_writer.py
+makes all writes with its own connection; readers have connections of their own and see the last commit. An
+object's `file` is the name of its held file. `place` is the path below the bucket's folder to which that is
+renamed; NULL if it stays held.
 """
 
 import json
@@ -17,47 +17,8 @@ from typing import Any
 
 from trainshed.core.bucket import PLAIN, Attributes, BucketInfo, ObjectDraft, ObjectInfo, Precondition, Upload
 from trainshed.core.bucket_rule import LifecycleRule
-from trainshed.core.errors import Unavailable
 from trainshed.sqlite_files import sqlite_uri
 
-# What each version of the index adds to the one before; the first is also that of files without a number.
-_MIGRATIONS = (
-    """
-CREATE TABLE IF NOT EXISTS buckets(name TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS objects(
-  bucket TEXT NOT NULL, name BLOB NOT NULL, generation INTEGER NOT NULL, metageneration INTEGER NOT NULL,
-  size INTEGER NOT NULL, crc32c TEXT NOT NULL, md5 TEXT NOT NULL,
-  created INTEGER NOT NULL, updated INTEGER NOT NULL,
-  attributes TEXT NOT NULL, components INTEGER NOT NULL, file TEXT NOT NULL, place TEXT,
-  PRIMARY KEY(bucket, name)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS objects_file ON objects(file);
-CREATE INDEX IF NOT EXISTS objects_late ON objects(file) WHERE md5='';
-CREATE TABLE IF NOT EXISTS sums(file TEXT PRIMARY KEY, crcs BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS uploads(
-  id TEXT PRIMARY KEY, bucket TEXT NOT NULL, draft TEXT NOT NULL,
-  received INTEGER NOT NULL, begun INTEGER NOT NULL, done TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS drops(
-  bucket TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY(bucket, place)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS last(generation INTEGER NOT NULL);
-INSERT INTO last SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM last);
-""",
-    """
-CREATE TABLE answers(
-  bucket TEXT NOT NULL, request TEXT NOT NULL, at INTEGER NOT NULL, made TEXT NOT NULL,
-  PRIMARY KEY(bucket, request)) WITHOUT ROWID;
-CREATE INDEX answers_at ON answers(at);
-""",
-    """
-CREATE TABLE versions(
-  bucket TEXT NOT NULL, name BLOB NOT NULL, generation INTEGER NOT NULL, metageneration INTEGER NOT NULL,
-  size INTEGER NOT NULL, crc32c TEXT NOT NULL, md5 TEXT NOT NULL,
-  created INTEGER NOT NULL, updated INTEGER NOT NULL,
-  attributes TEXT NOT NULL, components INTEGER NOT NULL, file TEXT NOT NULL, noncurrent INTEGER NOT NULL,
-  PRIMARY KEY(bucket, name, generation)) WITHOUT ROWID;
-CREATE INDEX versions_file ON versions(file);
-CREATE INDEX versions_late ON versions(file) WHERE md5='';
-""",
-)
 TOLD = "bucket, name, generation, metageneration, size, crc32c, md5, created, updated, attributes, components"
 _COLUMNS = f"{TOLD}, file, place"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -80,18 +41,6 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     db.execute("PRAGMA synchronous=FULL")
     db.execute("PRAGMA cache_size=-8192")
     return db
-
-
-def make(db: sqlite3.Connection) -> None:
-    """Bring the tables to the version of this program, each step in a transaction of its own."""
-    version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(_MIGRATIONS):
-        raise Unavailable(
-            f"The buckets' index has version {version}; this Trainshed knows those up to {len(_MIGRATIONS)}. "
-            "Start the newer Trainshed that wrote it."
-        )
-    for number, step in enumerate(_MIGRATIONS[version:], version + 1):
-        db.executescript(f"BEGIN IMMEDIATE;{step}PRAGMA user_version={number};COMMIT;")
 
 
 # ---- times and values as columns

@@ -19,8 +19,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainshed.buckets import index
+from trainshed.buckets import index, index_schema
 from trainshed.buckets.index import StoredObject
+from trainshed.buckets.index_guard import IndexGuard
 from trainshed.buckets.places import parents
 from trainshed.buckets.trouble import as_error, translated
 from trainshed.core.errors import TrainshedError, Unavailable
@@ -70,10 +71,17 @@ class IndexWriter:
             self._thread = None
 
     def mend(self, oldest: datetime) -> None:
-        """Apply the effects that an earlier process committed; remove files that nothing refers to."""
-        db = index.connect(self._path, "rwc")
+        """Apply the effects that an earlier process committed; remove files that nothing refers to.
+
+        Unavailable, and nothing is touched, if the index is not the one of these files.
+        """
+        guard = IndexGuard(self._root)
+        if not guard.check():  # SQLite gives its other files the mode of this one
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = index.connect(self._path)
         try:
-            index.make(db)
+            index_schema.make(db)
+            guard.settle(db)
             self._files.opened()
             index.forget_uploads(db, oldest)
             for bucket, place in index.drops(db):
