@@ -18,6 +18,15 @@ def place_of(name: str) -> str | None:
     return "/".join(parts)
 
 
+def name_of(place: str) -> str | None:
+    """The name whose place that is; None if no object can have put it there."""
+    try:
+        name = "/".join(_unescaped(part) for part in place.split("/"))
+        return name if place_of(name) == place else None
+    except ValueError:  # it has no such escapes, or is no UTF-8
+        return None
+
+
 def parents(place: str) -> list[str]:
     """The folders above a place, the nearest first."""
     result: list[str] = []
@@ -31,3 +40,10 @@ def _part(part: str) -> str:
     if part in ("", ".", ".."):
         return part.replace(".", "%2E") or "%"
     return part.translate(_ESCAPED)
+
+
+def _unescaped(part: str) -> str:
+    first, *others = part.split("%")
+    if part == "%":
+        return ""
+    return first + "".join(chr(int(other[:2], 16)) + other[2:] for other in others)
