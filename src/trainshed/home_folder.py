@@ -10,6 +10,7 @@ from pathlib import Path
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISVTX
 
 from trainshed.core.errors import Unavailable
+from trainshed.settings import RESTORING
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,9 @@ def make_home(home: Path) -> None:
     except FileExistsError:
         if not home.is_dir():
             raise
+        if (home / RESTORING).exists():
+            sentence = f"A restore into {home} was broken off. Remove it, then restore again."
+            raise Unavailable(sentence) from None
         return
     (home / ".gitignore").write_text("*\n")
 

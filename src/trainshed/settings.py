@@ -19,6 +19,7 @@ from trainshed.setting_values import FITS, SUBNETS, SettingsError, is_loopback, 
 __all__ = ["SETTINGS", "Setting", "Settings", "SettingsError", "is_loopback", "parse_size"]
 
 DEFAULT_HOME = "~/.trainshed"
+RESTORING = ".restoring"  # in a home: what a restore has not put in place yet
 S3_BUCKETS = ("training", "datasets")  # as guides to training from S3 call them
 GIB = 1 << 30
 DATABASE_VARIABLE = "TRAINSHED_DATABASE"  # not a flag between processes: everyone can read a process's flags

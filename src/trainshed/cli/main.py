@@ -32,6 +32,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Server": {
         "up": "Run the server in the foreground.",
+        "backup": "Copy all that a server keeps into a file or folder, while it runs.",
+        "restore": "Make a home of a backup, or the buckets' index of their files.",
         "images": "See, build, load, save, push, pull and remove container images.",
         "runtimes": "See, build and remove the environments jobs run in.",
         "env": "Print the variables that point gcloud and scripts at the server.",
