@@ -5,8 +5,10 @@ replaced object, logs, and a database with an unfinished write-ahead log. `made.
 """
 
 import json
+import sqlite3
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,14 @@ def test_objects_are_there_byte_for_byte(upgraded: Upgraded):
     assert bodies["data/rows.csv"] == b"a,b\n3,4\n"
     assert bodies["out/model/model.txt"] == b"weights"
     assert bodies["pipe/model/m"] == b"x"
+
+
+def test_the_index_of_its_buckets_is_guarded_from_now_on(upgraded: Upgraded):
+    server, _, _ = upgraded
+    with closing(sqlite3.connect(server.home / "buckets/.trainshed/index.db")) as index:
+        assert index.execute("SELECT identity FROM home").fetchall() == [
+            ((server.home / "buckets.created").read_text(),)
+        ]
 
 
 def test_the_model_of_a_pipeline_is_listed(upgraded: Upgraded):
