@@ -215,6 +215,17 @@ def test_a_disk_without_room_for_the_home_is_noticed_before(
     assert not (tmp_path / "other").exists()
 
 
+def test_a_folder_that_is_a_link_to_another_disk_is_saved_with_what_is_in_it(
+    home: Path, tmp_path: Path
+) -> None:
+    (home / "logs").rename(tmp_path / "elsewhere")
+    (home / "logs").symlink_to(tmp_path / "elsewhere")
+    take(home, tmp_path / "backup")
+    other = restored(tmp_path / "backup", tmp_path / "other")
+    assert not (other / "logs").is_symlink()
+    assert (other / "logs/123/0.0-0.out").stat().st_size == (64 << 20) + 5
+
+
 def test_jobs_in_another_database_are_said_to_be_missing(home: Path, tmp_path: Path) -> None:
     taken = take(home, tmp_path / "backup", database="postgresql://db/jobs")
     assert taken.jobs is None
@@ -246,7 +257,7 @@ async def test_an_object_that_was_damaged_before_is_named(home: Path, tmp_path: 
     (home / "buckets/shed/größe 大").unlink()
     assert take(home, tmp_path / "backup").damaged == [
         "gs://shed/100%: its bytes are not those that were stored",
-        "gs://shed/größe 大: its file is gone",
+        "gs://shed/größe 大: its file cannot be read: No such file or directory",
     ]
 
 
@@ -276,7 +287,7 @@ async def test_an_object_that_is_replaced_while_its_file_is_linked_keeps_its_byt
     shed = buckets.open("shed")
     loop = asyncio.get_running_loop()
     seen: list[Path] = []
-    share = index_snapshot._share  # pyright: ignore[reportPrivateUsage]
+    share = index_snapshot.share
 
     def replaced_first(source: Path, target: Path) -> None:
         if source.name == "b" and not seen:
@@ -284,7 +295,7 @@ async def test_an_object_that_is_replaced_while_its_file_is_linked_keeps_its_byt
             asyncio.run_coroutine_threadsafe(put(shed, "a/b", b"another"), loop).result(30)
         share(source, target)
 
-    monkeypatch.setattr(index_snapshot, "_share", replaced_first)
+    monkeypatch.setattr(index_snapshot, "share", replaced_first)
     snapshot = BucketSnapshot(home / "buckets", tmp_path)
     await asyncio.to_thread(snapshot.take)
     await buckets.close()

@@ -17,7 +17,7 @@ from types import FrameType
 
 from trainshed.backup.contents import BUCKETS, DATABASE
 from trainshed.backup.home_use import server_of
-from trainshed.backup.progress import Progress
+from trainshed.backup.progress import CopyProgress
 from trainshed.backup.put_back import Restore
 from trainshed.backup.take import BackupTaker
 from trainshed.buckets.index_rebuild import LOST, IndexRebuild
@@ -112,7 +112,7 @@ def _rebuild(home: Path) -> tuple[list[str], dict[str, object]]:
     lock = FileLock(home / f"{DATABASE}.lock")
     lock.take()
     try:
-        progress = Progress("read", 0)
+        progress = CopyProgress("read", 0)
         rebuilt = IndexRebuild(home / BUCKETS, lambda _, size: progress.reach(size)).make()
     finally:
         lock.release()

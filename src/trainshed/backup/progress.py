@@ -1,4 +1,4 @@
-"""Progress: says on stderr how far slow work is, at most every few seconds."""
+"""CopyProgress: says on stderr how far slow work is, at most every few seconds."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from trainshed.cli.words import size as size_words
 PAUSE = 2.0  # seconds
 
 
-class Progress:
+class CopyProgress:
     def __init__(self, verb: str, total: int) -> None:
         self._verb, self._total = verb, total
         self._done = 0

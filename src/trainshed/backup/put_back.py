@@ -6,6 +6,7 @@ its place. A server refuses a home in which that folder still is (`serving.make_
 
 import os
 import shutil
+import signal
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from trainshed.backup.errors import DamagedBackup
 from trainshed.backup.files import Readable, exhaust, write_file
 from trainshed.backup.home_use import server_of
 from trainshed.backup.manifest import SavedEntry
-from trainshed.backup.progress import Progress
+from trainshed.backup.progress import CopyProgress
 from trainshed.backup.source import BackupReader
 from trainshed.backup.target import sync
 from trainshed.cli.words import size as size_words
@@ -48,7 +49,7 @@ class Restore:
         needed, about = plain.needed(), plain.about()
         self._result.made = str(about.get("made", ""))
         self._result.left_out = cast(list[str], about.get("left_out", []))
-        progress = Progress("restored" if self._home else "checked", needed)
+        progress = CopyProgress("restored" if self._home else "checked", needed)
         reader = BackupReader(self._backup, lambda piece: progress.add(len(piece)))
         if self._home is None:
             self._read(reader, None)
@@ -60,12 +61,12 @@ class Restore:
             _check_room(self._home, needed)
             draft.mkdir(0o700)
             self._read(reader, draft)
-            _put_in_place(self._home, draft)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             if is_new and self._home.exists():
                 self._home.rmdir()
             raise
+        _put_in_place(self._home, draft)
         return self._result
 
     def _read(self, reader: BackupReader, folder: Path | None) -> None:
@@ -118,9 +119,12 @@ def _make_folder(path: str, entry: SavedEntry) -> None:
 
 
 def _put_in_place(home: Path, draft: Path) -> None:
+    """Rename all. If that breaks off, the draft stays, and with it nobody takes the home for a whole one."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     os.sync()  # of thousands of files, all at once
     for name in sorted(os.listdir(draft)):
         (draft / name).rename(home / name)
     sync(home)
     draft.rmdir()
     home.chmod(0o700)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from trainshed.backup.contents import STAGING
+from trainshed.buckets.index_snapshot import share
 
 
 class Staging:
@@ -24,7 +25,7 @@ class Staging:
     def __init__(self, parent: Path) -> None:
         self._parent = parent
         self.folder = parent / f"{STAGING}{secrets.token_hex(4)}"
-        self.passed_over: set[str] = set()  # links, sockets and the like
+        self.passed_over: set[str] = set()  # links, sockets, and what may not be read
         self._lock = -1
 
     def __enter__(self) -> "Staging":
@@ -48,8 +49,8 @@ class Staging:
     def link(self, home: Path, path: str) -> None:
         """Link what is there under this path, a whole folder too. A second call adds what is new."""
         with suppress(FileNotFoundError, NotADirectoryError):
-            # The top may be a link to another disk.
-            self._link(home / path, self.folder / path, (home / path).stat())
+            source = (home / path).resolve(strict=True)  # the top may be a link to another disk
+            self._link(source, self.folder / path, source.stat())
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Path and place of all that was linked. A folder comes after what is in it.
@@ -66,10 +67,13 @@ class Staging:
             yield f"{above}{name}", place
 
     def _link(self, source: Path, target: Path, status: os.stat_result) -> None:
-        if stat.S_ISREG(status.st_mode):
+        kind = stat.S_IFMT(status.st_mode)
+        if kind not in (stat.S_IFREG, stat.S_IFDIR) or not os.access(source, os.R_OK):
+            self.passed_over.add(str(source))
+        elif kind == stat.S_IFREG:
             target.parent.mkdir(0o700, parents=True, exist_ok=True)
-            _share(source, target)
-        elif stat.S_ISDIR(status.st_mode):
+            share(source, target)
+        else:
             target.mkdir(0o700, parents=True, exist_ok=True)
             with os.scandir(source) as entries:
                 for entry in entries:
@@ -79,19 +83,6 @@ class Staging:
             # By its mode a folder of logs says whether the job is over.
             target.chmod(status.st_mode & 0o1777 | 0o700)
             os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-        else:
-            self.passed_over.add(str(source))
-
-
-def _share(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target, follow_symlinks=True)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        raise
-    except OSError:  # another disk, or one without links
-        shutil.copy2(source, target)
 
 
 def _remove_unless_used(folder: Path) -> None:

@@ -6,6 +6,7 @@ copy refers to is in the copy too: its code, its logs, what it stored. Only then
 take long and reads nothing that could vanish.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -18,9 +19,9 @@ from trainshed.backup.contents import BUCKETS, DATABASE, S3, top_paths
 from trainshed.backup.files import OpenedFile
 from trainshed.backup.home_use import lock_owner, server_of
 from trainshed.backup.manifest import ManifestWriter, SavedEntry
-from trainshed.backup.progress import Progress
+from trainshed.backup.progress import CopyProgress
 from trainshed.backup.staging import Staging
-from trainshed.backup.target import Target, is_packed, make_target
+from trainshed.backup.target import BackupTarget, is_packed, make_target
 from trainshed.buckets.index_guard import IndexGuard
 from trainshed.buckets.index_snapshot import BucketSnapshot, SnapshotFile
 from trainshed.buckets.sums import Sums
@@ -126,21 +127,25 @@ class BackupTaker:
             path: Path | None = getattr(settings, name)
             if path is not None and not path.resolve().is_relative_to(self._home.resolve()):
                 notes.append(f"{path}, which the setting `{name}` names, is not in the home.")
-        if passed_over := sorted(staged.passed_over):
+        if passed_over := sorted(filter(os.path.lexists, staged.passed_over)):  # others were deleted since
             few = ", ".join(passed_over[:3]) + (", …" if len(passed_over) > 3 else "")
-            notes.append(f"Neither files nor folders, and so not in the backup: {few}.")
+            notes.append(f"Links, sockets and what may not be read are not in the backup: {few}.")
 
     def _write(self, staged: Staging, buckets: BucketSnapshot | None) -> None:
-        total = sum(path.stat().st_blocks * 512 for _, path in staged.files())
+        total = room = 0
+        for _, path in staged.files():
+            status = path.stat()
+            total, room = total + status.st_size, room + status.st_blocks * 512  # logs have holes
         if buckets is not None:
-            total += buckets.copy.stat().st_size + sum(file.size for file in buckets.files())
+            size = buckets.copy.stat().st_size + sum(file.size for file in buckets.files())
+            total, room = total + size, room + size
         free = shutil.disk_usage(self._path.parent).free
-        if free < total + _SPARE:
+        if free < room + _SPARE:
             raise Exhausted(
-                f"The backup needs {size_words(total + _SPARE)}, and the disk of {self._path.parent} has "
+                f"The backup needs {size_words(room + _SPARE)}, and the disk of {self._path.parent} has "
                 f"{size_words(free)}. Make room, or choose another place."
             )
-        progress = Progress("copied", total)
+        progress = CopyProgress("copied", total)
         about = {
             "trainshed": __version__,
             "home": str(self._home),
@@ -162,7 +167,7 @@ class BackupTaker:
         self._result.files, self._result.bytes = manifest.entries, manifest.bytes
 
     def _entries(
-        self, staged: Staging, buckets: BucketSnapshot | None, target: Target, progress: Progress
+        self, staged: Staging, buckets: BucketSnapshot | None, target: BackupTarget, progress: CopyProgress
     ) -> Iterator[SavedEntry]:
         """Write all, one after the other."""
         for path, place in staged.files():
@@ -178,7 +183,7 @@ class BackupTaker:
             yield from self._bucket_entries(buckets, target, progress)
 
     def _bucket_entries(
-        self, buckets: BucketSnapshot, target: Target, progress: Progress
+        self, buckets: BucketSnapshot, target: BackupTarget, progress: CopyProgress
     ) -> Iterator[SavedEntry]:
         with closing(OpenedFile(buckets.copy)) as file:
             yield _saved(target, f"{BUCKETS}/.trainshed/index.db", file)
@@ -193,7 +198,7 @@ class BackupTaker:
             target.add_folder(path, entry.mode, entry.modified)
             yield entry
 
-    def _object(self, saved: SnapshotFile, target: Target, progress: Progress) -> SavedEntry | None:
+    def _object(self, saved: SnapshotFile, target: BackupTarget, progress: CopyProgress) -> SavedEntry | None:
         sums = Sums()
 
         def watch(piece: bytes) -> None:
@@ -203,8 +208,10 @@ class BackupTaker:
         try:
             size = None if saved.crc32c else saved.size  # an object that is cut is copied as it is
             opened = OpenedFile(saved.source, size, watch)
-        except FileNotFoundError:
-            self._result.damaged.append(f"{saved.address}: its file is gone")
+        except OSError as error:
+            self._result.damaged.append(
+                f"{saved.address or saved.path}: its file cannot be read: {error.strerror}"
+            )
             return None
         with closing(opened) as file:
             entry = _saved(target, f"{BUCKETS}/{saved.path}", file)
@@ -215,7 +222,7 @@ class BackupTaker:
         return entry
 
 
-def _saved(target: Target, path: str, file: OpenedFile) -> SavedEntry:
+def _saved(target: BackupTarget, path: str, file: OpenedFile) -> SavedEntry:
     mode, modified = file.status.st_mode & 0o1777, int(file.status.st_mtime)
     target.add(path, file, mode, modified)
     return SavedEntry(path=path, mode=mode, modified=modified, size=file.size, sha256=file.sha256)

@@ -19,8 +19,8 @@ HOME, MANIFEST = "home", "manifest.jsonl"
 _PACKED = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".zip")
 
 
-class Target(Protocol):
-    def __enter__(self) -> "Target": ...
+class BackupTarget(Protocol):
+    def __enter__(self) -> "BackupTarget": ...
 
     def begin(self) -> None:
         """Make the hidden name. Not in `__enter__`: Ctrl-C there would keep `__exit__` from being called."""
@@ -48,7 +48,7 @@ def is_packed(path: Path) -> bool:
     return path.name.endswith(_PACKED)
 
 
-def make_target(path: Path) -> Target:
+def make_target(path: Path) -> BackupTarget:
     """A tar file if it is called so, else a folder."""
     return TarTarget(path) if path.name.endswith(".tar") else FolderTarget(path)
 

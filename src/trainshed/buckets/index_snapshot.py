@@ -3,7 +3,7 @@
 The bytes of an object never change, so a second name for its file keeps them whatever the server does next.
 Most files get theirs while the server goes on. Then the write lock of the index is held: nothing is committed
 until the files of the last few objects have their second names too and the moment of the copy is fixed. So
-every object of the copied index has its bytes, and writers wait for milliseconds. It never changes the index
+every object of the copied index has its bytes, and writers wait for a moment only. It never changes the index
 nor a file. A file system without links has copies made instead; writers then wait longer.
 """
 
@@ -111,7 +111,7 @@ class BucketSnapshot:
             sources.append(self._root / bucket / place)
         for source in sources:
             with suppress(FileNotFoundError, NotADirectoryError):
-                _share(source, self._folder / file)
+                share(source, self._folder / file)
                 return True
         return False
 
@@ -129,12 +129,13 @@ def _row_of(db: sqlite3.Connection, file: str) -> Row | None:
     return None if kept is None else (kept.info.bucket, kept.file, kept.place)
 
 
-def _share(source: Path, target: Path) -> None:
+def share(source: Path, target: Path) -> None:
+    """Give a file a second name; a copy where that cannot be. A name that is there already stays."""
     try:
         os.link(source, target, follow_symlinks=False)
     except FileExistsError:
         return
     except FileNotFoundError:
         raise
-    except OSError:  # no links here, or too many
-        shutil.copyfile(source, target, follow_symlinks=False)
+    except OSError:  # another disk, one without links, or too many of them
+        shutil.copy2(source, target, follow_symlinks=False)
