@@ -218,3 +218,27 @@ def top(server: LiveServer, *args: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_job_that_puts_fifos_in_place_of_its_files_harms_neither_others_nor_the_servers_stop() -> None:
+    source = (
+        "import os, time\n"
+        "print('before', flush=True)\n"
+        "for path in (os.environ['TRAINSHED_REPORT'], os.readlink('/proc/self/fd/1')):\n"
+        "    if os.path.lexists(path): os.unlink(path)\n"
+        "    os.mkfifo(path)\n"
+        "print('after', flush=True)\n"
+        "time.sleep(1000)"
+    )
+    with LiveServer("--cpus", "8", "--memory", "8GiB") as server:
+        bad = server.submit(python(source))
+        until(lambda: list((server.home / "logs" / bad.rpartition("/")[2]).glob("*.out")))
+        until(lambda: any(path.is_fifo() for path in (server.home / "logs").rglob("*.out")))
+        good = server.submit(python(STEPS))
+        first = until(lambda: metrics(server, good)["progress"])["step"]
+        until(lambda: metrics(server, good)["progress"]["step"] > first)
+        assert server.lines(bad) == []
+        server.cancel(bad)
+        server.cancel(good)
+        assert server.wait(bad)["state"] == "JOB_STATE_CANCELLED"
+        assert server.stop() == 0

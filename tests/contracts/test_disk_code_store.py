@@ -259,3 +259,15 @@ async def test_laying_out_ends_with_the_server_and_leaves_nothing(
     with pytest.raises(Unavailable, match="server is ending"):
         await laying
     assert not list(tmp_path.glob("work*"))
+
+
+async def test_a_fifo_that_a_replica_left_as_the_mark_of_its_copy_is_not_waited_for(
+    store: DiskCodeStore, tmp_path: Path
+) -> None:
+    code = await keep(store, SOME)
+    work = str(tmp_path / "work")
+    await store.lay_out(code, work)
+    os.unlink(f"{work}.boot")
+    os.mkfifo(f"{work}.boot")
+    await store.lay_out(code, work)
+    assert stat.S_ISREG(os.lstat(f"{work}.boot").st_mode)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.log_store import FIRST, SECOND, LogStoreContract, append, everything, place, texts, until
-from trainshed.core.errors import Invalid
-from trainshed.core.logs import Line, LogQuery
+from trainshed.core.errors import Invalid, Unavailable
+from trainshed.core.logs import Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import LogStore
 from trainshed.logs import inotify, merge
@@ -384,3 +384,58 @@ async def test_what_is_dropped_in_the_midst_of_reading_is_never_given_out_as_zer
     assert sum("\0" in line.text for line in lines) == 0
     assert sum(line.text.startswith("[trainshed") for line in lines) == 1
     assert sum(len(line.text) + 1 for line in lines if line.text.isdigit()) == 200_000 - file.drop.size
+
+
+async def test_output_that_a_job_replaced_by_a_fifo_is_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
+    store = FileLogStore(tmp_path)
+    await store.start()
+    first, second = store.sink(FIRST), store.sink(SECOND)
+    append(first.stdout, b"gone\n")
+    append(second.stdout, b"kept\n")
+    assert texts(await store.read("j1", LogQuery())) == ["gone", "kept"]
+    Path(first.stdout).unlink()
+    os.mkfifo(first.stdout)
+    append(second.stdout, b"kept too\n")
+    assert texts(await store.read("j1", LogQuery())) == ["kept", "kept too"]
+    output = [chunks async for chunks in store.output("j1", OutputQuery(), follow=False)]
+    assert b"".join(chunk.data for chunks in output for chunk in chunks) == b"kept\nkept too\n"
+    assert store.sink(FIRST) == first  # a restarted replica can print again
+    append(first.stdout, b"again\n")
+    await store.finish("j1")
+    await store.close()
+    later = FileLogStore(tmp_path)
+    assert [text for text in texts(await later.read("j1", LogQuery())) if not text.startswith("[")] == [
+        "kept",
+        "kept too",
+        "again",
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["idx", "drop", "drop.new"])
+async def test_a_fifo_beside_the_output_holds_nothing_up(tmp_path: Path, suffix: str) -> None:
+    store = FileLogStore(tmp_path, quota=1000)
+    await store.start()
+    first, second = store.sink(FIRST), store.sink(SECOND)
+    beside = Path(f"{first.stdout}.{suffix}")
+    beside.unlink(missing_ok=True)
+    os.mkfifo(beside)
+    append(first.stdout, b"line\n" * 1000)
+    append(second.stdout, b"kept\n")
+    await store.read("j1", LogQuery())
+    Path(first.stdout).write_bytes(b"")  # emptied by its program
+    await store.read("j1", LogQuery())
+    await store.finish("j1")
+    await store.close()
+    later = FileLogStore(tmp_path)
+    assert "kept" in texts(await later.read("j1", LogQuery(task=SECOND.task)))
+
+
+async def test_an_index_that_a_job_cut_short_is_told_as_such(tmp_path: Path) -> None:
+    store = FileLogStore(tmp_path)
+    await store.start()
+    append(store.sink(FIRST).stdout, b"line\n")
+    await store.read("j1", LogQuery())
+    os.truncate(f"{store.sink(FIRST).stdout}.idx", 0)
+    with pytest.raises(Unavailable, match="cannot be read"):
+        await store.read("j1", LogQuery())
+    await store.close()

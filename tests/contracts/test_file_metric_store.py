@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -227,3 +227,36 @@ def test_times_are_those_recorded(folder: Path) -> None:
     JobMetrics(folder).record([sample("cpu", 0.125, 1)])
     [series] = read_job(folder, window())
     assert series.points[0].at == at(0.125)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+async def test_a_report_that_is_no_file_is_left_alone_and_others_are_read(
+    store: FileMetricStore, make: Callable[[str], None]
+) -> None:
+    other = ReplicaName("j2", 0, 0, 0)
+    make(store.sink(NAME))
+    Path(store.sink(other)).write_text('1 {"step": 3} 1\n')
+    reports = await store.reports([ReportSource(NAME, ""), ReportSource(other, "")])
+    assert [(name, report.step) for name, report in reports.items()] == [(other, 3)]
+    await store.record({"j1": [sample("cpu", 1, 1.0)]})
+    await store.remove("j1")
+    assert not os.path.lexists(store.sink(NAME))
+
+
+async def test_output_that_became_a_fifo_ends_no_reports(store: FileMetricStore, tmp_path: Path) -> None:
+    Path(store.sink(NAME)).write_text('1 {"step": 3} 1\n')
+    output = tmp_path / "output"
+    os.mkfifo(output)
+    writer = os.open(output, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        os.write(writer, b"TRAINSHED_STEP 4\n")
+        reports = await store.reports([ReportSource(NAME, str(output))])
+    finally:
+        os.close(writer)
+    assert reports[NAME].step == 3
+
+
+async def test_a_huge_report_is_read_in_part(store: FileMetricStore) -> None:
+    Path(store.sink(NAME)).write_text('1 {"step": 3} 1\n')
+    os.truncate(store.sink(NAME), 1 << 42)
+    assert (await store.reports([ReportSource(NAME, "")]))[NAME].step == 3

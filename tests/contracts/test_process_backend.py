@@ -20,6 +20,8 @@ from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import ShellKeeper, make_keeper
 from trainshed.backends.process.net import label
 from trainshed.backends.process.record import parse
+from trainshed.backends.process.run import reload
+from trainshed.backends.process.stats import devices
 from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend
@@ -244,6 +246,32 @@ class ProcessContract(BackendContract):
         bench.folder.with_name("away").rename(bench.folder)
         await bench.backend.launch(launch)
         assert (await bench.ended(bench.key())).exit == Exit(code=0)
+
+    async def test_a_launch_into_a_fifo_is_refused_and_can_be_tried_again(self, bench: Bench):
+        launch = bench.launch(bench.programs.exits(0))
+        output = bench.files.output(launch.key.name).stdout
+        os.mkfifo(output)
+        with pytest.raises(Unavailable):
+            await bench.backend.launch(launch)
+        Path(output).unlink()
+        await bench.backend.launch(launch)
+        assert (await bench.ended(bench.key())).exit == Exit(code=0)
+
+    async def test_fifos_in_the_folder_of_a_run_hold_no_server_up(self, bench: Bench):
+        key = await bench.begin(bench.programs.sleeps())
+        world = bench.world
+        assert isinstance(world, ProcessWorld)
+        folder = world.record(key).parent
+        for name in ("record", "over-memory"):
+            folder.joinpath(name).unlink(missing_ok=True)
+            os.mkfifo(folder / name)
+        await bench.renew()  # reads both
+        assert await bench.see(key) is not None
+        kept = folder.joinpath("launch.json").rename(folder / "kept")
+        os.mkfifo(folder / "launch.json")
+        assert reload(key, folder).group is None
+        assert devices(folder) == ()
+        kept.replace(folder / "launch.json")
 
     async def test_a_run_prepared_by_a_server_killed_before_it_started_it_is_started_once(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch

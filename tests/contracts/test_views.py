@@ -15,11 +15,11 @@ import pytest
 
 from tests.contracts.backend_bench import until
 from tests.contracts.views import ViewsContract, ViewWorld, a_view
-from trainshed.backends.machine import mounts
+from trainshed.backends.machine import mounts, written
 from trainshed.backends.machine.written import shows
 from trainshed.backends.process import ProcessBackend, views
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper, ShellKeeper, make_keeper
-from trainshed.core.errors import NotYet
+from trainshed.core.errors import NotYet, Unavailable
 from trainshed.core.view import View
 
 NOBODY = 65534
@@ -234,3 +234,24 @@ def test_a_view_that_is_taken_away_meanwhile_does_not_tell_that_a_file_was_remov
 
     monkeypatch.setattr(os, "lstat", taken_away_before)
     assert shows(view, "b", "x")
+
+
+async def test_a_file_that_became_a_fifo_before_it_was_stored_is_refused(tmp_path: Path):
+    (tmp_path / "upper/b").mkdir(parents=True)
+    path = tmp_path / "upper/b/model"
+    path.write_bytes(b"weights")
+    (file,) = written.scan(tmp_path).files
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(Unavailable, match="Not a regular file"):
+        _ = [chunk async for chunk in written.read(file)]
+
+
+def test_fifos_beside_a_view_are_not_waited_for(tmp_path: Path):
+    (tmp_path / "view/plain/b").mkdir(parents=True)
+    (tmp_path / "view/plain/b/model").write_bytes(b"weights")
+    os.mkfifo(tmp_path / "view/baseline.json")
+    os.mkfifo(tmp_path / written.NOTES)
+    assert [file.name for file in written.scan(tmp_path / "view").files] == ["model"]
+    written.note(tmp_path, [])
+    assert written.notes(tmp_path) == ()

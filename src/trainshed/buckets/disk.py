@@ -24,6 +24,7 @@ from trainshed.buckets.trouble import translated
 from trainshed.core.bucket import ALWAYS, DamagedObject, Precondition
 from trainshed.core.errors import NotFound, TrainshedError
 from trainshed.core.ports import Clock
+from trainshed.regular_file import open_regular
 
 THREADS = 16  # most of the time they wait for the disk
 UPLOADS_KEPT = timedelta(days=7)
@@ -133,7 +134,7 @@ class Disk:
             paths.append(self.writer.placed(kept.info.bucket, kept.place))
         for path in paths:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                return open_regular(path)
         return None
 
     def _db(self) -> sqlite3.Connection:

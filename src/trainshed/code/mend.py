@@ -6,6 +6,7 @@ well, having done nothing. What a replica wrote stays, also over a file of the f
 cut before the machine went down comes back. It never follows a link that a replica may have left there.
 """
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from trainshed.core.code import File, FolderManifest, Mode
+from trainshed.regular_file import open_regular, read_regular, write_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -22,15 +24,17 @@ Read = Callable[[str], Iterator[bytes]]  # what has this hash
 
 def sign(folder: str) -> None:
     """Note that the copy was made, or looked through, since the machine came up."""
-    with open(f"{folder}.boot", "w", encoding="ascii") as file:
-        file.write(_boot())
+    mark = f"{folder}.boot"
+    with contextlib.suppress(FileNotFoundError):
+        if not S_ISREG(os.lstat(mark).st_mode):
+            os.unlink(mark)  # of the replica's making
+    write_regular(mark, _boot().encode())
 
 
 def is_signed(folder: str) -> bool:
     try:
-        with open(f"{folder}.boot", encoding="ascii") as file:
-            return file.read() == _boot()
-    except (FileNotFoundError, UnicodeDecodeError):
+        return read_regular(f"{folder}.boot", 1024) == _boot().encode()
+    except OSError:
         return False
 
 
@@ -77,7 +81,7 @@ def _is_lost(file: File, name: str, place: int, read: Read) -> bool:
         return True
     if not S_ISREG(info.st_mode) or file.mode is Mode.LINK or info.st_size >= file.size:
         return False
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+    handle = open_regular(name, dir_fd=place)
     try:
         for chunk in read(file.sha256):
             if not chunk.startswith(os.read(handle, len(chunk))):

@@ -91,6 +91,10 @@ class ChunkReader:
                 chunk = _next(cursors[at], heap[0][0] if heap else _FOREVER)
             except _Emptied:
                 break
+            except OSError:
+                if cursors[at].view.file.is_intact():
+                    raise
+                continue  # removed or replaced by the job: the others go on
             if chunk is not None:
                 chunks.append(chunk)
                 size += len(chunk.data)

@@ -8,6 +8,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainshed.regular_file import read_regular, write_regular
+
 _RECORD = struct.Struct("<qqq")
 
 
@@ -33,13 +35,13 @@ class Drop:
 
 def load(path: str) -> Drop | None:
     try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
+        data = read_regular(path, _RECORD.size)
+    except OSError:
         return None
     return Drop(*_RECORD.unpack(data)) if len(data) == _RECORD.size else None
 
 
 def save(path: str, drop: Drop) -> None:
     fresh = Path(f"{path}.new")
-    fresh.write_bytes(_RECORD.pack(drop.head, drop.cut, drop.quota))
+    write_regular(fresh, _RECORD.pack(drop.head, drop.cut, drop.quota))
     fresh.replace(path)

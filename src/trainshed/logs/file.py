@@ -10,23 +10,28 @@ gone.
 
 import os
 from dataclasses import dataclass
+from stat import S_ISREG
 
 from trainshed.core.logs import OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.logs import drop as drops
 from trainshed.logs.drop import Drop
 from trainshed.logs.index import Index
+from trainshed.regular_file import open_regular, read_regular
 
 _SALVAGE = 1024 * 1024  # bytes at most that are saved from an emptied file
 _SUFFIX = {OutputStream.STDOUT: "out", OutputStream.STDERR: "err"}
 
 
 def make(path: str) -> bool:
-    """Make an empty file there; False where there is one already."""
+    """Make an empty file there; False where there is one already. What is not a file goes first."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
     except FileExistsError:
-        return False
+        if S_ISREG(os.lstat(path).st_mode):
+            return False
+        os.unlink(path)
+        return make(path)
     return True
 
 
@@ -62,12 +67,21 @@ class LogFile:
         index = self.index
         return ReadableRange(self, index.count, index.last.end, index.bound, index.is_closed)
 
+    def is_intact(self) -> bool:
+        """Whether file and index are regular files still: a job may have removed or replaced them."""
+        try:
+            return all(S_ISREG(os.lstat(path).st_mode) for path in (self.path, self.index.path))
+        except OSError:
+            return False
+
     def grown(self) -> tuple[int, int] | None:
         """(modification time, size) where there are bytes not dated yet."""
         try:
-            status = os.stat(self.path)
+            status = os.lstat(self.path)
         except FileNotFoundError:
             return None
+        if not S_ISREG(status.st_mode):
+            return None  # a job put something else there: what it prints now goes nowhere we could read
         if status.st_size < self.index.last.end:
             status = self._stretch()
         return (status.st_mtime_ns, status.st_size) if status.st_size > self.index.last.end else None
@@ -90,16 +104,12 @@ class LogFile:
         self.drop = drop
 
     def read(self, offset: int, length: int) -> bytes:
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(descriptor, length, offset)
-        finally:
-            os.close(descriptor)
+        return read_regular(self.path, length, offset)
 
     def _stretch(self) -> os.stat_result:
         end = self.index.last.end
         self.set_drop(Drop(0, end, 0))
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        descriptor = open_regular(self.path, os.O_RDWR | os.O_APPEND)
         try:
             os.ftruncate(descriptor, end)
             written = os.pread(descriptor, min(end, _SALVAGE), 0).rstrip(b"\0")

@@ -8,11 +8,13 @@ whole is never read into memory: searches read single blocks.
 A record that adds no bytes marks the end of a finished file: it dates a last line without newline.
 """
 
+import errno
 import os
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
+
+from trainshed.regular_file import open_regular, read_regular
 
 _RECORD = struct.Struct("<qq")
 _BLOCK = 256  # records read at once: one page
@@ -41,11 +43,15 @@ class Index:
         if is_new:
             return
         try:
-            size = Path(path).stat().st_size
-        except FileNotFoundError:
-            return
-        if size % _RECORD.size:
-            os.truncate(path, size - size % _RECORD.size)
+            descriptor = open_regular(path, os.O_RDWR)
+        except OSError:
+            return  # none, or not ours any more: then nothing of it can be shown
+        try:
+            size = os.fstat(descriptor).st_size
+            if size % _RECORD.size:
+                os.ftruncate(descriptor, size - size % _RECORD.size)
+        finally:
+            os.close(descriptor)
         self.count = size // _RECORD.size
         if self.count:
             self.last = Records(path, self.count).batch(self.count - 1)
@@ -61,7 +67,7 @@ class Index:
 
     def append(self, stamp: int, end: int) -> None:
         """Record a batch. OSError where the disk does not take it; the index is then as before."""
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             if os.write(descriptor, _RECORD.pack(stamp, end)) != _RECORD.size:
                 os.ftruncate(descriptor, self.count * _RECORD.size)
@@ -128,12 +134,11 @@ class Records:
     def _get(self, number: int) -> tuple[int, int]:
         block = number // _BLOCK
         if block != self._block:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                size = _BLOCK * _RECORD.size
-                self._data = os.pread(descriptor, size, block * size)
-            finally:
-                os.close(descriptor)
+            size = _BLOCK * _RECORD.size
+            self._data = read_regular(self._path, size, block * size)
             self._block = block
+        if (number % _BLOCK + 1) * _RECORD.size > len(self._data):
+            self._block = -1
+            raise OSError(errno.EIO, "The index is shorter than it was", self._path)
         stamp, end = _RECORD.unpack_from(self._data, number % _BLOCK * _RECORD.size)
         return stamp, end

@@ -72,10 +72,8 @@ class JobLog:
         opened: list[LogFile] = []
         for stream in (OutputStream.STDOUT, OutputStream.STDERR):
             path = path_of(str(self.folder), name, stream)
-            file = self.files.get(path)
-            if file is None:
-                file = self._add(path, name, stream, make(path))
-            opened.append(file)
+            is_new = make(path)  # an earlier run of the replica may have put something else there
+            opened.append(self.files.get(path) or self._add(path, name, stream, is_new))
         return opened[0], opened[1]
 
     def _add(self, path: str, name: ReplicaName, stream: OutputStream, is_new: bool = False) -> LogFile:
@@ -118,7 +116,7 @@ class JobLog:
         if self.is_stalled:
             return
         try:
-            for file in waiting:
+            for file in filter(LogFile.is_intact, waiting):
                 file.close(now_ns, self._floor)
                 self._floor = max(self._floor, file.index.bound)
         except OSError as error:

@@ -6,6 +6,8 @@
 import ctypes
 import os
 
+from trainshed.regular_file import open_regular
+
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
 PAGE = 4096
@@ -24,7 +26,7 @@ def punch(path: str, start: int, stop: int) -> bool:
         return True
     if _fallocate is None:
         return False
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    descriptor = open_regular(path, os.O_WRONLY)
     try:
         return _fallocate(descriptor, _PUNCH_HOLE | _KEEP_SIZE, start, stop - start) == 0
     finally:

@@ -19,6 +19,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from trainshed.core.errors import Invalid, Unavailable, Violation
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
@@ -37,6 +38,8 @@ _SMALL = 256 * 1024  # bytes that are read at once rather than handed to a threa
 _BATCH = 4 * 1024 * 1024  # characters given out at once, about: memory does not grow with the lines
 
 GIB = 1024**3
+
+T = TypeVar("T")
 
 
 class FileLogStore:
@@ -223,21 +226,32 @@ class FileLogStore:
         return loaded
 
     async def _read(self, log: JobLog, query: LogQuery, size: int, most: int) -> tuple[Line, ...]:
-        views = log.views()
-        try:
-            if size <= _SMALL:
-                return merge.read(views, query, most)
-            return await asyncio.to_thread(merge.read, views, query, most)
-        except FileNotFoundError:
-            return ()  # removed meanwhile
+        return await self._intact(log.views(), size, lambda views: merge.read(views, query, most))
 
     async def _chunks(self, reader: ChunkReader, views: list[ReadableRange], size: int) -> tuple[Chunk, ...]:
-        try:
+        return await self._intact(views, size, reader.read)
+
+    async def _intact(
+        self,
+        views: list[ReadableRange],
+        size: int,
+        read: Callable[[list[ReadableRange]], tuple[T, ...]],
+    ) -> tuple[T, ...]:
+        """What is read of the views, without those of files that the job has removed or replaced."""
+
+        async def read_all(some: list[ReadableRange]) -> tuple[T, ...]:
             if size <= _SMALL:
-                return reader.read(views)
-            return await asyncio.to_thread(reader.read, views)
-        except FileNotFoundError:
-            return ()  # removed meanwhile
+                return read(some)
+            return await asyncio.to_thread(read, some)
+
+        try:
+            return await read_all(views)
+        except OSError:
+            intact = [view for view in views if view.file.is_intact()]
+        try:
+            return await read_all(intact)
+        except OSError as error:
+            raise Unavailable(f"The output of the job cannot be read: {error.strerror}.") from error
 
     def _look(self, log: JobLog, files: Iterable[LogFile]) -> set[str]:
         grown = log.stamp(files, self._wall())

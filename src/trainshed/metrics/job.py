@@ -9,6 +9,7 @@ It may assume that one thread at a time writes to a job; reading needs nothing b
 """
 
 import json
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +17,10 @@ from typing import Any
 
 from trainshed.core.metrics import MetricQuery, Point, Sample, Series, bucket, fold_of, thinned
 from trainshed.metrics.segment import RESOLUTIONS, Row, Segment, read
+from trainshed.regular_file import read_regular, write_regular
 
 MOST_SERIES = 50_000
+MOST_NAMES = MOST_SERIES * 1024  # bytes of the names of so many series: a name has 100 characters at most
 
 Names = list[tuple[str, str] | None]  # None for a damaged line: it still has its number
 
@@ -54,8 +57,8 @@ class JobMetrics:
         if number is None and len(self._names) < MOST_SERIES:
             number = self._numbers[task, name] = len(self._names)
             self._names.append((task, name))
-            with (self._folder / "series").open("a") as file:
-                file.write(json.dumps([task, name]) + "\n")
+            line = f"{json.dumps([task, name])}\n"
+            write_regular(self._folder / "series", line.encode(), os.O_APPEND)
         return number
 
     def _catch_up(self) -> None:
@@ -101,12 +104,12 @@ class _Gathering:
 
 def read_names(folder: Path, *, mend: bool = False) -> Names:
     try:
-        data = (folder / "series").read_bytes()
+        data = read_regular(folder / "series", MOST_NAMES)
     except OSError:
         return []
     whole = data[: data.rfind(b"\n") + 1]
     if mend and len(whole) < len(data):
-        (folder / "series").write_bytes(whole)
+        write_regular(folder / "series", whole)
     return [_name(line) for line in whole.splitlines()]
 
 

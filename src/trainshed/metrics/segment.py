@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from trainshed.regular_file import open_regular, read_regular
+
 Row: TypeAlias = tuple[float, int, float]  # seconds since the epoch, series, value
 
 _POINT = struct.Struct("<dId")
@@ -51,8 +53,7 @@ class Segment:
             if torn := self._size % _POINT.size:
                 self._size -= torn
                 os.truncate(self._new, self._size)
-            with self._new.open("rb") as file:
-                self._begin = next(read_file(file.read(_POINT.size)), (None,))[0]
+            self._begin = next(read_file(read_regular(self._new, _POINT.size)), (None,))[0]
 
     def append(self, rows: Sequence[Row]) -> None:
         if not rows:
@@ -62,7 +63,7 @@ class Segment:
             self._new.replace(self._old)
             self._begin, self._size = None, 0
         data = b"".join(_POINT.pack(*row) for row in rows)
-        handle = os.open(self._new, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = open_regular(self._new, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             written = os.write(handle, data)
             if written != len(data):
@@ -96,11 +97,11 @@ def _contents(paths: Sequence[Path]) -> list[bytes]:
     result: list[bytes] = []
     seen: set[int] = set()
     for path in paths:
-        with contextlib.suppress(OSError), path.open("rb") as file:
+        with contextlib.suppress(OSError), os.fdopen(open_regular(path), "rb") as file:
             number = os.fstat(file.fileno()).st_ino
             if number not in seen:
                 seen.add(number)
-                result.append(file.read())
+                result.append(file.read(2 * MOST_BYTES))
     return result
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainshed.core.metrics import Report
+from trainshed.regular_file import read_regular
 
 PREFIX = b"TRAINSHED_STEP "
 TAIL = 64 * 1024
@@ -43,11 +44,7 @@ class ReportedLines:
             if size == self.seen:
                 return None
             begin = max(self.seen if size > self.seen else 0, size - TAIL)
-            handle = os.open(self.stdout, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                data = os.pread(handle, size - begin, begin)
-            finally:
-                os.close(handle)
+            data = read_regular(self.stdout, size - begin, begin)
         except OSError:
             return None
         # A line that has not ended yet is left for the next look.
@@ -59,8 +56,7 @@ class ReportedLines:
 
 def read_file(path: Path) -> Report | None:
     try:
-        with path.open("rb") as file:
-            return parse_file(file.read(MOST_FILE))
+        return parse_file(read_regular(path, MOST_FILE))
     except OSError:
         return None
 

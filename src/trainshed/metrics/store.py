@@ -107,7 +107,10 @@ class FileMetricStore:
         with self._writing:
             self._live.pop(job, None)
             for report in self._reports_home.glob(f"{job}.*"):
-                report.unlink(missing_ok=True)
+                if report.is_dir() and not report.is_symlink():
+                    shutil.rmtree(report)  # of the job's own making
+                else:
+                    report.unlink(missing_ok=True)
             shutil.rmtree(self._home / job)
 
     def _complain(self, job: str, error: OSError) -> None:

@@ -25,11 +25,13 @@ from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.layer_port import InstallKit, PipListener
 from trainshed.core.replica import Exit
+from trainshed.regular_file import read_regular
 
 INSTALLER = Path(__file__).with_name("installer.py")
 LOOK = 0.1  # seconds between two reads of the record
 ASK = 5.0  # seconds between two checks of the container
 LONGEST = 7200.0  # seconds: an installation that hangs must not block others for ever
+MOST_HEARD = 1024 * 1024  # bytes of output read at a look: what is more comes at the next ones
 PATIENCE = 60.0  # seconds to wait for an engine that does not answer to the commit
 
 
@@ -148,15 +150,14 @@ class Installation:
 
     def _listen(self, log: str) -> bool:
         """Pass new output to the listener; whether there was any."""
-        with Path(log).open("rb") as file:
-            file.seek(self._read)
-            output = file.read()
+        output = read_regular(log, MOST_HEARD, self._read)
         self._read += len(output)
-        *lines, self._rest = (self._rest + output).split(b"\n")
+        *lines, rest = (self._rest + output).split(b"\n")
+        self._rest = rest[-MOST_HEARD:]  # of a line that does not end, its end is what matters
         for line in lines:
             self.listener.hear(line.decode(errors="replace"))
         return bool(lines)
 
 
 def _read(record: str) -> ContainerRecord:
-    return parse(Path(record).read_bytes())
+    return parse(read_regular(record, len(BLANK)))

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from trainshed.backends.container.engine import Engine
-from trainshed.backends.container.run import ContainerRun, write
+from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine import cgroup, memory_group
 from trainshed.backends.machine.memory_group import put
 from trainshed.backends.machine.proc import slurp
+from trainshed.backends.machine.run import note_of
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import TrainshedError
 from trainshed.core.limits import SharedRoom
+from trainshed.regular_file import write_regular
 
 DRIVER = "cgroupfs"
 _PERIOD = 100_000  # microseconds
@@ -119,8 +121,8 @@ class DiskWatch:
     def watch(self, run: ContainerRun) -> None:
         """Watch a run that has a limit, until it is gone."""
         try:
-            limit = int((Path(run.folder) / LIMIT).read_text())
-        except (OSError, ValueError):
+            limit = int(note_of(Path(run.folder), LIMIT))
+        except ValueError:
             return
         self._background.run(self._hold(run, limit))
 
@@ -142,7 +144,7 @@ class DiskWatch:
     async def _end(self, run: ContainerRun, used: int, limit: int) -> None:
         run.full = f"it filled {used / GIB:.3f} GiB of disk, and its diskSpec allows {limit / GIB:.3g} GiB"
         with contextlib.suppress(OSError):
-            write(f"{run.folder}/full", run.full.encode())
+            write_regular(f"{run.folder}/full", run.full.encode())
         await self._kill(run)
 
     async def _upper(self, run: ContainerRun) -> str:

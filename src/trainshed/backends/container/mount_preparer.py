@@ -21,7 +21,6 @@ from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.limits import GIB, LIMIT
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.render import LABEL, Mount, RunMounts
-from trainshed.backends.container.run import write
 from trainshed.backends.container.run_mounts import (
     PreparedFolders,
     can_overlay,
@@ -39,6 +38,7 @@ from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.view import ROOT, S3_ROOT, View, ViewSource
+from trainshed.regular_file import open_regular, write_regular
 
 _WITH_QUOTA = frozenset({"btrfs", "zfs"})  # storage drivers that always have one
 _ANYBODY, _ALL = 0o666, 0o777
@@ -255,7 +255,7 @@ class MountPreparer:
         try:
             tmp = self._make_files(run, report, len(launch.scratch))
             if launch.disk and not quota:
-                write(f"{run}/{LIMIT}", str(launch.disk).encode())
+                write_regular(f"{run}/{LIMIT}", str(launch.disk).encode())
             if code and not is_root(image.user):
                 await asyncio.to_thread(self._open, run, image.user)
         except OSError as error:
@@ -286,7 +286,7 @@ class MountPreparer:
         for before in range(int(run.name)):  # scratch of earlier runs
             shutil.rmtree(run.parent / str(before) / _TMP, ignore_errors=True)
         if report:
-            handle = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = open_regular(report, os.O_WRONLY | os.O_CREAT)
             os.fchmod(handle, _ANYBODY)
             os.close(handle)
         return tmp

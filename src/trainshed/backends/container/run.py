@@ -26,9 +26,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainshed.backends.machine.run import KnownRecord, KnownRun, as_limit, as_plain, not_run, over_memory
+from trainshed.backends.machine.run import (
+    MOST_LAUNCH,
+    OVER_MEMORY,
+    KnownRecord,
+    KnownRun,
+    as_limit,
+    as_plain,
+    not_run,
+    note_of,
+)
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Handle
+from trainshed.regular_file import open_regular, read_regular, write_regular
 
 BLANK = b" " * 512
 _LOCK = "hhqqi"  # struct flock of a 64-bit Linux
@@ -88,7 +98,7 @@ def _exit(how: str, number: str) -> Exit:
 def lock_owner(path: str) -> int | None:
     """The pid that has the lock; None where it is free; 0 where the pid is not visible from here."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = open_regular(path)
     except OSError:
         return None
     try:
@@ -131,10 +141,10 @@ class ContainerRun(KnownRun):
         os.makedirs(self.folder, 0o700, exist_ok=True)
         self.describe(body)
         for path in outputs:
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.fchmod(handle, _ANYBODY)
             os.close(handle)
-        write(f"{self.folder}/.record", BLANK)
+        write_regular(f"{self.folder}/.record", BLANK)
         os.chmod(f"{self.folder}/.record", _ANYBODY)
         os.rename(f"{self.folder}/.record", self.record)
 
@@ -147,14 +157,13 @@ class ContainerRun(KnownRun):
             "group": self.group,
             "body": body,
         }
-        write(f"{self.folder}/.launch.json", json.dumps(launch).encode())
+        write_regular(f"{self.folder}/.launch.json", json.dumps(launch).encode())
         os.rename(f"{self.folder}/.launch.json", f"{self.folder}/launch.json")
 
     def read(self) -> ContainerRecord | None:
         """What the init wrote; None where the run is not prepared."""
         try:
-            with open(self.record, "rb", buffering=0) as file:
-                return parse(file.read(len(BLANK)))
+            return parse(read_regular(self.record, len(BLANK)))
         except FileNotFoundError:
             return None
         except OSError:
@@ -166,8 +175,7 @@ class ContainerRun(KnownRun):
     def write_end(self, code: int, at: datetime) -> None:
         """Write an end as an init does, for a run that can never start."""
         at_ns = int(at.timestamp() * 1e9)
-        with open(self.record, "r+b") as file:
-            file.write(f"init - {at_ns}\nexit {code} {at_ns}\n".encode())
+        write_regular(self.record, f"init - {at_ns}\nexit {code} {at_ns}\n".encode(), 0)
 
     def mark(self, name: str) -> None:
         # On a full disk it is remembered as long as this server lives.
@@ -184,29 +192,15 @@ class ContainerRun(KnownRun):
 ContainerRuns = Mapping[str, Mapping[RunKey, ContainerRun]]  # by job
 
 
-def write(path: str, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        if os.write(handle, content) != len(content):
-            raise OSError(28, "No space left on device", path)
-    finally:
-        os.close(handle)
-
-
 def reload(key: RunKey, path: Path) -> ContainerRun:
     """A run as an earlier server left it."""
     launch: dict[str, Any] = {}
     try:
-        launch = json.loads((path / "launch.json").read_bytes())
+        launch = json.loads(read_regular(path / "launch.json", MOST_LAUNCH))
         container, holds = str(launch["container"]), bool(launch.get("hold"))
         network = str(launch["body"]["HostConfig"]["NetworkMode"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         container, network, holds = "", "", False  # killed while it was being prepared: to be prepared again
-    full = unstarted = ""
-    with contextlib.suppress(OSError):
-        full = (path / "full").read_text()
-    with contextlib.suppress(OSError):
-        unstarted = (path / "unstarted").read_text()
     return ContainerRun(
         key,
         str(path),
@@ -216,9 +210,9 @@ def reload(key: RunKey, path: Path) -> ContainerRun:
         killed=(path / "killed").exists(),
         seen=(path / "seen").exists(),
         holds=holds,
-        full=full,
-        unstarted=unstarted,
+        full=note_of(path, "full"),
+        unstarted=note_of(path, "unstarted"),
         memory=as_limit(launch.get("memory")),
-        over_memory=over_memory(path),
+        over_memory=note_of(path, OVER_MEMORY),
         group=str(launch.get("group") or ""),
     )

@@ -7,6 +7,7 @@ continues there. A record that an init has begun is never started again; the ini
 
 import asyncio
 import contextlib
+import os
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import ContainerFrame, render
-from trainshed.backends.container.run import ContainerRun, write
+from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine.compiled import compiled
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
@@ -27,6 +28,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.ports import RunFiles, Sink
 from trainshed.core.runtime import RuntimeNeed
+from trainshed.regular_file import write_regular
 
 _SOURCE = Path(__file__).with_name("init.c")
 _STUBBORN = 12  # refusals: about a minute
@@ -137,8 +139,9 @@ def need_of(launch: Launch) -> RuntimeNeed:
 
 
 def _refuse(run: ContainerRun, stderr: str, message: str) -> None:
-    with contextlib.suppress(OSError), Path(stderr).open("a") as file:
-        file.write(f"trainshed: the container cannot be started: {message}\n")
+    with contextlib.suppress(OSError):
+        text = f"trainshed: the container cannot be started: {message}\n"
+        write_regular(stderr, text.encode(), os.O_APPEND)
     run.unstarted = f"its container cannot be started: {message}"
-    write(f"{run.folder}/unstarted", run.unstarted.encode())
+    write_regular(f"{run.folder}/unstarted", run.unstarted.encode())
     run.write_end(126, datetime.now(UTC))

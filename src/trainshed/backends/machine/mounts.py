@@ -26,6 +26,7 @@ from trainshed.backends.machine import written
 from trainshed.backends.machine.unstored import Unstored
 from trainshed.core.errors import NotYet, Unavailable
 from trainshed.core.view import LaidOutView, Stored, View, ViewScan, ViewSource, Written, local_path
+from trainshed.regular_file import write_regular
 
 FOLDER = "gcs"
 WANTED = "wanted"  # a file: a program has walked into /gcs and waits for its view
@@ -197,7 +198,8 @@ class Mounts:
             if copies:
                 self._hand_out(draft / ("plain" if plain else "lower"))
             if plain:
-                (draft / "baseline.json").write_text(json.dumps(written.stamps(str(draft / "plain"))))
+                stamps = json.dumps(written.stamps(str(draft / "plain")))
+                write_regular(draft / written.BASELINE, stamps.encode())
             else:
                 for part in ("upper", "work"):
                     (draft / part).mkdir(mode=0o755)

@@ -18,9 +18,12 @@ from typing import Any, cast
 from trainshed.core.limits import MemoryLimit
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Handle, Observation, Sight
+from trainshed.regular_file import read_regular, write_regular
 
 OUT_OF_MEMORY = "the kernel killed a process of this replica for want of memory"
 OVER_MEMORY = "over-memory"  # the file of a run that was ended for want of memory: that it was, in words
+MOST_TEXT = 64 * 1024  # bytes of a sentence that a server left in the folder of a run
+MOST_LAUNCH = 64 * 1024 * 1024  # bytes of launch.json: far above what a request may have
 _SHELL = 128  # and the signal: how a shell tells that its last program was killed
 _EVERY = 0.2  # seconds between looks at the record of one that may come to be held
 
@@ -110,7 +113,7 @@ class KnownRun(ABC):
         """It is about to be ended for want of memory: a later server is to know why."""
         self.over_memory = text
         with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
-            Path(self.folder, OVER_MEMORY).write_text(text)
+            write_regular(f"{self.folder}/{OVER_MEMORY}", text.encode())
 
     async def pause(self, seconds: float) -> None:
         """So long, or until it is gone."""
@@ -148,10 +151,10 @@ def not_run(number: str) -> str:
     return f"its command cannot be run: {os.strerror(int(number))}"
 
 
-def over_memory(folder: Path) -> str:
-    """As an earlier server noted it."""
+def note_of(folder: Path, name: str) -> str:
+    """The sentence that an earlier server left there; empty where it left none."""
     try:
-        return (folder / OVER_MEMORY).read_text()
+        return read_regular(folder / name, MOST_TEXT).decode(errors="replace")
     except OSError:
         return ""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from stat import S_ISCHR
 
 from trainshed.backends.machine import written
+from trainshed.regular_file import read_regular
 
 MARK = "keep"  # in a view: what was written there is to be put aside
 _LAYERS = ("upper", "plain")
@@ -69,7 +70,7 @@ def _unwrap(view: Path, stored: dict[str, str]) -> None:
     """Leave what was written and is not stored; the snapshot it was written over goes."""
     known = dict(stored)
     with contextlib.suppress(OSError, ValueError):
-        known |= json.loads((view / "baseline.json").read_bytes())
+        known |= json.loads(read_regular(view / written.BASELINE, written.MOST_BASELINE))
     for layer in _LAYERS:
         top = view / layer
         if top.is_dir():

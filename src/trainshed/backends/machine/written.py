@@ -19,10 +19,14 @@ from stat import S_ISCHR, S_ISDIR, S_ISREG
 from trainshed.core.bucket import check_object_name
 from trainshed.core.errors import Conflict, Invalid, Unavailable
 from trainshed.core.view import Stored, ViewScan, Written
+from trainshed.regular_file import open_regular, read_regular, write_regular
 
 _log = logging.getLogger(__name__)
 _CHUNK = 1 << 20
+_LONGEST_NOTE = 64 * 1024  # bytes: names of objects have 1024 at most
 NOTES = "stored.jsonl"
+BASELINE = "baseline.json"  # of a view without an overlay: the stamps of its files at the start
+MOST_BASELINE = 256 * 1024 * 1024  # bytes
 
 
 def scan(view: Path) -> ViewScan:
@@ -31,7 +35,7 @@ def scan(view: Path) -> ViewScan:
     before: dict[str, str] = {}
     if plain.exists():
         with contextlib.suppress(OSError, ValueError):
-            before = json.loads((view / "baseline.json").read_bytes())
+            before = json.loads(read_regular(view / BASELINE, MOST_BASELINE))
     top = str(plain if plain.exists() else view / "upper")
     files: list[Written] = []
     unnamed: list[str] = []
@@ -96,7 +100,7 @@ def _finds(view: Path, inner: str) -> bool:
 async def read(written: Written) -> AsyncIterator[bytes]:
     """The file's bytes; Conflict where it does not have its stamp, or has not any more when all was read."""
     try:
-        file = await asyncio.to_thread(os.open, written.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        file = await asyncio.to_thread(open_regular, written.path)
     except FileNotFoundError as error:
         raise Conflict(f"{written.name} is gone.") from error
     except OSError as error:
@@ -117,9 +121,8 @@ def note(folder: Path, stored: Sequence[Stored]) -> None:
     lines = "".join(json.dumps(asdict(item)) + "\n" for item in stored)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (folder / NOTES).open("ab") as file:
-            # Each note begins with an end of line: one that was torn does not spoil the next.
-            file.write(b"\n" + lines.encode())
+        # Each note begins with an end of line: one that was torn does not spoil the next.
+        write_regular(folder / NOTES, b"\n" + lines.encode(), os.O_APPEND)
     except OSError as error:
         _log.warning("what was stored of %s is not noted: %s", folder, error)
 
@@ -127,14 +130,11 @@ def note(folder: Path, stored: Sequence[Stored]) -> None:
 def notes(folder: Path) -> tuple[Stored, ...]:
     """The latest note on each file, of those that are still stored."""
     latest: dict[tuple[str, str], Stored] = {}
-    try:
-        text = (folder / NOTES).read_bytes()
-    except OSError:
-        return ()
-    for line in text.splitlines():
-        with contextlib.suppress(ValueError, TypeError):
-            stored = Stored(**json.loads(line))
-            latest[stored.bucket, stored.name] = stored
+    with contextlib.suppress(OSError), os.fdopen(open_regular(folder / NOTES), "rb") as file:
+        while line := file.readline(_LONGEST_NOTE):
+            with contextlib.suppress(ValueError, TypeError):
+                stored = Stored(**json.loads(line))
+                latest[stored.bucket, stored.name] = stored
     return tuple(item for item in latest.values() if not item.gone)
 
 

@@ -8,6 +8,7 @@ signal and has the file open. Any other program would die of the signal.
 import os
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from trainshed.backends.machine.processes import Process, send
 from trainshed.backends.process.keeper import StartRequest
 from trainshed.backends.process.render import OFFERS
 from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
+from trainshed.regular_file import open_regular
 
 SIGNAL = 45  # as in customize/sitecustomize.py; a test holds them equal
 CUSTOMIZE = Path(__file__).parent / "customize"
@@ -61,33 +63,35 @@ def _links(path: str) -> str:
 
 def ask(process: Process, run: Path, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
     """The threads of a program that offers to tell, or none and why."""
-    file = (run / FILE).resolve()
+    file = run.resolve() / FILE
     if not offers(process, file):
         return (
             (),
             f"Process {process.pid} cannot be looked into on this machine, and does not offer its stacks.",
         )
     try:
-        os.truncate(file, 0)
-        send(process, SIGNAL)
-        text = _answer(file, patience)
+        text = _answer(file, patience, lambda: send(process, SIGNAL))
     except OSError as error:
         return (), f"The stacks of process {process.pid} cannot be read: {error.strerror}."
     threads = read_threads(text)
     return threads, "" if threads else f"Process {process.pid} did not tell its stacks within {patience:g} s."
 
 
-def _answer(file: Path, patience: float) -> str:
-    """What is in the file once it has stopped growing."""
-    deadline, size = time.monotonic() + patience, 0
-    while time.monotonic() < deadline:
-        time.sleep(_PAUSE)
-        now = file.stat().st_size
-        if now and now == size:
-            break
-        size = now
-    with file.open("rb") as opened:
-        return opened.read(_MOST).decode(errors="replace")
+def _answer(file: Path, patience: float, ask_now: Callable[[], object]) -> str:
+    """What is in the file, emptied before the question, once it has stopped growing."""
+    handle = open_regular(file, os.O_RDWR | os.O_TRUNC)
+    try:
+        ask_now()
+        deadline, size = time.monotonic() + patience, 0
+        while time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+            now = os.fstat(handle).st_size
+            if now and now == size:
+                break
+            size = now
+        return os.pread(handle, _MOST, 0).decode(errors="replace")
+    finally:
+        os.close(handle)
 
 
 def read_threads(text: str) -> tuple[ThreadStack, ...]:

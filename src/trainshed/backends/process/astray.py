@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from trainshed.core.view import ROOT
+from trainshed.regular_file import open_regular
 
 _MARK = "astray"  # a file in a view: what is newer in /gcs is the job's
 
@@ -57,4 +58,6 @@ def _share(source: Path, target: Path, status: os.stat_result) -> None:
     try:
         os.link(source, target)
     except OSError:  # another disk
-        shutil.copy2(source, target)
+        with os.fdopen(open_regular(source), "rb") as original, target.open("xb") as copy:
+            shutil.copyfileobj(original, copy)
+        shutil.copystat(source, target)

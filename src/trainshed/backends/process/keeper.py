@@ -4,16 +4,18 @@ start.py calls it for a run whose directory is prepared (run.py). It never waits
 A keeper inherits nothing of the server but what the request names.
 """
 
+import contextlib
 import ctypes
 import logging
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from trainshed.backends.machine.compiled import compiled
+from trainshed.regular_file import open_regular
 
 _log = logging.getLogger(__name__)
 _SOURCE = Path(__file__).with_name("keeper.c")
@@ -73,16 +75,17 @@ class CompiledKeeper:
 
     def spawn(self, request: StartRequest) -> int:
         # The keeper makes its own session, closes what else is open and resets signals itself.
-        return os.posix_spawn(
-            self.path,
-            ["trainshed-keeper", *request.words],
-            request.env,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, request.stdout, _OUTPUT, 0o600),
-                (os.POSIX_SPAWN_OPEN, 2, request.stderr, _OUTPUT, 0o600),
-            ],
-        )
+        with _outputs(request) as (out, err):
+            return os.posix_spawn(
+                self.path,
+                ["trainshed-keeper", *request.words],
+                request.env,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, out, 1),
+                    (os.POSIX_SPAWN_DUP2, err, 2),
+                ],
+            )
 
 
 class ShellKeeper:
@@ -99,23 +102,16 @@ class ShellKeeper:
         self._signal.restype = ctypes.c_void_p
 
     def spawn(self, request: StartRequest) -> int:
-        out = os.open(request.stdout, _OUTPUT | os.O_CLOEXEC, 0o600)
-        try:
-            err = os.open(request.stderr, _OUTPUT | os.O_CLOEXEC, 0o600)
-            try:
-                child = subprocess.Popen(
-                    [_SHELL, "-c", self._script, "keeper", *request.words],
-                    env=request.env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,
-                    preexec_fn=self._adopt_descendants,  # noqa: PLW1509 - nothing but system calls happen there
-                )
-            finally:
-                os.close(err)
-        finally:
-            os.close(out)
+        with _outputs(request) as (out, err):
+            child = subprocess.Popen(
+                [_SHELL, "-c", self._script, "keeper", *request.words],
+                env=request.env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                preexec_fn=self._adopt_descendants,  # noqa: PLW1509 - nothing but system calls happen there
+            )
         child.returncode = 0  # it is watched and reaped by pid; the object must not complain when dropped
         return child.pid
 
@@ -124,6 +120,20 @@ class ShellKeeper:
         # A shell cannot undo what it was born ignoring, as SIGHUP under nohup.
         for number in range(1, 32):
             self._signal(number, None)  # SIG_DFL
+
+
+@contextlib.contextmanager
+def _outputs(request: StartRequest) -> Generator[list[int]]:
+    """The two output files, open here: a spawn that opened them would wait, and the server with it."""
+    opened: list[int] = []
+    try:
+        for path in (request.stdout, request.stderr):
+            opened.append(open_regular(path, _OUTPUT))
+            os.set_blocking(opened[-1], True)  # as a program expects its output to be
+        yield opened
+    finally:
+        for handle in opened:
+            os.close(handle)
 
 
 def make_keeper(tools: Path, compiler: str = "cc") -> Keeper:

@@ -18,11 +18,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from trainshed.backends.machine.run import KnownRun, as_limit, as_plain, over_memory
+from trainshed.backends.machine.run import MOST_LAUNCH, OVER_MEMORY, KnownRun, as_limit, as_plain, note_of
 from trainshed.backends.process.net import RunTrace
 from trainshed.backends.process.record import BLANK, ProcessRecord, moment, parse
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Handle
+from trainshed.regular_file import open_regular, read_regular, write_regular
+
+MOST_RECORD = 64 * 1024  # bytes: far above what a keeper writes
 
 
 @dataclass(slots=True, eq=False)
@@ -76,16 +79,14 @@ class ProcessRun(KnownRun):
     def read(self) -> ProcessRecord | None:
         """What the keeper wrote; None where no keeper has claimed the run."""
         try:
-            with open(f"{self.folder}/record", "rb", buffering=0) as file:
-                return parse(file.read())
+            return parse(read_regular(f"{self.folder}/record", MOST_RECORD))
         except FileNotFoundError:
             return None
         except (OSError, ValueError):
             return ProcessRecord()  # unreadable: claimed, and nothing known
 
     def write_end(self, code: int, at_ns: int) -> None:
-        with open(f"{self.folder}/record", "r+b") as file:
-            file.write(f"exit {code} {at_ns}\n".encode())
+        write_regular(f"{self.folder}/record", f"exit {code} {at_ns}\n".encode(), 0)
 
     def note_asked(self) -> None:
         """SIGTERM has been sent: a later server must not send it again."""
@@ -108,7 +109,7 @@ ProcessRuns = Mapping[str, Mapping[RunKey, ProcessRun]]  # by job
 
 
 def _write(path: str, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = open_regular(path, os.O_WRONLY | os.O_CREAT)
     try:
         if os.write(handle, content) != len(content):
             raise OSError(28, "No space left on device", path)
@@ -122,13 +123,13 @@ def reload(key: RunKey, path: Path) -> ProcessRun:
     """A run as an earlier server left it."""
     run = ProcessRun(key, str(path), asked=(path / "term").exists())
     try:
-        launch = json.loads((path / "launch.json").read_bytes())
+        launch = json.loads(read_regular(path / "launch.json", MOST_LAUNCH))
     except (OSError, ValueError):
         return run  # killed while it was being prepared: to be prepared again
     group = launch.get("group")
     run.group = group if isinstance(group, str) else None
     memory_group = launch.get("memory_group")
     run.memory_group = memory_group if isinstance(memory_group, str) else None
-    run.memory, run.over_memory = as_limit(launch.get("memory")), over_memory(path)
+    run.memory, run.over_memory = as_limit(launch.get("memory")), note_of(path, OVER_MEMORY)
     run.holds = bool(launch.get("hold"))
     return run

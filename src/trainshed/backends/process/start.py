@@ -12,7 +12,6 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
@@ -33,6 +32,7 @@ from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
 from trainshed.core.runtime import RuntimeNeed
+from trainshed.regular_file import write_regular
 
 
 class RunStarter:
@@ -194,6 +194,7 @@ def _make(folder: str) -> bool:
 def _end_unstarted(run: ProcessRun, request: StartRequest, error: OSError | ValueError) -> None:
     if not run.claim():
         return
-    with contextlib.suppress(OSError), Path(request.stderr).open("a") as file:
-        file.write(f"trainshed: the program cannot be started: {error}\n")
+    with contextlib.suppress(OSError):
+        text = f"trainshed: the program cannot be started: {error}\n"
+        write_regular(request.stderr, text.encode(), os.O_APPEND)
     run.write_end(126, time.time_ns())

@@ -28,11 +28,13 @@ from trainshed.backends.machine.proc import (
     stat_of,
 )
 from trainshed.backends.machine.processes import Identity, ProcessFamilies
+from trainshed.backends.machine.run import MOST_LAUNCH
 from trainshed.backends.process.run import ProcessRun, ProcessRuns
 from trainshed.backends.process.traffic import Carried, Counts, Traffic, sockets_of
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
+from trainshed.regular_file import read_regular
 
 _MEASURES = frozenset({Measure.CPU, Measure.MEMORY, Measure.DISK, Measure.GPU})
 
@@ -193,7 +195,7 @@ def measured(
 def devices(run: Path) -> tuple[str, ...]:
     """The GPUs a run was given, by what it was told of them."""
     try:
-        request: Any = json.loads((run / "launch.json").read_bytes())
+        request: Any = json.loads(read_regular(run / "launch.json", MOST_LAUNCH))
         names = str(request["env"].get("CUDA_VISIBLE_DEVICES", ""))
     except (OSError, ValueError, KeyError, AttributeError):
         return ()

@@ -23,6 +23,7 @@ from trainshed.backends.process.keeper import CompiledKeeper, Keeper
 from trainshed.core.view import ROOT, View, ViewScan, ViewSource
 
 _ASKED = "asked"  # the pipe through which keepers request views
+_LONGEST = 4096  # bytes: a path
 _AGAIN = 5.0  # seconds until it is tried again whether something can be mounted
 
 
@@ -136,6 +137,7 @@ class ProcessViews(Mounts):
 
     def _receive(self) -> None:
         with contextlib.suppress(OSError):
-            *lines, self._partial = (self._partial + os.read(self._pipe, 1 << 16)).split(b"\n")
+            *lines, rest = (self._partial + os.read(self._pipe, 1 << 16)).split(b"\n")
+            self._partial = rest if len(rest) <= _LONGEST else b""  # no keeper asks with more
             for line in lines:
                 self._want(Path(os.fsdecode(line)).parent.parent.name)

@@ -131,13 +131,15 @@ def _decline(answer: socket.socket, error: Exception) -> NoReturn:
 
 
 def _open(request: Any) -> None:
-    output = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    output = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     for number, path, flags in (
         (0, "/dev/null", os.O_RDONLY),
         (1, request["stdout"], output),
         (2, request["stderr"], output),
     ):
-        opened = os.open(path, flags, 0o600)
+        # Without waiting: a job may have put a FIFO there.
+        opened = os.open(path, flags | os.O_NONBLOCK, 0o600)
+        os.set_blocking(opened, True)
         os.dup2(opened, number)
         os.close(opened)
 
