@@ -1,7 +1,7 @@
 """Cloud Logging's entries:list over our logs: its filter language, both orders, pages."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -12,6 +12,7 @@ from trainshed.core.event import Event
 from trainshed.core.job import Job
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.ports import Clock
+from trainshed.service.log_windows import ProjectJobs
 from trainshed.service.logs import LogRow, LogService
 from trainshed.wire import log_bounds, log_filter, page
 from trainshed.wire.log_entry import render_event_entry, render_line
@@ -44,8 +45,8 @@ class LogHandlers:
             at = (int(ask.cursor[0]), ask.cursor[1])
             query = replace(query, before=at) if ask.newest_first else replace(query, after=at)
         ids = sorted(bounds.jobs) if bounds.jobs is not None else None
-        jobs = [job for p in ask.projects for job in await self.logs.jobs_of(p, ids)]
-        if streams and len(jobs) == 1:
+        jobs = await self.logs.jobs_of(ask.projects, ids)
+        if streams and not isinstance(jobs, ProjectJobs) and len(jobs) == 1:
             return await self._wait_for_entries(jobs[0], query, parsed)
         entries, last, more = await self._collect(jobs, query, parsed, ask.size)
         return page.render("entries", entries, last if more else None, ask.fingerprint)
@@ -78,7 +79,7 @@ class LogHandlers:
         return (self.clock.now() - ended).total_seconds() > 2 * gcloud.SETTLE_NS / 1e9
 
     async def _collect(
-        self, jobs: list[Job], query: LogQuery, parsed: log_filter.Filter, size: int
+        self, jobs: Sequence[Job] | ProjectJobs, query: LogQuery, parsed: log_filter.Filter, size: int
     ) -> tuple[list[Json], tuple[str, str] | None, bool]:
         """One page of matching entries, the position of the last entry read, and whether more may follow."""
         entries: list[Json] = []

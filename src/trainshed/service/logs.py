@@ -14,13 +14,13 @@ from trainshed.core.event import Event
 from trainshed.core.job import Job
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, event_insert_id
 from trainshed.core.ports import LogStore, Store
-from trainshed.core.query import JobQuery
 from trainshed.core.task_names import task_meant
 from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.log_windows import ProjectJobs, log_windows
 
 SERVICE_TASK = "service"
-MOST_JOBS = 200  # searched in one project, newest first
 CHUNK = 1000  # lines read at a time
+LEAST_CHUNK = 32  # ... of one of very many jobs that are read together
 MOST_LINES = 100_000  # read at once where only their number matters; the store may return fewer
 
 Entry: TypeAlias = Line | Event
@@ -85,12 +85,14 @@ class LogService:
     async def fresh(self, job: Job) -> Job | None:
         return await self.store.load(job.id)
 
-    async def jobs_of(self, project: str, ids: Sequence[str] | None) -> tuple[Job, ...]:
-        """The jobs to search: those named, or the project's newest."""
+    async def jobs_of(
+        self, projects: Sequence[str], ids: Sequence[str] | None
+    ) -> tuple[Job, ...] | ProjectJobs:
+        """The jobs to search: those named, or all of the projects."""
         if ids is None:
-            return (await self.store.find(JobQuery(project=project, limit=MOST_JOBS))).jobs
-        jobs = [await self._called(project, job) for job in ids]
-        return tuple(j for j in jobs if j is not None and j.project == project)
+            return ProjectJobs(tuple(projects))
+        jobs = [(project, await self._called(project, job)) for project in projects for job in ids]
+        return tuple(job for project, job in jobs if job is not None and job.project == project)
 
     async def _called(self, project: str, job: str) -> Job | None:
         """The job by its id, or by a name of its own, which is never a number."""
@@ -101,10 +103,22 @@ class LogService:
             result = result or await self.store.keyed(project, key_of(job))
         return result
 
-    async def merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, LogRow]]:
+    async def merged(
+        self, jobs: Sequence[Job] | ProjectJobs, query: LogQuery
+    ) -> AsyncIterator[tuple[Job, LogRow]]:
         """Lines and events of several jobs in one total order."""
+        if isinstance(jobs, ProjectJobs):
+            async for window in log_windows(self.store, jobs, query):
+                async for row in self._merged(window.jobs, window.query):
+                    yield row
+        else:
+            async for row in self._merged(jobs, query):
+                yield row
+
+    async def _merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, LogRow]]:
         sign = -1 if query.newest_first else 1
-        feeds = {job.id: self._rows(job, query) for job in jobs}
+        chunk = max(LEAST_CHUNK, CHUNK // max(1, len(jobs)))  # what is read ahead is kept for each of them
+        feeds = {job.id: self._rows(job, query, chunk) for job in jobs}
         heads: dict[str, tuple[Job, LogRow]] = {}
         for job in jobs:
             if row := await anext(feeds[job.id], None):
@@ -119,12 +133,12 @@ class LogService:
             else:
                 heads[key] = (heads[key][0], row)
 
-    async def _rows(self, job: Job, query: LogQuery) -> AsyncIterator[LogRow]:
+    async def _rows(self, job: Job, query: LogQuery, chunk: int) -> AsyncIterator[LogRow]:
         if query.task is not None:
             query = replace(query, task=task_meant(job, query.task))
         events = [e for e in await self._events(job, query) if _within(e, query)]
         events.sort(key=lambda row: row.place, reverse=query.newest_first)
-        async for line in self._lines(job, query):
+        async for line in self._lines(job, query, chunk):
             row = LogRow(line.at_ns, line.insert_id, line)
             while events and (events[0].place < row.place) is not query.newest_first:
                 yield events.pop(0)
@@ -142,17 +156,17 @@ class LogService:
             last = events[-1].sequence
         return rows
 
-    async def _lines(self, job: Job, query: LogQuery) -> AsyncIterator[Line]:
+    async def _lines(self, job: Job, query: LogQuery, chunk: int) -> AsyncIterator[Line]:
         if query.task == SERVICE_TASK:
             return
-        query = replace(query, limit=min(CHUNK, query.limit))
+        query = replace(query, limit=min(chunk, query.limit))
         while lines := await self.lines.read(job.id, query):
             for line in lines:
                 yield line
             at = (lines[-1].at_ns, lines[-1].insert_id)
             query = replace(query, before=at) if query.newest_first else replace(query, after=at)
             # A search with a small limit that goes on needs larger chunks, or it reads line by line.
-            query = replace(query, limit=min(CHUNK, query.limit * 8))
+            query = replace(query, limit=min(chunk, query.limit * 8))
 
     async def news(self, job: Job, query: LogQuery, patience: float) -> None:
         """Wait until there may be something new to read, `patience` seconds at most."""

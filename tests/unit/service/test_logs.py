@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_job, at
 from tests.properties.effort import PROPERTY
 from trainshed.core.event import Event, Reason
-from trainshed.core.job import Job
+from trainshed.core.job import Job, JobState, Status
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink
 from trainshed.service.job_notifier import JobNotifier
+from trainshed.service.log_windows import MOST_OPEN, ProjectJobs, log_windows
 from trainshed.service.logs import SERVICE_TASK, LogRow, LogService, event_row
 from trainshed.testing.store import MemoryStore
 
@@ -52,6 +54,8 @@ class FakeLines:
                 line.job == job
                 and (query.after is None or place > query.after)
                 and (query.before is None or place < query.before)
+                and (query.since_ns is None or line.at_ns >= query.since_ns)
+                and (query.until_ns is None or line.at_ns < query.until_ns)
                 and (query.task is None or line.task == query.task)
             )
 
@@ -68,6 +72,9 @@ class FakeLines:
 
     async def jobs(self) -> frozenset[str]:
         return frozenset(line.job for line in self.lines)
+
+    def has_room(self) -> bool:
+        return True
 
 
 async def a_story(lines: Sequence[Line], events: dict[str, list[Event]]) -> tuple[LogService, list[Job]]:
@@ -160,9 +167,54 @@ async def test_pages_give_every_line_and_the_newest_oldest_first():
 
 async def test_a_search_finds_only_jobs_of_its_project():
     logs, jobs = await a_story([], {"1": [], "2": []})
-    assert [j.id for j in await logs.jobs_of("shed", ["1", "7"])] == ["1"]
-    assert await logs.jobs_of("other", ["1"]) == ()
-    assert {j.id for j in await logs.jobs_of("shed", None)} == {j.id for j in jobs}
+    assert await logs.jobs_of(["shed"], ["1", "7"]) == (jobs[0],)
+    assert await logs.jobs_of(["other"], ["1"]) == ()
+    assert await logs.jobs_of(["shed", "other"], None) == ProjectJobs(("shed", "other"))
+
+
+async def many_jobs(count: int, minutes: int, lasts: int) -> LogService:
+    """Jobs that begin so many minutes after each other; each has a line and, unless it lasts on, an end."""
+    store, lines = MemoryStore(), list[Line]()
+    for number in range(count):
+        begun = number * minutes * 60
+        ended_at = at(begun + lasts * 60) if lasts else None
+        state = JobState.SUCCEEDED if lasts else JobState.RUNNING
+        job = a_job(
+            id=f"{number:05}",
+            created_at=at(begun),
+            status=Status(state=state, updated_at=at(begun), ended_at=ended_at),
+        )
+        await store.insert(job, [an_event(begun, f"event {number}")])
+        lines.append(a_line(job.id, begun + 1 + number / 1000, f"line {number}"))
+    return LogService(store=store, lines=FakeLines(lines), notifier=JobNotifier())
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize(
+    ("count", "minutes", "lasts"), [(210, 7, 5), (110, 0, 1), (110, 1, 0), (50, 60 * 24 * 30, 5)]
+)
+async def test_a_search_of_a_project_finds_the_entries_of_all_its_jobs(
+    count: int, minutes: int, lasts: int, newest_first: bool
+):
+    logs = await many_jobs(count, minutes, lasts)
+    query = LogQuery(newest_first=newest_first)
+    rows = [row async for _, row in logs.merged(ProjectJobs(("shed", "empty")), query)]
+    places = [row.place for row in rows]
+    assert places == sorted(places, reverse=newest_first)
+    assert len(set(places)) == len(places) == 2 * count
+    behind = {"before": places[9]} if newest_first else {"after": places[9]}
+    rest = [row async for _, row in logs.merged(ProjectJobs(("shed",)), replace(query, **behind))]
+    assert [row.place for row in rest] == places[10:]
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_search_opens_no_more_jobs_at_once_than_lived_at_one_time(newest_first: bool):
+    logs = await many_jobs(250, 7, 5)
+    query = LogQuery(newest_first=newest_first, since_ns=a_line("", 100 * 7 * 60).at_ns)
+    windows = [window async for window in log_windows(logs.store, ProjectJobs(("shed",)), query)]
+    assert max(len(window.jobs) for window in windows) <= MOST_OPEN
+    assert {job.id for window in windows for job in window.jobs} >= {f"{n:05}" for n in range(100, 250)}
+    assert min(job.id for window in windows for job in window.jobs) >= "00095"  # ended long before
 
 
 async def test_news_is_a_new_line():
