@@ -1,16 +1,19 @@
 """`trainshed logs` into a pipe: the very bytes, whatever they are, also while the server is killed."""
 
+import http.client
 import os
 import signal
+import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live import LOCATION, PROJECT, LiveServer
+from tests.live import JOBS, LOCATION, PROJECT, LiveServer
 
 ODD = r"""
 import os, sys
@@ -108,6 +111,53 @@ def test_the_last_lines_are_as_many_as_were_asked_for_and_come_in_bounded_memory
     rows = server.request("GET", f"/v1/{job}:tail?limit=50000").body.splitlines()
     assert len(rows) == 50_000
     assert peak(server) - before < 40 * 1024 * 1024
+
+
+@pytest.mark.parametrize("limit", ["100001", "9" * 5000])
+def test_more_of_the_last_lines_than_the_bound_are_refused(server: LiveServer, limit: str) -> None:
+    job = server.submit([sys.executable, "-c", "print('hi')"])
+    answer = server.request("GET", f"/v1/{job}:tail?limit={limit}")
+    assert answer.status == 400
+    assert "limit" in answer.violations["limit"]
+
+
+def test_a_light_request_stays_quick_while_somebody_follows_a_job_that_prints_without_end(
+    server: LiveServer,
+) -> None:
+    source = "import sys\nwhile True: sys.stdout.write('a line of a quick program\\n' * 1000)"
+    job = server.submit([sys.executable, "-c", source])
+    server.wait_for(job, ("JOB_STATE_RUNNING",))
+    try:
+        alone = median_of_requests(server)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        headers = {"Authorization": f"Bearer {server.token}"}
+        connection.request("GET", f"/v1/{job}:tail?follow=true", headers=headers)
+        answer, over = connection.getresponse(), threading.Event()
+
+        def read() -> None:
+            while not over.is_set() and answer.read1(1 << 20):
+                pass
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            beside = median_of_requests(server)
+        finally:
+            over.set()
+            reader.join()
+            connection.close()
+        assert beside < 20 * alone
+    finally:
+        server.cancel(job)
+
+
+def median_of_requests(server: LiveServer) -> float:
+    times: list[float] = []
+    for _ in range(50):
+        began = time.monotonic()
+        server.get(JOBS, pageSize=1)
+        times.append(time.monotonic() - began)
+    return statistics.median(times)
 
 
 def test_a_place_nobody_gave_out_is_refused(server: LiveServer) -> None:

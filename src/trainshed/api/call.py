@@ -13,6 +13,7 @@ from trainshed.core.permission import ANONYMOUS, Permission, Principal
 
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
 MOST_KEY = 255  # characters of an idempotency key
+LONGEST_NUMBER = 18  # digits: what a signed 64-bit number always holds
 
 Json: TypeAlias = dict[str, object]
 
@@ -63,7 +64,7 @@ class Call:
         text = self.query.get(name, "")
         if not text:
             return None
-        if not text.isascii() or not text.isdigit():
+        if not text.isascii() or not text.isdigit() or len(text) > LONGEST_NUMBER:
             raise Invalid((Violation(name, f"{name} must be a whole number, not '{text[:40]}'."),))
         return int(text)
 

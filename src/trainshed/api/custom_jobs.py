@@ -1,20 +1,21 @@
 """customJobs: create, list, get, cancel and delete as in Google's API, and our own verbs."""
 
-import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from trainshed.api import gcloud
 from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.api.environment import environment
+from trainshed.api.line_stream import render_lines
 from trainshed.api.output import read_since
+from trainshed.api.stream_slots import StreamSlots
 from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.job import Job, Owner
 from trainshed.core.limits import without_gpus
-from trainshed.core.logs import Line, LogQuery, place_of
+from trainshed.core.logs import LogQuery, place_of
 from trainshed.core.metrics import Progress
 from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
@@ -27,9 +28,10 @@ from trainshed.wire.ledger import render_intervals
 from trainshed.wire.metrics import render_progress
 from trainshed.wire.operation import render_operation
 from trainshed.wire.pool import Offer
-from trainshed.wire.scalars import nanos_text, read_duration
+from trainshed.wire.scalars import read_duration
 
 MOST_WAIT = timedelta(minutes=10)
+MOST_TAIL = 100_000  # lines, counted from the end
 OWN_VIEW = "trainshed"  # requested by our own client: adds fields that Google's API lacks
 
 
@@ -43,6 +45,7 @@ class CustomJobHandlers:
     project_env: Callable[[str], Mapping[str, str]] = (
         told_env  # what jobs of a project find in their environment
     )
+    streams: StreamSlots = field(default_factory=lambda: StreamSlots("streams of log lines"))
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
@@ -147,18 +150,14 @@ class CustomJobHandlers:
             task=call.query.get("task") or None,
             attempt=call.number("attempt"),
         )
+        last = call.number("limit")
+        if last is not None and last > MOST_TAIL:
+            more = f"leave it out for all lines, or ask {call.path['job']}:output, which has no such bound."
+            raise Invalid((Violation("limit", f"limit {last} is more than {MOST_TAIL} lines: {more}"),))
         if call.flag("follow"):
-            return StreamAnswer(with_beats(self._follow(job, query), b"\n"))
-        return StreamAnswer(self._read_all(job, query, call.number("limit")))
-
-    async def _follow(self, job: Job, query: LogQuery) -> AsyncGenerator[bytes]:
-        async for lines in self.logs.follow(job, query):
-            yield b"".join(map(_ndjson, lines))
-
-    async def _read_all(self, job: Job, query: LogQuery, last: int | None) -> AsyncIterator[bytes]:
-        """All lines, page by page; only the last ones where `last` is given."""
-        async for lines in self.logs.pages(job, query, last):
-            yield b"".join(map(_ndjson, lines))
+            lines = render_lines(self.logs.follow(job, query))
+            return StreamAnswer(with_beats(self.streams.limited(lines), b"\n"))
+        return StreamAnswer(self.streams.limited(render_lines(self.logs.pages(job, query, last))))
 
     def _progress(self, job: Job) -> Json:
         """The progress of a running job, for our own lists."""
@@ -205,18 +204,6 @@ def read_request(call: Call, offer: Offer) -> JobRequest:
     return JobRequest(
         display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras
     )
-
-
-def _ndjson(line: Line) -> bytes:
-    row = {
-        "timestamp": nanos_text(line.at_ns),
-        "insertId": line.insert_id,
-        "task": line.task,
-        "attempt": line.attempt,
-        "stream": line.stream.value,
-        "text": line.text,
-    }
-    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
 def _after(call: Call) -> tuple[int, str] | None:

@@ -7,10 +7,11 @@ twice. An empty line is a heartbeat. The last line is {"end": true}; an answer w
 
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Reply, StreamAnswer
+from trainshed.api.stream_slots import StreamSlots
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.job import Job
 from trainshed.core.logs import Chunk, OutputPlace, OutputQuery
@@ -25,6 +26,7 @@ class OutputOfJobs:
     jobs: JobService
     logs: LogService
     clock: Clock
+    streams: StreamSlots = field(default_factory=lambda: StreamSlots("streams of output"))
 
     async def read(self, call: Call) -> Reply:
         path = call.path
@@ -39,7 +41,7 @@ class OutputOfJobs:
         )
         job = await self.jobs.get(path["project"], path["location"], path["job"])
         frames = self._frames(job, query, follow=call.flag("follow"))
-        return StreamAnswer(with_beats(frames, b"\n"), "application/octet-stream")
+        return StreamAnswer(with_beats(self.streams.limited(frames), b"\n"), "application/octet-stream")
 
     async def _frames(self, job: Job, query: OutputQuery, *, follow: bool) -> AsyncGenerator[bytes]:
         async for chunks in self.logs.output(job, query, follow=follow):

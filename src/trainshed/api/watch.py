@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Reply, StreamAnswer
+from trainshed.api.stream_slots import StreamSlots
 from trainshed.service.hints import JobHint, JobHints, News
 from trainshed.service.jobs import JobService
 
@@ -14,6 +15,7 @@ from trainshed.service.jobs import JobService
 class WatchOfJobs:
     jobs: JobService
     hints: JobHints
+    streams: StreamSlots = field(default_factory=lambda: StreamSlots("streams of hints"))
 
     async def watch(self, call: Call) -> Reply:
         """Of one `job` or of all; after `after` or the Last-Event-ID, else from now on."""
@@ -22,7 +24,8 @@ class WatchOfJobs:
             await self.jobs.get(project, location, job)
         after = call.query.get("after") or call.headers.get("last-event-id", "")
         events = self._events(project, location, job, after)
-        return StreamAnswer(with_beats(events, b": still here\n\n"), "text/event-stream")
+        stream = with_beats(self.streams.limited(events), b": still here\n\n")
+        return StreamAnswer(stream, "text/event-stream")
 
     async def _events(self, project: str, location: str, job: str, after: str) -> AsyncGenerator[bytes]:
         with self.hints.listen(project, location, job, after) as listener:

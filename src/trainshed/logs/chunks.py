@@ -17,7 +17,7 @@ from trainshed.logs.lines import LONGEST, pieces
 from trainshed.logs.lookback import start_of_last
 from trainshed.logs.scan import decided, line_start
 
-MOST = 1024 * 1024  # bytes given out at once, about
+MOST = 256 * 1024  # bytes given out at once, about
 _FOREVER = 2**63 - 1
 
 

@@ -17,6 +17,7 @@ import re
 import shutil
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -34,8 +35,9 @@ from trainshed.logs.watch import LogFileWatch
 
 _log = logging.getLogger(__name__)
 _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
-_SMALL = 256 * 1024  # bytes that are read at once rather than handed to a thread
-_BATCH = 4 * 1024 * 1024  # characters given out at once, about: memory does not grow with the lines
+_SMALL = 16 * 1024  # bytes that are read at once rather than handed to a thread
+_BATCH = 1024 * 1024  # characters given out at once, about: memory does not grow with the lines
+_READERS = 2  # threads of its own: however many read logs, they hold up nobody else's work in threads
 
 GIB = 1024**3
 
@@ -60,6 +62,7 @@ class FileLogStore:
         self._watch: LogFileWatch | None = None
         self._opening = asyncio.Lock()
         self._dropping: dict[str, asyncio.Task[None]] = {}
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="log-reader")
 
     async def start(self) -> None:
         self._home.mkdir(parents=True, exist_ok=True)
@@ -242,7 +245,7 @@ class FileLogStore:
         async def read_all(some: list[ReadableRange]) -> tuple[T, ...]:
             if size <= _SMALL:
                 return read(some)
-            return await asyncio.to_thread(read, some)
+            return await asyncio.get_running_loop().run_in_executor(self._readers, read, some)
 
         try:
             return await read_all(views)
