@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,6 +108,41 @@ def test_a_full_disk_under_the_logs_neither_stops_a_job_nor_changes_its_end(serv
         assert texts[0] == "before"
         assert texts[-1] == "after"
         server.stop()
+
+
+# Prints until printing fails, as most programs do: with an exception, and exit code 1.
+PLAIN = """
+import pathlib, sys, time
+here = pathlib.Path(sys.argv[1])
+print("before", flush=True)
+while not (here / "full").exists(): time.sleep(0.02)
+for number in range(64): print("x" * 1000, flush=True)
+print("after", flush=True)
+"""
+
+
+def test_a_program_that_fails_because_it_cannot_print_is_restarted_until_there_is_room(
+    server: LiveServer,
+) -> None:
+    with small_disk(server.home / "logs") as disk:
+        server.start()
+        job = server.submit(["python", "-u", "-c", PLAIN, str(server.base)])
+        wait_for_line(server, job, "before")
+        filler = fill(disk)
+        (server.base / "full").touch()
+        deadline = time.monotonic() + PATIENCE
+        while not (restarts := [event for event in events(server, job) if "DISK_FULL" in event["message"]]):
+            assert time.monotonic() < deadline, events(server, job)
+            time.sleep(0.05)
+        assert restarts[0]["reason"] == "REPLICA_RESTARTED"
+        filler.unlink()
+        assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
+        assert [row["text"] for row in server.lines(job)][-1] == "after"
+        server.stop()
+
+
+def events(server: LiveServer, job: str) -> list[Any]:
+    return server.get(f"/v1/{job}:events")["events"]
 
 
 def test_a_line_that_just_fitted_on_the_disk_is_shown_when_there_is_room_again(server: LiveServer) -> None:

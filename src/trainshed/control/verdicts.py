@@ -48,8 +48,11 @@ class Reporter:
         return plan
 
     async def with_last_words(self, job: Job, seen: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        """The observations, with the last lines of runs that have just crashed."""
+        """The observations, with the last lines of runs that crashed just now, and whether there was room."""
         fresh = {job.key(replica): replica for replica in job.status.replicas if replica.exit is None}
+        failed = [item for item in seen if item.key in fresh and item.exit is not None and not item.exit.ok]
+        if failed and not self.logs.has_room():
+            seen = tuple(replace(item, no_room=True) if item in failed else item for item in seen)
         crashed = {
             item.key: item for item in seen if item.key in fresh and crash_signal(item.exit) is not None
         }
@@ -113,6 +116,7 @@ class Reporter:
             stdout=await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES),
             out_of_memory=own.out_of_memory if own else "",
             disk_full=own.disk_full if own else "",
+            no_room=replica.no_room or (own is not None and own.no_room),
             no_gcs=own.no_gcs if own else "",
             without_gpus=_without_gpus(job, replica),
         )

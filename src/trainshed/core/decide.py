@@ -154,6 +154,7 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
         phase=Phase.ENDED,
         exit=sight.exit or Exit(),
         over_limit=sight.over_limit,
+        no_room=sight.no_room,
         unstarted=sight.unstarted,
         ended_at=sight.ended_at or now,
         noticed_at=now,
@@ -249,7 +250,13 @@ def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Clos
     rule = job.spec.scheduling.restart
     for replica in _failed(replicas, now):
         given_up = bool(replica.unstarted) and replica.run + 1 >= STARTS
-        end = meaning(_exit(replica), rule, over_limit=replica.over_limit, given_up=given_up)
+        end = meaning(
+            _exit(replica),
+            rule,
+            over_limit=replica.over_limit,
+            given_up=given_up,
+            no_room=replica.no_room,
+        )
         if end is Meaning.OWN_FAILURE:
             return closings.program_failed(replica, now)
     return None

@@ -325,6 +325,10 @@ class LogStore(Protocol):
         """Every job of which there is output."""
         ...
 
+    def has_room(self) -> bool:
+        """Whether a program that prints now can write; False where the disk of the logs is full."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ReportSource:

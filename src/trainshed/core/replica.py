@@ -67,6 +67,7 @@ class Observation:
     no_gcs: str = ""  # why it had no /gcs; empty: it had one
     disk_full: str = ""  # a sentence, where it was killed because its disk was full
     over_limit: bool = False  # it exceeded a limit of its own, as the next run would
+    no_room: bool = False  # the disk of its output was full when its end was seen
     unstarted: str = ""  # why its program never started; empty: it did
     last_words: str | None = None  # of a crash (core/crash.py); None: not read
     note: str = ""  # a remark about its start, for the job's history
@@ -106,6 +107,7 @@ class Replica:
     run: int = 0
     exit: Exit | None = None
     over_limit: bool = False  # as its observation says
+    no_room: bool = False  # as its observation says
     unstarted: str = ""  # as its observation says; kept during retries
     crash: str = ""  # the place where its last run crashed (core/crash.py)
     crashes: int = 0  # runs in a row that crashed there

@@ -18,16 +18,26 @@ class Meaning(StrEnum):
     INTERRUPTED = "INTERRUPTED"  # something outside ended it: a retry may help
 
 
-def meaning(end: Exit, rule: RestartRule, *, over_limit: bool = False, given_up: bool = False) -> Meaning:
+def meaning(
+    end: Exit,
+    rule: RestartRule,
+    *,
+    over_limit: bool = False,
+    given_up: bool = False,
+    no_room: bool = False,
+) -> Meaning:
     """What the end of a run means.
 
     A run that exceeded a limit of its own counts as one that exited with code 1. A program that could not be
-    started so often that it is `given_up` has failed, whatever the rule says.
+    started so often that it is `given_up` has failed, whatever the rule says. Where there was `no_room` for
+    its output, printing fails: that is the machine's failure, whatever code the program exits with.
     """
     if end.ok:
         return Meaning.DONE
     if given_up:
         return Meaning.OWN_FAILURE
+    if no_room and not over_limit:
+        return Meaning.INTERRUPTED
     code = 1 if over_limit else end.code
     if code is None:  # killed by a signal, or its end was not seen
         return Meaning.INTERRUPTED

@@ -103,6 +103,7 @@ class Rule:
     abrupt: bool = False  # the program could not say why: its output is not taken for the reason
     out_of_memory: bool = False  # only where the kernel counted a kill for memory
     disk_full: bool = False  # only where it was killed for that
+    no_room: bool = False  # only where the disk of its output was full when it ended
     no_gcs: bool = False  # only where it had no /gcs
     without_gpus: bool = False  # only where it asked for GPUs and was given none
     traceback: bool = False  # only where there is one
@@ -130,6 +131,7 @@ class Evidence:
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
     no_gcs: str = ""  # why it had no /gcs, where it had none
     disk_full: str = ""  # a sentence, where it was killed because its disk was full
+    no_room: bool = False  # the disk of its output was full when it ended
     without_gpus: bool = False  # it asked for GPUs and got none
 
 
@@ -229,6 +231,8 @@ def _ends_so(rule: Rule, evidence: Evidence, output: _ParsedOutput) -> bool:
     if rule.out_of_memory and not evidence.out_of_memory:
         return False
     if rule.disk_full and not evidence.disk_full:
+        return False
+    if rule.no_room and not evidence.no_room:
         return False
     if rule.no_gcs and not evidence.no_gcs:
         return False

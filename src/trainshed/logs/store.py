@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 _SMALL = 16 * 1024  # bytes that are read at once rather than handed to a thread
 _BATCH = 1024 * 1024  # characters given out at once, about: memory does not grow with the lines
+_ROOM = 64 * 1024  # free bytes: a write of a program's whole buffer fails where there are fewer
 _READERS = 2  # threads of its own: however many read logs, they hold up nobody else's work in threads
 
 GIB = 1024**3
@@ -200,6 +201,14 @@ class FileLogStore:
             return frozenset(await asyncio.to_thread(os.listdir, self._home))
         except OSError as error:
             raise Unavailable(f"The folder of logs cannot be read: {error.strerror}.") from error
+
+    def has_room(self) -> bool:
+        try:
+            disk = os.statvfs(self._home)
+        except OSError:
+            return True  # nothing is known of it
+        free = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
+        return free * disk.f_frsize >= _ROOM and (disk.f_files == 0 or disk.f_ffree > 0)
 
     def _forget(self, log: JobLog) -> None:
         self._live.pop(log.job, None)

@@ -59,6 +59,9 @@ class NoLogs:
     async def jobs(self) -> frozenset[str]:
         return frozenset(self.finished) - frozenset(self.removed)
 
+    def has_room(self) -> bool:
+        return True
+
 
 class Engine:
     def __init__(

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import pytest
+
 from tests.builders import (
     a_job,
     a_node,
@@ -42,6 +44,10 @@ class ToldLogs(NoLogs):
     told: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     asked: list[LogQuery] = field(default_factory=list[LogQuery])
     broken: bool = False
+    room: bool = True
+
+    def has_room(self) -> bool:
+        return self.room
 
     async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
         self.asked.append(query)
@@ -188,3 +194,25 @@ async def test_a_verdict_does_not_repeat_the_jobs_token():
     plan = await explained(job, [ended(key(job), 1)], ToldLogs(told={"workerpool0-0": said}))
     assert verdict_of(plan).summary == "Forbidden: 403 POST http://127.0.0.1:8080/t/job.1.…/b/x: no"
     assert token not in repr(plan)
+
+
+@pytest.mark.parametrize("room", [True, False])
+async def test_a_program_that_fails_without_room_for_its_output_is_restarted_and_the_event_says_why(
+    room: bool,
+):
+    job, logs = running(a_job()), ToldLogs(room=room)
+    seen = await Reporter(logs, load_rules).with_last_words(job, (ended(key(job), 1),))
+    plan = await explained(job, list(seen), logs)
+    if room:
+        assert plan.status.state is JobState.FAILED
+    else:
+        assert plan.status.state is JobState.RUNNING
+        assert [event.reason for event in plan.events] == [Reason.REPLICA_RESTARTED]
+        assert "DISK_FULL: the disk that holds its output was full" in plan.events[0].message
+
+
+async def test_a_job_without_retries_that_had_no_room_for_its_output_says_so():
+    job, logs = running(a_job(rule=ONCE)), ToldLogs(room=False)
+    seen = await Reporter(logs, load_rules).with_last_words(job, (ended(key(job), 1),))
+    verdict = verdict_of(await explained(job, list(seen), logs))
+    assert (verdict.cause, verdict.retry_may_help) == (Cause.DISK_FULL, True)

@@ -40,6 +40,12 @@ def test_one_that_was_over_its_own_limit_is_tried_again_where_every_failure_is()
     assert meaning(KILLED, a_rule(codes=((1, 255),)), over_limit=True) is Meaning.INTERRUPTED
 
 
+def test_one_that_had_no_room_for_its_output_was_interrupted_whatever_it_exited_with():
+    assert meaning(Exit(code=1), a_rule(), no_room=True) is Meaning.INTERRUPTED
+    assert meaning(Exit(code=0), a_rule(), no_room=True) is Meaning.DONE
+    assert meaning(KILLED, a_rule(), over_limit=True, no_room=True) is Meaning.OWN_FAILURE
+
+
 def test_a_job_may_name_other_codes_worth_a_retry():
     rule = a_rule(codes=((3, 3), (10, 12)))
     worth = [c for c in range(1, 256) if meaning(Exit(code=c), rule) is Meaning.INTERRUPTED]

@@ -30,6 +30,7 @@ def judged(
     code: int | None = 1,
     signal: int | None = None,
     memory: str = "",
+    no_room: bool = False,
     reason: Reason = Reason.PROGRAM_FAILED,
 ) -> Verdict:
     end = Exit(code=None if signal else code, signal=signal)
@@ -40,6 +41,7 @@ def judged(
         stderr=stderr.splitlines(),
         stdout=stdout.splitlines(),
         out_of_memory=memory,
+        no_room=no_room,
     )
     return judge(evidence, load_rules())
 
@@ -243,6 +245,9 @@ EXAMPLES = [
             load_rules(),
         ),
     ),
+    (Cause.DISK_FULL, judged("OSError: [Errno 28] No space left on device", no_room=True)),
+    (Cause.DISK_FULL, judged("epoch 3", no_room=True)),
+    (Cause.USER_EXCEPTION, judged(traceback("KeyError: 'x'"), no_room=True)),
 ]
 
 
