@@ -9,7 +9,6 @@ incremental and buffers only an unfinished header, so a stream may have any leng
 bytes with their hash; the store does.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
@@ -32,6 +31,7 @@ from trainshed.core.code import (
 from trainshed.core.errors import Invalid, Violation
 from trainshed.wire import scalars
 from trainshed.wire.faults import Faults
+from trainshed.wire.json_body import parse_object
 
 _FIELDS = frozenset({"path", "sha256", "size", "mode"})
 _MODES = {mode.value: mode for mode in Mode}
@@ -67,13 +67,7 @@ def render_manifest(manifest: FolderManifest) -> dict[str, object]:
 
 
 def _rows(data: bytes, faults: Faults) -> Sequence[object]:
-    try:
-        body: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise Invalid((Violation("", f"The request body is not JSON: {error}"),)) from error
-    if not isinstance(body, dict):
-        raise Invalid((Violation("", "The request body must be a JSON object."),))
-    fields = cast("dict[str, object]", body)
+    fields = parse_object(data)
     for name in fields.keys() - {"files"}:
         faults.unknown("", name)
     rows = fields.get("files")

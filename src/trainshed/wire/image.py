@@ -1,11 +1,11 @@
 """Images as JSON, and the requests to build, name and remove them. Called by `api/images.py`."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
 from trainshed.core.image import BuildRecipe, Image, ImageStep, refusal
+from trainshed.wire.json_body import parse_json
 from trainshed.wire.scalars import time_text
 
 
@@ -78,8 +78,8 @@ def read_names(body: Mapping[str, object]) -> tuple[str, ...]:
 
 def _texts(query: Mapping[str, str], field: str, wrong: list[Violation]) -> dict[str, str]:
     try:
-        value_map: object = json.loads(query.get(field) or "{}")
-    except ValueError:
+        value_map: object = parse_json(query.get(field) or "{}")
+    except Invalid:
         value_map = None
     if not isinstance(value_map, dict) or not all(
         isinstance(value, str) for value in cast("dict[str, object]", value_map).values()

@@ -4,14 +4,14 @@ Boundaries may be in double quotes, in single quotes (gcloud) or unquoted. All l
 does. Only the first part and the headers of the second are buffered.
 """
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from email.message import Message
 from email.parser import BytesHeaderParser
-from typing import Any, cast
+from typing import Any
 
 from trainshed.core.errors import Invalid, Violation
+from trainshed.wire.json_body import parse_object
 
 MOST_HEAD = 1 << 20  # bytes of everything before the object's own
 
@@ -48,13 +48,7 @@ async def related(content_type: str, chunks: AsyncIterator[bytes]) -> Related:
 
 def parse(data: bytes) -> dict[str, Any]:
     """The JSON metadata of an object. An empty text is an empty object."""
-    try:
-        metadata: object = json.loads(data) if data.strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise Invalid((Violation("", f"The object's metadata is not JSON: {error}"),)) from error
-    if not isinstance(metadata, dict):
-        raise Invalid((Violation("", "The object's metadata must be a JSON object."),))
-    return cast("dict[str, Any]", metadata)
+    return parse_object(data, "The object's metadata") if data.strip() else {}
 
 
 class _Parts:

@@ -11,10 +11,10 @@ Input and output of the terminal are binary messages. The text messages are:
 import json
 from dataclasses import dataclass
 
-from trainshed.core.errors import Invalid, Violation
 from trainshed.core.shell_port import Screen
 from trainshed.wire.base import Message, flag, int32, int64, part, read, text, texts
 from trainshed.wire.faults import Faults
+from trainshed.wire.json_body import parse_json
 
 MOST_SCREEN = 4096  # rows, columns
 
@@ -61,10 +61,7 @@ def parse_shell(body: object) -> ShellRequest:
 def parse_words(message: str) -> Words:
     """A text message of a client while a shell is open."""
     faults = Faults("message")
-    try:
-        body = json.loads(message)
-    except (ValueError, RecursionError) as error:
-        raise Invalid((Violation("message", "A text between terminals must be JSON."),)) from error
+    body = parse_json(message, "A text between terminals")
     words = read(_Words, body, faults)
     screen = _checked(words.screen, faults)
     faults.settle()

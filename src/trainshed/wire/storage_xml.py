@@ -76,7 +76,7 @@ def parse_parts(body: bytes) -> list[str]:
     for part in root:
         fields = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in part}
         number, tag = fields.get("PartNumber", ""), fields.get("ETag", "").strip('"')
-        if not number.isdigit() or not tag:
+        if not (number.isascii() and number.isdigit()) or len(number) > 9 or not tag:
             raise fault("Part", "Each part must have a PartNumber and an ETag.")
         numbered.append((int(number), tag))
     if not 1 <= len(numbered) <= MOST_PARTS:
