@@ -1,4 +1,4 @@
-"""HTTP as TensorFlow speaks it to Google's names: uvicorn's, and a length that is told twice forgiven.
+"""HTTP as TensorFlow speaks it to Google's names: the server's, and a length that is told twice forgiven.
 
 Where it sends nothing TensorFlow says `Content-Length: 0` and `Transfer-Encoding: identity`, which means
 nothing; what it uploads has a length and is chunked, which counts more. Elsewhere such requests are refused,
@@ -7,7 +7,7 @@ since a proxy in front could take the one for the other. In front of this listen
 
 import re
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from trainshed.http_protocol import BoundedHttp
 
 _END = b"\r\n\r\n"
 _IDENTITY = re.compile(rb"\r\ntransfer-encoding:[ \t]*identity[ \t]*(?=\r\n)", re.I)
@@ -15,7 +15,7 @@ _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.I)
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*\d+[ \t]*(?=\r\n)", re.I)
 
 
-class ForgivingHttp(HttpToolsProtocol):
+class ForgivingHttp(BoundedHttp):
     _in_message = False
 
     def on_message_begin(self) -> None:

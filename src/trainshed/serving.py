@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from starlette.types import ASGIApp
 from uvicorn.config import Config
-from uvicorn.server import Server, ServerState
+from uvicorn.server import Server
 
 from trainshed import __version__
 from trainshed.assembly.api import CONNECTION, INIT
@@ -32,9 +32,11 @@ from trainshed.assembly.assembly import Assembly, assemble
 from trainshed.core.errors import TrainshedError
 from trainshed.google_listener import GoogleListener
 from trainshed.home_folder import close_home, make_home
+from trainshed.http_protocol import ConnectionState
 from trainshed.loopback_server import LoopbackServer
 from trainshed.settings import DEFAULT_HOME, Settings, SettingsError
 
+_BOUNDED = "trainshed.http_protocol:BoundedHttp"
 _FORGIVING = "trainshed.google_protocol:ForgivingHttp"
 
 
@@ -42,7 +44,7 @@ async def serve(settings: Settings) -> None:
     listener = listen(settings.host, settings.port)
     url = f"http://{local_name(settings.host)}:{listener.getsockname()[1]}"
     assembly = assemble(settings, url)
-    sockets = SocketServer(configure(assembly.api.app), ServerState())
+    sockets = SocketServer(configure(assembly.api.app), ConnectionState())
     google = listen_for_google(assembly, sockets)
     loopback = listen_in_containers(assembly, sockets, google)
     server = _Server(sockets, loopback, lambda: announce(settings.home, url))
@@ -62,7 +64,7 @@ async def serve(settings: Settings) -> None:
         await assembly.close()
 
 
-def configure(app: ASGIApp, http: str = "httptools") -> Config:
+def configure(app: ASGIApp, http: str = _BOUNDED) -> Config:
     return Config(
         app,
         http=http,
@@ -92,7 +94,7 @@ class SocketServer:
     """Answers HTTP at sockets. The server and the listeners beside it share one, and so their connections."""
 
     config: Config
-    state: ServerState
+    state: ConnectionState
 
     async def serve_at(
         self,

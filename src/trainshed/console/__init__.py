@@ -4,6 +4,7 @@ xterm.js is not ours and not kept with the sources: `scripts/console-assets` put
 was not done, the page says so.
 """
 
+from functools import cache
 from pathlib import Path
 
 _HERE = Path(__file__).parent
@@ -18,6 +19,12 @@ def file(name: str) -> tuple[bytes, str] | None:
     """A file by its name, and its type; None where there is none."""
     path = _FILES.get(name)
     try:
-        return None if path is None else (path.read_bytes(), f"{_TYPES[path.suffix]}; charset=utf-8")
+        return None if path is None else (_content(path), f"{_TYPES[path.suffix]}; charset=utf-8")
     except FileNotFoundError:
         return None
+
+
+@cache
+def _content(path: Path) -> bytes:
+    """Read once: clients that ask for a file and do not take it share its bytes."""
+    return path.read_bytes()

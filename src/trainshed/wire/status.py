@@ -4,6 +4,7 @@ A permanent refusal is never a 5xx, since clients would retry it for half a minu
 FAILED_PRECONDITION, as Google answers where the state of a resource forbids the request.
 """
 
+from enum import Enum
 from typing import Any
 
 from trainshed.core.bucket import DamagedObject, DiskFull, NotModified, OutOfRange, PreconditionFailed
@@ -78,6 +79,21 @@ def _body(error: TrainshedError, code: int, status: str) -> dict[str, Any]:
             }
         ]
     return {"error": answer}
+
+
+class HeadFault(Enum):
+    """Why a request is refused before it is known what it asks for."""
+
+    MALFORMED = (400, "INVALID_ARGUMENT", "The request is not HTTP.")
+    TWO_HOSTS = (400, "INVALID_ARGUMENT", "The request has two Host headers: send one.")
+    LATE = (408, "DEADLINE_EXCEEDED", "The rest of the request did not come in time: send it again.")
+    LONG_ADDRESS = (414, "INVALID_ARGUMENT", "The address is longer than 65536 bytes: send less in it.")
+    TOO_MANY = (429, "RESOURCE_EXHAUSTED", "Too many requests wait for the answer before: wait for it.")
+    LARGE_HEAD = (431, "INVALID_ARGUMENT", "The headers are larger than 65536 bytes, or more than 1000.")
+
+    def to_http(self) -> tuple[int, dict[str, Any]]:
+        code, status, message = self.value
+        return code, {"error": {"code": code, "message": message, "status": status}}
 
 
 INTERNAL: dict[str, Any] = {
