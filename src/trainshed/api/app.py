@@ -8,15 +8,16 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import cast
 
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from trainshed.api.answer_headers import sealing
 from trainshed.api.call import (
+    MOST_DIGITS,
     SOCKET,
     Call,
     Json,
@@ -33,13 +34,12 @@ from trainshed.api.talk import serve_socket
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.permission import Principal
 from trainshed.wire import status
+from trainshed.wire.json_body import parse_object
 
 log = logging.getLogger(__name__)
 
-MOST_BODY = 16 * 1024 * 1024  # bytes: far above any job, far below the server's memory
-
-# Host and Origin to the reason for a refusal; None: the request is allowed.
-ForeignCheck = Callable[[str | None, str | None], str | None]
+# The headers of a request, and whether it is for a page of ours, to the reason of a refusal; None: allowed.
+ForeignCheck = Callable[[Mapping[str, str], bool], str | None]
 
 
 def make_app(methods: tuple[Method, ...], gate: RequestGate, foreign: ForeignCheck) -> ASGIApp:
@@ -60,52 +60,61 @@ class _App:
             response = await self._answer(Request(scope, receive))
             # Cancelled: the server is stopping. Clients ask again for a stream that breaks off.
             with contextlib.suppress(asyncio.CancelledError):
-                await response(scope, receive, send)
+                await response(scope, receive, sealing(send))
         elif scope["type"] == "websocket":
             with contextlib.suppress(asyncio.CancelledError):
-                await self._answer_socket(scope, receive, send)
+                await self._answer_socket(scope, receive, sealing(send))
 
     async def _answer_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection, target = HTTPConnection(scope), request_target(scope)
         headers = connection.headers
         await receive()  # the connect message
-        if (sentence := self._foreign(headers.get("host"), headers.get("origin"))) is not None:
+        if (sentence := self._foreign(headers, False)) is not None:
             await _error(Forbidden(sentence))(scope, receive, send)
             return
-        for route in self._by_verb.get(SOCKET, ()):
-            if (path := route.match(target)) is not None:
-                call = Call(
-                    path=path,
-                    query=connection.query_params,
-                    body={},
-                    headers=headers,
-                    base_url="",
-                    protocols=tuple(scope.get("subprotocols", ())),
-                )
-                reply = await _reply_of(route, target, _ready(call))
-                if isinstance(reply, SocketAnswer):
-                    await serve_socket(reply, receive, send)
-                else:
-                    await _response(reply)(scope, receive, send)
-                return
-        await _error(NotFound(f"There is no conversation at {target.shown_path}."))(scope, receive, send)
+        if (match := self._match(SOCKET, target)) is None:
+            error = NotFound(f"There is no conversation at {target.shown_path}.")
+            await _error(error)(scope, receive, send)
+            return
+        route, path = match
+        call = Call(
+            path=path,
+            query=connection.query_params,
+            body={},
+            headers=headers,
+            base_url="",
+            protocols=tuple(scope.get("subprotocols", ())),
+        )
+        reply = await _reply_of(route, target, _ready(call))
+        if isinstance(reply, SocketAnswer):
+            await serve_socket(reply, receive, send)
+        else:
+            await _response(reply)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
+        target = request_target(request.scope)
+        match = self._match(request.method, target)
         # First, and for every method: no foreign web page may reach the API.
-        sentence = self._foreign(request.headers.get("host"), request.headers.get("origin"))
+        sentence = self._foreign(request.headers, match is not None and match[0].method.page)
         if sentence is not None:
             return _error(Forbidden(sentence))
-        target = request_target(request.scope)
-        for route in self._by_verb.get(request.method, ()):
+        if match is None:
+            return _error(NotFound(f"There is no method {request.method} {target.shown_path}."))
+        route, path = match
+        try:
+            given = request.headers.get("authorization")
+            principal = await self._gate.enter(target, given, route.method)
+        except TrainshedError as error:
+            return _error(error)
+        call = _call(request, path, route.method, target)
+        return _response(await _reply_of(route, target, self._with_principal(call, principal)))
+
+    def _match(self, verb: str, target: AdmittedRequest) -> tuple[Route, dict[str, str]] | None:
+        """The first row for the request, with the values in its path."""
+        for route in self._by_verb.get(verb, ()):
             if (path := route.match(target)) is not None:
-                method, given = route.method, request.headers.get("authorization")
-                try:
-                    principal = await self._gate.enter(target, given, method)
-                except TrainshedError as error:
-                    return _error(error)
-                call = _call(request, path, method, target)
-                return _response(await _reply_of(route, target, self._with_principal(call, principal)))
-        return _error(NotFound(f"There is no method {request.method} {target.shown_path}."))
+                return route, path
+        return None
 
     async def _with_principal(self, call: Awaitable[Call], principal: Principal) -> Call:
         return replace(await call, principal=principal, look=self._gate.look)
@@ -153,32 +162,37 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
             body={},
             headers=request.headers,
             base_url=target.base_url(request.headers) if method.storage else "",
-            chunks=request.stream(),
+            chunks=_chunks(request, method),
         )
     return Call(
         path=path,
         query=request.query_params,
-        body=await _body(request) if request.method in ("POST", "PUT", "PATCH") else {},
+        body=await _body(request, method) if request.method in ("POST", "PUT", "PATCH") else {},
         headers=request.headers,
         base_url=target.base_url(request.headers),
     )
 
 
-async def _body(request: Request) -> Json:
-    data = bytearray()
+async def _body(request: Request, method: Method) -> Json:
+    data = b"".join([chunk async for chunk in _chunks(request, method)])
+    return parse_object(data) if data else {}
+
+
+async def _chunks(request: Request, method: Method) -> AsyncIterator[bytes]:
+    """The body as it comes. A body that is larger than the method allows, or says that it is, is refused."""
+    most, size = method.most_body, 0
+    length = request.headers.get("content-length", "")
+    if most is not None and length.isdigit() and (len(length) > MOST_DIGITS or int(length) > most):
+        raise _too_large(most)
     async for chunk in request.stream():
-        data += chunk
-        if len(data) > MOST_BODY:
-            raise Invalid((Violation("", f"The request body is larger than {MOST_BODY} bytes."),))
-    if not data:
-        return {}
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise Invalid((Violation("", f"The request body is not JSON: {error}"),)) from error
-    if not isinstance(body, dict):
-        raise Invalid((Violation("", "The request body must be a JSON object."),))
-    return cast(Json, body)
+        size += len(chunk)
+        if most is not None and size > most:
+            raise _too_large(most)
+        yield chunk
+
+
+def _too_large(most: int) -> Invalid:
+    return Invalid((Violation("", f"The request body is larger than {most} bytes."),))
 
 
 def _raw(reply: RawAnswer) -> Response:

@@ -12,8 +12,11 @@ from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.permission import ANONYMOUS, Permission, Principal
 
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
+MOST_DIGITS = 18  # of a number in a query: databases hold 64 bits
 MOST_KEY = 255  # characters of an idempotency key
-LONGEST_NUMBER = 18  # digits: what a signed 64-bit number always holds
+MOST_BODY = 1 << 20  # bytes of a body, unless the row of its method says more
+MOST_JOB = 16 << 20  # bytes of a job, which brings arguments, variables and scripts
+ANY_SIZE = None  # for uploads, which go to disk as they come
 
 Json: TypeAlias = dict[str, object]
 
@@ -64,7 +67,7 @@ class Call:
         text = self.query.get(name, "")
         if not text:
             return None
-        if not text.isascii() or not text.isdigit() or len(text) > LONGEST_NUMBER:
+        if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
             raise Invalid((Violation(name, f"{name} must be a whole number, not '{text[:40]}'."),))
         return int(text)
 
@@ -132,10 +135,27 @@ class Method:
     handler: Handler  # called by a `Route`, which checks the permission first
     permission: Permission
     worded: Callable[[Handler], Handler] = _as_it_is  # wraps the handler to render errors as another API
-    streams: bool = False  # reads its body from `Call.chunks`, of any type and length, not as JSON
+    streams: bool = False  # reads its body from `Call.chunks`, of any type, not as JSON
+    most_body: int | None = MOST_BODY  # bytes; a larger body is refused
+    page: bool = False  # a page of ours: a link on another site may lead to it
     storage: bool = False  # matched before decoding, since names may have slashes; may carry a token
     keyed: bool = False  # reachable only by an address with a token: its paths could match anything
 
 
-def row(verb: str, path: str, handler: Handler, permission: Permission, *, streams: bool = False) -> Method:
-    return Method(verb=verb, path=path, handler=handler, permission=permission, streams=streams)
+def row(
+    verb: str,
+    path: str,
+    handler: Handler,
+    permission: Permission,
+    *,
+    streams: bool = False,
+    most_body: int | None = MOST_BODY,
+) -> Method:
+    return Method(
+        verb=verb,
+        path=path,
+        handler=handler,
+        permission=permission,
+        streams=streams,
+        most_body=most_body,
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.core.code import FolderManifest, Piece
-from trainshed.core.errors import Invalid, Violation
+from trainshed.core.errors import Invalid
 from trainshed.service.code import CodeService
 from trainshed.wire.code import FrameReader, parse_manifest, render_manifest
 
@@ -21,12 +21,7 @@ class CodeHandlers:
     code: CodeService
 
     async def missing(self, call: Call) -> Json:
-        data = bytearray()
-        async for chunk in call.chunks:
-            data += chunk
-            if len(data) > MOST_MANIFEST:
-                raise Invalid((Violation("", f"The manifest is larger than {MOST_MANIFEST} bytes."),))
-        text = bytes(data)
+        text = b"".join([chunk async for chunk in call.chunks])
         if len(text) <= _SHORT:
             manifest = parse_manifest(text)
         else:

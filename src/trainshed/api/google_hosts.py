@@ -1,17 +1,18 @@
 """Serves the storage API and the token endpoint under Google's host names, to programs of jobs.
 
 google_listener.py calls it. The machines of jobs resolve these names to this server. No other part of the
-API is reachable here. A request with an Origin is refused, since anybody may put a web page into a bucket
-of Google's.
+API is reachable here. What a web page sends (it has an Origin or Sec-Fetch-Site) is refused, since
+anybody may put a page into a bucket of Google's.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trainshed.api.answer_headers import sealing
 from trainshed.api.app import make_app
 from trainshed.api.call import Method
 from trainshed.api.google_tokens import GoogleTokens, exchange_methods
@@ -46,7 +47,8 @@ class GoogleHosts:
         headers = Headers(scope=scope)
         app = self._apps.get(headers.get("host", "").lower().removesuffix(f":{PORT}"))
         if app is None:
-            await PlainTextResponse("This host is not served here.\n", 421)(scope, receive, send)
+            refusal = PlainTextResponse("This host is not served here.\n", 421)
+            await refusal(scope, receive, sealing(send))
             return
         if "authorization" not in headers and (token := await self._caller(scope)):
             scope["headers"] = [*scope["headers"], (_CREDENTIALS, f"Bearer {token}".encode())]
@@ -74,5 +76,8 @@ def _spelling(send: Send) -> Send:
     return spelled
 
 
-def _foreign(host: str | None, origin: str | None) -> str | None:
-    return None if origin is None else f"Requests from pages of {origin!r} are refused."
+def _foreign(headers: Mapping[str, str], page: bool) -> str | None:
+    for name in ("origin", "sec-fetch-site"):
+        if name in headers:
+            return f"Requests from web pages ({name}: {headers[name]!r}) are refused."
+    return None

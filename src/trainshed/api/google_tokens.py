@@ -12,7 +12,6 @@ from urllib.parse import parse_qs
 
 from trainshed.api.call import Call, Method, RawAnswer, Reply
 from trainshed.api.request_gate import bearer
-from trainshed.api.storage_uploads import whole
 from trainshed.core.errors import Forbidden, NotFound, TrainshedError
 from trainshed.core.permission import Permission, Principal, PrincipalKind
 from trainshed.service.access import AccessService
@@ -20,7 +19,6 @@ from trainshed.service.access import AccessService
 _FLAVOR = {"metadata-flavor": "Google"}
 _LASTS = 3600  # seconds after which a program asks again; it gets the same token
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
-_MOST = 1 << 20  # bytes of a request for a token
 _ROOT = "/computeMetadata/v1"
 _ACCOUNT = f"{_ROOT}/instance/service-accounts/{{account}}"
 
@@ -55,7 +53,8 @@ class GoogleTokens:
 
     async def exchange(self, call: Call) -> Reply:
         """POST to the token endpoint, with any credentials."""
-        form = parse_qs((await whole(call.chunks, _MOST)).decode(errors="replace"))
+        body = b"".join([chunk async for chunk in call.chunks])
+        form = parse_qs(body.decode(errors="replace"))
         given = (form.get("refresh_token", [""])[0], bearer(call.headers.get("authorization")))
         token = next(filter(self.access.is_of_a_job, given), "")
         try:

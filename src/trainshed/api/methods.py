@@ -1,11 +1,11 @@
 """The method table: verb, path, handler and permission of every method. Nothing is routed elsewhere."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from trainshed.api.call import SOCKET, Method
+from trainshed.api.call import ANY_SIZE, MOST_JOB, SOCKET, Handler, Method
 from trainshed.api.call import row as _row
-from trainshed.api.code import CodeHandlers
+from trainshed.api.code import MOST_MANIFEST, CodeHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_tokens import GoogleTokens, metadata_methods
 from trainshed.api.health import HealthHandlers
@@ -60,7 +60,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
         job = f"{parent}/customJobs/{{job}}"
         rows += [
-            _row("POST", f"{parent}/customJobs", jobs.create, Permission.JOBS_CREATE),
+            _row("POST", f"{parent}/customJobs", jobs.create, Permission.JOBS_CREATE, most_body=MOST_JOB),
             _row("GET", f"{parent}/customJobs", jobs.find, Permission.JOBS_LIST),
             _row("GET", f"{parent}/customJobs:count", jobs.count, Permission.JOBS_LIST),
             _row("GET", f"{parent}/customJobs:watch", handlers.watch.watch, Permission.JOBS_LIST),
@@ -68,7 +68,13 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
             _row("POST", f"{job}:cancel", jobs.cancel, Permission.JOBS_CANCEL),
             _row("GET", f"{job}:wait", jobs.wait, Permission.JOBS_GET),
             _row("GET", f"{job}:why", handlers.why.why_job, Permission.JOBS_GET),
-            _row("POST", f"{parent}/customJobs:explain", handlers.why.explain, Permission.JOBS_CREATE),
+            _row(
+                "POST",
+                f"{parent}/customJobs:explain",
+                handlers.why.explain,
+                Permission.JOBS_CREATE,
+                most_body=MOST_JOB,
+            ),
             _row("GET", f"{job}:status", jobs.status, Permission.JOBS_GET),
             _row("GET", f"{job}:events", jobs.events, Permission.JOBS_GET),
             _row("GET", f"{job}:intervals", jobs.intervals, Permission.JOBS_GET),
@@ -99,11 +105,15 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
     return (*rows, *dialects, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
 
 
+def _upload(path: str, handler: Handler, permission: Permission) -> Method:
+    return _row("POST", path, handler, permission, streams=True, most_body=ANY_SIZE)
+
+
 def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
     """Public: the page has no secrets, and the WebSocket needs a ticket."""
     page = "/shell/{project}/{location}/{job}/{task}"
     return (
-        _row("GET", page, shells.page, Permission.PUBLIC),
+        replace(_row("GET", page, shells.page, Permission.PUBLIC), page=True),
         _row(SOCKET, page, shells.talk, Permission.PUBLIC),
         _row("GET", "/console/{file}", shells.asset, Permission.PUBLIC),
     )
@@ -112,8 +122,15 @@ def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
 def _code(parent: str, folders: CodeHandlers) -> tuple[Method, ...]:
     code = f"{parent}/code/{{code}}"
     return (
-        _row("POST", f"{parent}/code:missing", folders.missing, Permission.CODE_WRITE, streams=True),
-        _row("POST", f"{parent}/code:upload", folders.upload, Permission.CODE_WRITE, streams=True),
+        _row(
+            "POST",
+            f"{parent}/code:missing",
+            folders.missing,
+            Permission.CODE_WRITE,
+            streams=True,
+            most_body=MOST_MANIFEST,
+        ),
+        _upload(f"{parent}/code:upload", folders.upload, Permission.CODE_WRITE),
         _row("GET", code, folders.get, Permission.CODE_READ),
         _row("GET", f"{code}/blobs/{{sha256}}", folders.blob, Permission.CODE_READ),
     )
@@ -134,8 +151,8 @@ def _images(parent: str, images: ImageHandlers) -> tuple[Method, ...]:
     return (
         _row("GET", f"{parent}/images", images.find, Permission.IMAGES_READ),
         _row("GET", f"{parent}/images:save", images.save, Permission.IMAGES_READ),
-        _row("POST", f"{parent}/images:build", images.build, Permission.IMAGES_WRITE, streams=True),
-        _row("POST", f"{parent}/images:load", images.load, Permission.IMAGES_WRITE, streams=True),
+        _upload(f"{parent}/images:build", images.build, Permission.IMAGES_WRITE),
+        _upload(f"{parent}/images:load", images.load, Permission.IMAGES_WRITE),
         _row("POST", f"{parent}/images:pull", images.pull, Permission.IMAGES_WRITE),
         _row("POST", f"{parent}/images:push", images.push, Permission.IMAGES_WRITE),
         _row("POST", f"{parent}/images:tag", images.tag, Permission.IMAGES_WRITE),
@@ -156,7 +173,13 @@ def _image_caches(parent: str, caches: ImageCacheHandlers) -> tuple[Method, ...]
 def _pipelines(parent: str, pipelines: PipelineHandlers) -> tuple[Method, ...]:
     pipeline = f"{parent}/trainingPipelines/{{pipeline}}"
     return (
-        _row("POST", f"{parent}/trainingPipelines", pipelines.create, Permission.JOBS_CREATE),
+        _row(
+            "POST",
+            f"{parent}/trainingPipelines",
+            pipelines.create,
+            Permission.JOBS_CREATE,
+            most_body=MOST_JOB,
+        ),
         _row("GET", f"{parent}/trainingPipelines", pipelines.find, Permission.JOBS_LIST),
         _row("POST", f"{pipeline}:cancel", pipelines.cancel, Permission.JOBS_CANCEL),
         _row("GET", pipeline, pipelines.get, Permission.JOBS_GET),

@@ -4,23 +4,21 @@ No uploads and no downloads, as with Google. The credentials of the whole reques
 are ignored.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from http import HTTPStatus
-from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 from trainshed.api.call import Call, Json, Method, RawAnswer, Reply
 from trainshed.api.request_gate import request_target
 from trainshed.api.route import Route
-from trainshed.api.storage_uploads import whole
+from trainshed.wire.json_body import parse_object
 from trainshed.wire.multipart import boundary_of
 from trainshed.wire.storage import fault
 
 MOST_REQUESTS = 1000
-MOST_BODY = 16 << 20
+MOST_BATCH = 16 << 20  # bytes
 _MARK = "batch_trainshed"
 
 
@@ -37,7 +35,7 @@ class StorageBatchHandlers:
         self._routes = [Route(method) for method in methods if not method.streams]
 
     async def answer(self, call: Call) -> Reply:
-        body = await whole(call.chunks, MOST_BODY)
+        body = b"".join([chunk async for chunk in call.chunks])
         mark = b"--" + boundary_of(call.headers.get("content-type", ""))
         parts = [part for part in body.split(mark)[1:] if part.strip() and not part.startswith(b"--")]
         if len(parts) > MOST_REQUESTS:
@@ -76,14 +74,9 @@ def _parsed(part: bytes) -> BatchedRequest:
     words = line.decode("utf-8", "replace").split()
     if len(words) != 3:
         raise fault("", "A part of the batch does not begin with a request.")
-    try:
-        body: object = json.loads(data) if data.strip() else {}
-    except ValueError as error:
-        raise fault("", f"The body of a request in the batch is not JSON: {error}.") from error
-    if not isinstance(body, dict):
-        raise fault("", "The body of a request in the batch must be a JSON object.")
+    body = parse_object(data, "The body of a request in the batch") if data.strip() else {}
     identity = BytesHeaderParser().parsebytes(outer + b"\n\n").get("content-id", "")
-    return BatchedRequest(identity.strip().strip("<>"), words[0], words[1], cast("Json", body))
+    return BatchedRequest(identity.strip().strip("<>"), words[0], words[1], body)
 
 
 def _render_reply(identity: str, reply: Reply) -> bytes:

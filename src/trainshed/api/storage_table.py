@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import partial
 
-from trainshed.api.call import Handler, Method
+from trainshed.api.call import ANY_SIZE, MOST_BODY, Handler, Method
 from trainshed.api.storage_answer import READING, in_storage_words, not_offered, object_permission
-from trainshed.api.storage_batch import StorageBatchHandlers
+from trainshed.api.storage_batch import MOST_BATCH, StorageBatchHandlers
 from trainshed.api.storage_buckets import StorageBucketHandlers
 from trainshed.api.storage_objects import StorageObjectHandlers
 from trainshed.api.storage_uploads import StorageUploadHandlers
@@ -46,6 +46,7 @@ def storage_methods(handlers: StorageHandlers) -> tuple[Method, ...]:
             StorageBatchHandlers(small).answer,
             Permission.OBJECTS_BATCH,
             streams=True,
+            most_body=MOST_BATCH,
         ),
         *_uploads(handlers.uploads),
         # Not in a batch: a query there has one value for each name.
@@ -60,7 +61,15 @@ def storage_methods(handlers: StorageHandlers) -> tuple[Method, ...]:
     )
 
 
-def _row(verb: str, path: str, handler: Handler, permission: Permission, *, streams: bool = False) -> Method:
+def _row(
+    verb: str,
+    path: str,
+    handler: Handler,
+    permission: Permission,
+    *,
+    streams: bool = False,
+    most_body: int | None = MOST_BODY,
+) -> Method:
     return Method(
         verb=verb,
         path=path,
@@ -68,8 +77,13 @@ def _row(verb: str, path: str, handler: Handler, permission: Permission, *, stre
         permission=permission,
         worded=partial(in_storage_words, reads=verb in READING),
         streams=streams,
+        most_body=most_body,
         storage=True,
     )
+
+
+def _stream(verb: str, path: str, handler: Handler, permission: Permission) -> Method:
+    return _row(verb, path, handler, permission, streams=True, most_body=ANY_SIZE)
 
 
 def _buckets(buckets: StorageBucketHandlers) -> tuple[Method, ...]:
@@ -110,7 +124,7 @@ def _objects(objects: StorageObjectHandlers) -> tuple[Method, ...]:
 def _rest() -> tuple[Method, ...]:
     """The remaining paths. Otherwise the XML API would take them for objects of a bucket "storage"."""
     return tuple(
-        _row(verb, f"{before}/storage/v1/{{rest...}}", not_offered, object_permission(verb), streams=True)
+        _stream(verb, f"{before}/storage/v1/{{rest...}}", not_offered, object_permission(verb))
         for before in ("", "/upload", "/resumable/upload", "/download")
         for verb in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
     )
@@ -118,7 +132,7 @@ def _rest() -> tuple[Method, ...]:
 
 def _uploads(uploads: StorageUploadHandlers) -> tuple[Method, ...]:
     return tuple(
-        _row(verb, path, handler, Permission.OBJECTS_WRITE, streams=True)
+        _stream(verb, path, handler, Permission.OBJECTS_WRITE)
         for path in _UPLOADS
         for verb, handler in (("POST", uploads.begin), ("PUT", uploads.resume), ("DELETE", uploads.abandon))
     )

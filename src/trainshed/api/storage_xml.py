@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import unquote
 
-from trainshed.api.call import Call, Handler, Method, RawAnswer, Reply
+from trainshed.api.call import ANY_SIZE, Call, Handler, Method, RawAnswer, Reply
 from trainshed.api.storage_answer import (
     READING,
     bucket_of,
@@ -164,6 +164,7 @@ def xml_methods(storage: StorageService) -> tuple[Method, ...]:
             permission=object_permission(verb),
             worded=partial(in_storage_words, reads=verb in READING, render=_refused),
             streams=True,
+            most_body=ANY_SIZE,
             storage=True,
             keyed=True,
         )

@@ -37,7 +37,7 @@ from trainshed.dialects.ai_platform.http import AiPlatformHandlers, ai_platform_
 from trainshed.dialects.ai_platform.service import AiPlatformJobService
 from trainshed.dialects.kubernetes.http import ManifestHandlers, kubernetes_methods
 from trainshed.dialects.kubernetes.service import ManifestService
-from trainshed.identity.origin import foreign_request
+from trainshed.identity.origin import foreign_headers
 from trainshed.service.access import AccessService
 from trainshed.service.hints import JobHints
 from trainshed.service.pipelines import PipelineService
@@ -62,7 +62,7 @@ def make_api(
     table = methods(handlers, dialect_methods(services))
     return HttpApi(
         methods=table,
-        app=make_app(table, gate, lambda host, origin: foreign_request(host, origin, hosts)),
+        app=make_app(table, gate, lambda headers, page: foreign_headers(headers, hosts, page=page)),
         google=GoogleHosts(storage, handlers.tokens, gate, JobOfConnection(services.access, callers).token),
     )
 

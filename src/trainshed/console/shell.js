@@ -5,7 +5,6 @@
 (() => {
   const [, , project, location_, job, task] = location.pathname.split("/");
   const method = `/v1/projects/${project}/locations/${location_}/customJobs/${job}:shell`;
-  const KEPT = "trainshed.token";
   const PROTOCOL = "trainshed.shell";
   const at = (id) => document.getElementById(id);
   const called = (part) => decodeURIComponent(part || "");
@@ -30,6 +29,7 @@
   }
 
   let ended = false;
+  let token = ""; // never in the page's storage, where other pages of this address could read it
   let socket = null;
 
   if (typeof Terminal === "undefined" || typeof FitAddon === "undefined") {
@@ -77,7 +77,6 @@
   new ResizeObserver(() => at("terminal").hidden || fit.fit()).observe(at("terminal"));
 
   async function ticket() {
-    const token = sessionStorage.getItem(KEPT);
     const screen = { rows: terminal.rows, columns: terminal.cols };
     const answer = await fetch(method, {
       method: "POST",
@@ -87,8 +86,8 @@
     const told = await answer.json();
     if (answer.ok) return told.ticket;
     if (answer.status === 401 || answer.status === 403) {
-      sessionStorage.removeItem(KEPT);
       notice("This server wants its token", token ? told.error.message : "", true);
+      token = "";
     } else {
       notice("No shell can be opened", told.error.message);
     }
@@ -147,7 +146,7 @@
 
   at("door").addEventListener("submit", (event) => {
     event.preventDefault();
-    sessionStorage.setItem(KEPT, at("token").value.trim());
+    token = at("token").value.trim();
     at("token").value = "";
     open();
   });

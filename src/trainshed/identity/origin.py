@@ -1,12 +1,14 @@
 """Tell requests that a web page of somebody else made a browser send.
 
 A page cannot choose the Host its request carries, nor hide its Origin: a foreign Host means that some
-name was made to point here (DNS rebinding), a foreign Origin that another site's script is asking. It
-holds for every method: reading leaks, deleting destroys. Pure: it looks at headers only and never
+name was made to point here (DNS rebinding), a foreign Origin that another site's script is asking. A request
+for an image or a script carries no Origin; Sec-Fetch-Site says where it comes from. It holds for every
+method: reading leaks, deleting destroys. Pure: it looks at headers only and never
 resolves a name.
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -14,6 +16,16 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST = re.compile(r"(?P<name>[a-z0-9]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[^/?#@\s]+)")
 _PORTS = {"http": "80", "https": "443"}
+
+
+def foreign_headers(headers: Mapping[str, str], own_hosts: frozenset[str], *, page: bool) -> str | None:
+    """A sentence where the request with these headers is foreign, else None.
+
+    To a `page` of ours a link on any site may lead. A browser says so: it opens a document, in a tab.
+    """
+    opened = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    site = None if page and opened else headers.get("sec-fetch-site")
+    return foreign_request(headers.get("host"), headers.get("origin"), own_hosts, site)
 
 
 def foreign_request(

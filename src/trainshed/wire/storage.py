@@ -186,7 +186,7 @@ def object_headers(info: ObjectInfo) -> dict[str, str]:
     }
     for name, value in (
         ("content-encoding", attributes.content_encoding),
-        ("content-disposition", attributes.content_disposition),
+        ("content-disposition", _disposition(attributes.content_disposition)),
         ("content-language", attributes.content_language),
         ("cache-control", attributes.cache_control),
     ):
@@ -199,6 +199,14 @@ def object_headers(info: ObjectInfo) -> dict[str, str]:
         for key, value in (headers | own).items()
         if (key + value).isascii() and (key + value).isprintable()
     }
+
+
+def _disposition(stored: str) -> str:
+    """Browsers save an object and never show it: a page in a bucket would be a page of this server."""
+    kind, mark, rest = stored.partition(";")
+    if not (stored.isascii() and stored.isprintable()):
+        return "attachment"
+    return stored if kind.strip().lower() == "attachment" else f"attachment{mark}{rest}"
 
 
 def overlay(attributes: Attributes, body: Mapping[str, object]) -> Attributes:

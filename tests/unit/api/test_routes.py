@@ -27,7 +27,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     home: Path = tmp_path_factory.mktemp("home")
     settings = Settings.from_args(["--home", str(home), "--engine", "none"])
     assembly = assemble(settings, "http://127.0.0.1:8080")
-    return make_app(assembly.api.methods, assembly.access.gate, lambda host, origin: None)
+    return make_app(assembly.api.methods, assembly.access.gate, lambda headers, page: None)
 
 
 def routes(app: ASGIApp) -> tuple[Route, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from trainshed.api.call import Call, Json, Method, row
+from trainshed.api.call import MOST_JOB, Call, Json, Method, row
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
 from trainshed.core.job import Job
 from trainshed.core.permission import Permission
@@ -100,7 +100,7 @@ def ai_platform_methods(jobs: AiPlatformHandlers) -> tuple[Method, ...]:
     parent = "/v1/projects/{project}"
     job, operation = f"{parent}/jobs/{{job}}", f"{parent}/operations/{{operation}}"
     return (
-        row("POST", f"{parent}/jobs", jobs.create, Permission.JOBS_CREATE),
+        row("POST", f"{parent}/jobs", jobs.create, Permission.JOBS_CREATE, most_body=MOST_JOB),
         row("GET", f"{parent}/jobs", jobs.find, Permission.JOBS_LIST),
         row("POST", f"{job}:cancel", jobs.cancel, Permission.JOBS_CANCEL),
         row("GET", job, jobs.get, Permission.JOBS_GET),

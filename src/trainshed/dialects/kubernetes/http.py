@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshed.api.call import Call, Json, Method, row
+from trainshed.api.call import MOST_JOB, Call, Json, Method, row
 from trainshed.api.methods import VERSIONS
 from trainshed.core.errors import NotFound
 from trainshed.core.image_cache import ImageCache
@@ -94,7 +94,13 @@ class ManifestHandlers:
 def kubernetes_methods(manifests: ManifestHandlers) -> Iterator[Method]:
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
-        yield row("POST", f"{parent}/manifests:apply", manifests.apply, Permission.JOBS_CREATE)
+        yield row(
+            "POST",
+            f"{parent}/manifests:apply",
+            manifests.apply,
+            Permission.JOBS_CREATE,
+            most_body=MOST_JOB,
+        )
         yield row("GET", f"{parent}/manifests", manifests.find, Permission.JOBS_LIST)
 
 
