@@ -12,6 +12,7 @@ from trainshed.identity.job_token import SignedJobTokens
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.token import TokenFile
 from trainshed.service.access import AccessService
+from trainshed.wire import page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +25,10 @@ class Access:
 def make_access(shared: SharedParts, storage: Storage) -> Access:
     settings, home = shared.settings, shared.settings.home
     certificates = Certificates(home / "tls", HOSTS, os.environ)
+    tokens = SignedJobTokens(home / "job-secret")
+    page.sign_with(tokens.secret)
     service = AccessService(
-        tokens=SignedJobTokens(home / "job-secret"),
+        tokens=tokens,
         store=storage.store,
         buckets=storage.buckets,
         clock=shared.clock,

@@ -16,7 +16,7 @@ class SignedJobTokens:
     """Implements `core.access.JobTokens`. The secret is made at the first start, in a file of its own."""
 
     def __init__(self, path: Path) -> None:
-        self._secret = TokenFile(path).token.encode()
+        self.secret = TokenFile(path).token.encode()
 
     def issue(self, job: str) -> str:
         return f"{MARK}{job}.{self._signature(job)}"
@@ -31,5 +31,5 @@ class SignedJobTokens:
 
     def _signature(self, job: str) -> str:
         signed = f"buckets of job {job}".encode("utf-8", "surrogatepass")
-        digest = hmac.digest(self._secret, signed, "sha256")
+        digest = hmac.digest(self.secret, signed, "sha256")
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -1,8 +1,8 @@
 """One token for the whole server, in a file only its owner may read.
 
-Made at the first start and never changed by itself; to change it, remove the file and start again. The
-file is complete from the moment it has its name, so a reader never sees half a token. The token is never
-logged.
+Made at the first start and never changed by itself. To change it, put another file in its place: the next
+request is compared with that one, and the token before opens nothing any more. The file is complete from the
+moment it has its name, so a reader never sees half a token. The token is never logged.
 """
 
 import hmac
@@ -20,13 +20,14 @@ SHORTEST = 16  # characters; anything less was not made here and can be guessed
 
 
 class TokenFile:
-    """Implements `core.ports.Authenticator`. Reads the file once; makes it where it is missing."""
+    """Implements `core.ports.Authenticator`. Reads the file whenever it changed; makes a missing one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             if not path.exists():
                 _make(path)
+            self._mark = _mark(path)
             self.token = _read(path)
         except OSError as error:
             raise Unavailable(f"The token file {path} cannot be used: {error.strerror or error}.") from error
@@ -37,6 +38,7 @@ class TokenFile:
                 'This server wants a token. Run `eval "$(trainshed env)"` in your shell, or send the header '
                 "`Authorization: Bearer TOKEN` with the content of the token file in the server's home."
             )
+        self._renew()
         scheme, _, given = authorization.strip().partition(" ")
         # Compared in constant time, so that nobody can find the token letter by letter.
         same = hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self.token.encode())
@@ -46,6 +48,21 @@ class TokenFile:
                 'Run `eval "$(trainshed env)"` again: it may have changed.'
             )
         return OWNER
+
+    def _renew(self) -> None:
+        """Take the token of a file that was put in place. One without a token changes nothing."""
+        try:
+            if (mark := _mark(self.path)) != self._mark:
+                self._mark = mark
+                self.token = _read(self.path)
+        except (OSError, Unavailable) as error:
+            log.warning("The token stays the one before: %s", error)
+
+
+def _mark(path: Path) -> tuple[int, int, int]:
+    """Differs once the file was replaced or written."""
+    about = path.stat()
+    return about.st_ino, about.st_mtime_ns, about.st_size
 
 
 def _make(path: Path) -> None:

@@ -1,13 +1,16 @@
 """Page tokens: opaque, checked, and valid only for the list they were made for.
 
-A token has the place where the next page begins and a digest of the question (parent, filter, order). It is
-no secret and gives no rights. The digest detects a damaged token, or one from another list.
+A token has the place where the next page begins and a digest of the question (parent, filter, order), signed
+with a key of the home: nobody else can make one, so those who read its place need not doubt it. It is no
+secret and gives no rights.
 """
 
 import base64
 import binascii
 import hashlib
+import hmac
 import json
+import secrets
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -22,6 +25,13 @@ _MARK = 8  # bytes
 
 Cursor = tuple[str, str]
 
+_key = [secrets.token_bytes(32)]  # until the assembly has given that of the home
+
+
+def sign_with(key: bytes) -> None:
+    """Called once, by the assembly: tokens outlive a restart of the server."""
+    _key[0] = hashlib.blake2b(key, person=b"page tokens").digest()
+
 
 def fingerprint(*question: str) -> str:
     """Identifies a question. Pass everything but the page's size and place."""
@@ -31,7 +41,9 @@ def fingerprint(*question: str) -> str:
 def encode(cursor: Cursor, fingerprint: str) -> str:
     place = json.dumps(cursor, separators=(",", ":")).encode()
     question = _digest(fingerprint.encode())
-    return base64.urlsafe_b64encode(_digest(question + place) + question + place).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(_digest(question + place, _key[0]) + question + place).decode().rstrip("=")
+    )
 
 
 def render(name: str, rows: Sequence[object], cursor: Cursor | None, fingerprint: str) -> dict[str, object]:
@@ -59,16 +71,16 @@ def _open(token: str) -> tuple[Cursor, bytes]:
             raise ValueError
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         check, question, place = raw[:_MARK], raw[_MARK : 2 * _MARK], raw[2 * _MARK :]
-        if check != _digest(question + place):
+        if not hmac.compare_digest(check, _digest(question + place, _key[0])):
             raise ValueError
         first, second = cast("list[Any]", json.loads(place))
-    except (ValueError, binascii.Error) as error:
+    except (ValueError, binascii.Error, RecursionError) as error:
         raise invalid((Violation("page_token", "is not a token this server gave out."),)) from error
     return (str(first), str(second)), question
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_MARK).digest()
+def _digest(data: bytes, key: bytes = b"") -> bytes:
+    return hashlib.blake2b(data, digest_size=_MARK, key=key).digest()
 
 
 def parse_size(value: object, *, default: int = DEFAULT_SIZE, most: int = LARGEST_SIZE) -> int:

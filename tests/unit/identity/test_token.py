@@ -98,6 +98,33 @@ def test_a_wrong_token_is_refused(path: Path) -> None:
         assert str(path) not in str(refused.value)
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_another_file_in_its_place_is_the_token_from_then_on(path: Path, end: str) -> None:
+    door = TokenFile(path)
+    before, after = door.token, "a-token-that-its-owner-made" + end
+    draft = path.with_name("draft")
+    draft.write_text(after)
+    draft.chmod(0o600)
+    draft.replace(path)
+    assert door.authenticate(f"Bearer {after.strip()}") == OWNER
+    with pytest.raises(Unauthenticated):
+        door.authenticate(f"Bearer {before}")
+
+
+@pytest.mark.parametrize("content", [None, "", "short"])
+def test_a_file_without_a_token_in_its_place_changes_nothing(path: Path, content: str | None) -> None:
+    door = TokenFile(path)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_text(content)
+    assert door.authenticate(f"Bearer {door.token}") == OWNER
+    with pytest.raises(Unauthenticated):
+        door.authenticate("Bearer short")
+    path.write_text("a-token-that-its-owner-made")
+    assert door.authenticate("Bearer a-token-that-its-owner-made") == OWNER
+
+
 @pytest.mark.parametrize("header", [None, "", "Bearer whatever"])
 def test_an_open_door_lets_everybody_in(header: str | None) -> None:
     assert NoAuthentication().authenticate(header) == OWNER

@@ -1,3 +1,6 @@
+import base64
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +43,24 @@ def test_a_token_of_which_anything_was_changed_is_refused(place: int, step: int)
 def test_a_token_nobody_gave_out_is_refused(token: str) -> None:
     with pytest.raises(Invalid, match="not a token this server gave out"):
         page.decode(token, "x")
+
+
+def test_a_token_that_was_made_by_hand_is_refused() -> None:
+    question = hashlib.blake2b(b"x", digest_size=8).digest()
+    place = b'["not a time", "\\ud800"]'
+    check = hashlib.blake2b(question + place, digest_size=8).digest()
+    with pytest.raises(Invalid, match="not a token this server gave out"):
+        page.decode(base64.urlsafe_b64encode(check + question + place).decode().rstrip("="), "x")
+
+
+def test_a_token_outlives_a_restart_and_is_of_its_home_only() -> None:
+    page.sign_with(b"one home")
+    token = page.encode(CURSOR, "x")
+    page.sign_with(b"another home")
+    with pytest.raises(Invalid):
+        page.decode(token, "x")
+    page.sign_with(b"one home")
+    assert page.decode(token, "x") == CURSOR
 
 
 @pytest.mark.parametrize(
