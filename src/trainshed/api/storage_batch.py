@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from http import HTTPStatus
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from trainshed.api.call import Call, Json, Method, RawAnswer, Reply
 from trainshed.api.request_gate import request_target
@@ -26,7 +26,7 @@ _MARK = "batch_trainshed"
 class BatchedRequest:
     identity: str
     verb: str
-    target: str
+    target: SplitResult
     body: Json
 
 
@@ -46,12 +46,11 @@ class StorageBatchHandlers:
         return RawAnswer(content, headers={"content-type": f"multipart/mixed; boundary={_MARK}"})
 
     async def _answer_request(self, call: Call, inner: BatchedRequest) -> bytes:
-        split = urlsplit(inner.target)
-        target = request_target({"path": split.path})
+        target = request_target({"path": inner.target.path})
         reply: Reply = RawAnswer(b'{"error": {"code": 404, "message": "There is no such method."}}', 404)
         for route in self._routes:
             if route.method.verb == inner.verb and (path := route.match(target)) is not None:
-                query = dict(parse_qsl(split.query, keep_blank_values=True))
+                query = dict(parse_qsl(inner.target.query, keep_blank_values=True))
                 asked = Call(
                     path=path,
                     query=query,
@@ -75,8 +74,13 @@ def _parsed(part: bytes) -> BatchedRequest:
     if len(words) != 3:
         raise fault("", "A part of the batch does not begin with a request.")
     body = parse_object(data, "The body of a request in the batch") if data.strip() else {}
-    identity = BytesHeaderParser().parsebytes(outer + b"\n\n").get("content-id", "")
-    return BatchedRequest(identity.strip().strip("<>"), words[0], words[1], body)
+    # With a byte that is not ASCII it is an object, of which only its text is wanted.
+    identity = str(BytesHeaderParser().parsebytes(outer + b"\n\n").get("content-id", ""))
+    try:
+        target = urlsplit(words[1])
+    except ValueError as error:
+        raise fault("", f"The address '{words[1][:200]}' in the batch is malformed: {error}.") from error
+    return BatchedRequest(identity.strip().strip("<>"), words[0], target, body)
 
 
 def _render_reply(identity: str, reply: Reply) -> bytes:
@@ -87,4 +91,4 @@ def _render_reply(identity: str, reply: Reply) -> bytes:
         f"HTTP/1.1 {raw.status} {HTTPStatus(raw.status).phrase}\r\n"
         f"Content-Type: application/json; charset=UTF-8\r\nContent-Length: {len(content)}\r\n\r\n"
     )
-    return head.encode() + content + b"\r\n"
+    return head.encode("utf-8", "replace") + content + b"\r\n"

@@ -11,6 +11,7 @@ from typing import Any, cast
 from trainshed.core.errors import Violation
 from trainshed.wire import base, job_schema
 from trainshed.wire.faults import invalid
+from trainshed.wire.scalars import DEEPEST
 
 LONGEST = 4096
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")
@@ -25,7 +26,7 @@ def parse_mask(text: str, message: type[base.Message] = job_schema.CustomJob) ->
     wanted = [path.strip() for path in text.split(",") if path.strip()]
     if "*" in wanted:
         return {}
-    unknown = [path for path in wanted if not _NAME.fullmatch(path) or not base.has(message, path.split("."))]
+    unknown = [path for path in wanted if not _is_known(path, message)]
     if unknown:
         raise invalid(
             tuple(Violation("read_mask", f'names "{path[:100]}", which does not exist.') for path in unknown)
@@ -34,6 +35,10 @@ def parse_mask(text: str, message: type[base.Message] = job_schema.CustomJob) ->
     for path in sorted(wanted, key=lambda path: path.count(".")):
         _add(mask, [base.camel(name) for name in path.split(".")])
     return mask
+
+
+def _is_known(path: str, message: type[base.Message]) -> bool:
+    return path.count(".") < DEEPEST and bool(_NAME.fullmatch(path)) and base.has(message, path.split("."))
 
 
 def _add(mask: dict[str, Any], names: list[str]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from trainshed.core.bucket import MOST_METADATA, PLAIN, Attributes, BucketInfo, ObjectInfo, Precondition
 from trainshed.core.errors import TrainshedError
+from trainshed.wire.scalars import INT64_MOST
 from trainshed.wire.status import to_storage
 from trainshed.wire.storage_bucket import fault, render_lifecycle
 
@@ -272,8 +273,8 @@ def number(query: Mapping[str, str], name: str) -> int | None:
     given = query.get(name, "")
     if not given:
         return None
-    if not given.isascii() or not given.isdigit() or len(given) > 19:
-        raise fault(name, f"{name} must be a whole number, not '{given[:40]}'.")
+    if not given.isascii() or not given.isdigit() or len(given) > 19 or int(given) > INT64_MOST:
+        raise fault(name, f"{name} must be a whole number of 64 bits, not '{given[:40]}'.")
     return int(given)
 
 

@@ -28,6 +28,7 @@ MIB = 1 << 20
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|[eE][+-]?[0-9]+)?")
 _TENS = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _UNITS = _TENS | {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTP", 1)}
+_MOST = 2.0**63  # bytes: what Kubernetes' own numbers hold
 _SPEC = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)-([0-9]{1,5}(?:\.[0-9]{1,3})?)Gi")
 # ecs.gn5i-c2g1.large: c CPUs for each g GPUs; large has 2 CPUs, xlarge 4, Nxlarge 4 N.
 _INSTANCE = re.compile(r"ecs\.([a-z]+[0-9]+[a-z]*)(?:-c([0-9]+)g([0-9]+))?\.(large|([0-9]{0,3})xlarge)")
@@ -53,12 +54,13 @@ class ContainerMachine:
 
 
 def amount(value: object) -> float | None:
-    """Kubernetes' quantity as a number: 500m, 2, 4Gi, 1e3."""
+    """Kubernetes' quantity as a number: 500m, 2, 4Gi, 1e3. None where it is none, or beyond 64 bits."""
     match = _AMOUNT.fullmatch(str(value).strip())
     if match is None or isinstance(value, bool):
         return None
     unit = match[2] or ""
-    return float(f"{match[1]}{unit}") if unit[:1] in ("e", "E") else float(match[1]) * _UNITS[unit]
+    result = float(f"{match[1]}{unit}") if unit[:1] in ("e", "E") else float(match[1]) * _UNITS[unit]
+    return result if abs(result) < _MOST else None
 
 
 def machine_of(
