@@ -2,12 +2,13 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk dev test check unit quick chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk dev test check unit quick fuzz chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
 BIN := .venv/bin
 ROUNDS ?= 300
+REQUESTS ?= 300000
 # Most tests wait for processes: one more at a time than there are cores. Files stay together, for their servers.
 AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
@@ -58,6 +59,9 @@ test: check sdk demo-env ## set up, check, and run all everyday tests
 	@scripts/s3-env
 	@scripts/containers-env
 	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
+
+fuzz: dev ## send REQUESTS (default 300000) requests that are nearly right; FUZZ_SEED=N repeats a run
+	FUZZ_REQUESTS=$(REQUESTS) $(BIN)/pytest tests/fuzz -rs
 
 chaos: dev ## kill -9 the server again and again, ROUNDS times (default 300)
 	@scripts/containers-env

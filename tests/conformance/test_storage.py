@@ -652,6 +652,29 @@ def test_a_batch_answers_each_request_as_if_it_had_come_alone(server: LiveServer
         refused(server.request("POST", "/batch/storage/v1", wrong, headers=sent), 400, "invalid")
 
 
+@pytest.mark.parametrize(
+    ("identity", "address", "status"),
+    [
+        ("é\n x", "/storage/v1/b", 200),
+        ("a", "http://[/storage/v1/b", 400),
+        ("a", "//[x]/b", 400),
+        ("", "?", 200),
+    ],
+)
+def test_a_batch_with_an_odd_part_is_answered(
+    server: LiveServer, identity: str, address: str, status: int
+) -> None:
+    part = f"--m\nContent-ID: <{identity}>\n\nGET {address} HTTP/1.1\n\n\n--m--".encode()
+    sent = {"Content-Type": "multipart/mixed; boundary=m"}
+    assert server.request("POST", "/batch/storage/v1", part, headers=sent).status == status
+
+
+@pytest.mark.parametrize("token", ["Cjk5OTk5OTk5OTk5OTk5OTk5OTk=", "eAo5OTk5OTk5OTk5OTk5OTk5OTk5"])
+def test_a_page_token_that_was_made_by_hand_is_refused(server: LiveServer, bucket: str, token: str) -> None:
+    path = f"/storage/v1/b/{bucket}/o?versions=true&pageToken={token}"
+    refused(server.request("GET", path), 400, "invalid")
+
+
 def xml(server: LiveServer, verb: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
     return server.request(verb, f"/t/{server.token}/{path}", body, token=None, headers=headers)
 

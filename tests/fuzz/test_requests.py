@@ -48,8 +48,8 @@ async def test_no_request_makes_the_server_fail(tmp_path: Path, collector: Trace
             where = f"FUZZ_SEED={SEED}, request {number}: {request}"
             if answer.status in (0, 500):
                 collector.places.setdefault(f"{answer.status} without a trace", where)
-            if answer.cpu > MOST_CPU:
-                slow.append(f"{answer.cpu:.1f} s: {where[:3000]}")
+            if answer.cpu > MOST_CPU and (again := await world.send(request)).cpu > MOST_CPU:
+                slow.append(f"{again.cpu:.1f} s: {where[:3000]}")
             if number == REQUESTS // 2:
                 halfway = memory()
     problems = "\n\n".join(f"{place}\n{text}" for place, text in collector.places.items())

@@ -75,12 +75,12 @@ def _parsed(part: bytes) -> BatchedRequest:
         raise fault("", "A part of the batch does not begin with a request.")
     body = parse_object(data, "The body of a request in the batch") if data.strip() else {}
     # With a byte that is not ASCII it is an object, of which only its text is wanted.
-    identity = str(BytesHeaderParser().parsebytes(outer + b"\n\n").get("content-id", ""))
+    identity = " ".join(str(BytesHeaderParser().parsebytes(outer + b"\n\n").get("content-id", "")).split())
     try:
         target = urlsplit(words[1])
     except ValueError as error:
         raise fault("", f"The address '{words[1][:200]}' in the batch is malformed: {error}.") from error
-    return BatchedRequest(identity.strip().strip("<>"), words[0], target, body)
+    return BatchedRequest(identity.strip("<>"), words[0], target, body)
 
 
 def _render_reply(identity: str, reply: Reply) -> bytes:

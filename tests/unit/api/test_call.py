@@ -19,3 +19,11 @@ def test_an_idempotency_key_that_is_too_long_is_refused_by_its_header() -> None:
     with pytest.raises(Invalid) as refused:
         a_call(**{"idempotency-key": "k" * 256}).idempotency_key()
     assert [one.field for one in refused.value.violations] == ["Idempotency-Key"]
+
+
+@pytest.mark.parametrize("text", ["9" * 4400, "9" * 19, "²", "-1", "1e3", "1_0"])
+def test_a_number_that_no_database_holds_is_refused_by_its_name(text: str) -> None:
+    call = Call(path={}, query={"limit": text}, body={}, headers={}, base_url="")
+    with pytest.raises(Invalid) as refused:
+        call.number("limit")
+    assert refused.value.violations[0].field == "limit"

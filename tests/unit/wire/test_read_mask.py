@@ -42,3 +42,9 @@ def test_unknown_names_are_refused(mask: str) -> None:
     with pytest.raises(Invalid) as caught:
         parse_mask(mask)
     assert caught.value.violations[0].field == "read_mask"
+
+
+@pytest.mark.parametrize("depth", [100, 1500, 2045])
+def test_a_mask_that_goes_too_deep_is_refused(depth: int) -> None:
+    with pytest.raises(Invalid, match="does not exist"):
+        parse_mask("labels" + ".a" * depth)

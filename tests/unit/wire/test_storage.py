@@ -10,6 +10,7 @@ from trainshed.core.bucket import Attributes, ObjectInfo, Precondition
 from trainshed.core.errors import Invalid
 from trainshed.wire.partial import partial
 from trainshed.wire.storage import (
+    number,
     object_headers,
     overlay,
     precondition,
@@ -110,3 +111,27 @@ def test_a_field_mask_cuts_an_answer() -> None:
     for wrong in ("items(a", "a)", "(" * 100, "x/" * 100, "a" * 9000):
         with pytest.raises(Invalid):
             partial(answer, wrong)
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "9999999999999999999", "²", "9" * 4400])
+def test_a_number_of_more_than_64_bits_is_refused(text: str) -> None:
+    assert number({"generation": "9223372036854775807"}, "generation") == 2**63 - 1
+    with pytest.raises(Invalid):
+        number({"generation": text}, "generation")
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent"),
+    [
+        ("", "attachment"),
+        ("inline", "attachment"),
+        ("inline; filename=a", "attachment; filename=a"),
+        ("ATTACHMENT; filename=a", "ATTACHMENT; filename=a"),
+        ("attachment, inline", "attachment"),
+        ("ü", "attachment"),
+    ],
+)
+def test_a_browser_saves_an_object_whatever_is_stored(stored: str, sent: str) -> None:
+    assert (
+        object_headers(info(attributes=Attributes(content_disposition=stored)))["content-disposition"] == sent
+    )
