@@ -4,9 +4,10 @@ import pytest
 from hypothesis import settings
 
 from tests.engine import podman, why_not
+from tests.faults import sentence
 from tests.registry import registry
 
-__all__ = ["podman", "registry"]
+__all__ = ["podman", "registry", "sentence"]
 
 # How long one example takes says nothing on a busy machine.
 settings.register_profile("trainshed", deadline=None)

@@ -125,6 +125,11 @@ class Work:
         time.sleep(0.2)
 
 
+@pytest.mark.fault(
+    "The server",
+    "The whole home is lost",
+    "`trainshed restore` makes it again from a backup that was taken while the server worked.",
+)
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["backup.tar", "backup"])
@@ -221,6 +226,11 @@ def test_a_backup_that_is_interrupted_leaves_nothing(server: LiveServer, tmp_pat
     assert not [*server.home.glob(".backup-*"), *server.home.glob("buckets/.trainshed/.backup-*")]
 
 
+@pytest.mark.fault(
+    "Buckets",
+    "The index of the buckets is gone",
+    "The server does not start, and names both ways out: restore a backup, or make the index anew.",
+)
 def test_a_server_without_its_buckets_index_says_both_ways_out_and_each_works(
     server: LiveServer, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import Sentence
 from tests.live import PATIENCE, LiveServer, until
 from tests.weed import weed_on_path
 
@@ -43,13 +44,21 @@ def test_the_line_of_the_banner_leads_another_shell_to_this_server(server: LiveS
     assert job.rpartition("/")[2] in done.stdout, done.stderr
 
 
-def test_the_line_of_the_banner_says_so_where_the_server_is_gone(server: LiveServer) -> None:
+@pytest.mark.fault(
+    "The server",
+    "A command asks for a server that is gone",
+    "It says how to start one, and sets no variables.",
+    sentence="start a server with: trainshed up --home …",
+)
+def test_the_line_of_the_banner_says_so_where_the_server_is_gone(
+    sentence: Sentence, server: LiveServer
+) -> None:
     said = pasted(server, 'echo "$TRAINSHED_URL"').stdout
     assert said == f"{server.url}\n"
     server.kill()
     done = pasted(server, 'echo "[$TRAINSHED_URL]"')
     assert done.stdout == "[]\n"
-    assert f"start a server with: trainshed up --home {server.home}" in done.stderr
+    assert sentence.is_in(done.stderr) and str(server.home) in done.stderr
 
 
 def test_the_line_of_the_banner_brings_the_variables_of_the_s3_store() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import folders
+from tests.faults import Sentence
 from tests.folders import EXECUTABLE, LINK, PLAIN, frame, sha256
 from tests.live import LOCATION, PARENT, PATIENCE, LiveServer, by_id, python
 
@@ -311,7 +312,13 @@ def test_kill_9_while_a_folder_is_laid_out_leaves_none_or_all():
             time.sleep(0.02)
 
 
-def test_a_damaged_file_holds_its_jobs_up_until_it_is_sent_again():
+@pytest.mark.fault(
+    "Packages and code",
+    "A file of a job's code is damaged on the server's disk",
+    "The job waits until the same folder is submitted again, and never runs other bytes.",
+    sentence="Submit the same folder again: …",
+)
+def test_a_damaged_file_holds_its_jobs_up_until_it_is_sent_again(sentence: Sentence):
     with LiveServer("--cpus", "4", "--memory", "4GiB") as server:
         files: folders.Files = {"main.py": b"print('whole')"}
         code = folders.keep(server, files)
@@ -321,7 +328,7 @@ def test_a_damaged_file_holds_its_jobs_up_until_it_is_sent_again():
         answer = folders.submit(server, code, "python", "main.py")
         name = answer.json["name"]
         deadline = time.monotonic() + PATIENCE
-        while "Submit the same folder again" not in str(server.get(f"/v1/{name}:status").get("waiting")):
+        while not sentence.is_in(str(server.get(f"/v1/{name}:status").get("waiting"))):
             assert time.monotonic() < deadline, server.get(f"/v1/{name}:status")
             time.sleep(0.02)
         assert folders.missing(server, files).json["missing"] == [sha256(b"print('whole')")]

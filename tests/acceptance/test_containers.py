@@ -22,6 +22,7 @@ from tests.acceptance.test_guides import blocks
 from tests.acceptance.test_seed_commands import CREATES, FILES, SEED, Bash, printed
 from tests.engine import Podman
 from tests.engine_images import BASE
+from tests.faults import Sentence
 from tests.live import JOBS, LiveServer, pool, until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
@@ -269,7 +270,15 @@ def own_containers(podman: Podman, server: LiveServer) -> list[str]:
     return list(podman.containers(f"trainshed-{home}-"))
 
 
-def test_an_engine_that_comes_later_is_found_and_one_that_goes_away_is_waited_for(images: Podman):
+@pytest.mark.fault(
+    "Containers",
+    "There is no container engine",
+    "A job that needs one is refused, with where the server looked.",
+    sentence="no engine answers at …",
+)
+def test_an_engine_that_comes_later_is_found_and_one_that_goes_away_is_waited_for(
+    sentence: Sentence, images: Podman
+):
     images.stop(signal.SIGTERM)
     try:
         with live(images) as server:
@@ -278,7 +287,7 @@ def test_an_engine_that_comes_later_is_found_and_one_that_goes_away_is_waited_fo
                 "POST", JOBS, {"displayName": "x", "jobSpec": {"workerPoolSpecs": [boxed(BASE, ("true",))]}}
             )
             assert refused.status == 400
-            assert "no engine answers at" in json.dumps(refused.violations)
+            assert sentence.is_in(json.dumps(refused.violations))
             images.start()
             job = server.wait(server.submit(pools=[boxed(BASE, ("true",))]), PATIENCE)
             assert job["state"] == "JOB_STATE_SUCCEEDED", job

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_gcs_paths import BUCKET, ended, events, media, names, put, running_event, said
+from tests.faults import Sentence
 from tests.live import IMAGE, PROJECT, LiveServer, pool, python, until
 
 pytestmark = pytest.mark.slow
@@ -68,13 +69,21 @@ def test_a_job_that_does_not_look_into_gcs_has_nothing_made_for_it(server: LiveS
     server.cancel(job)
 
 
-def test_a_file_below_a_bucket_that_is_not_there_fails_the_job_and_is_kept(server: LiveServer):
+@pytest.mark.fault(
+    "Buckets",
+    "A program writes below `/gcs` into a bucket that does not exist",
+    "The job fails, and the file is kept on the server.",
+    sentence="trainshed storage buckets create gs://unknown",
+)
+def test_a_file_below_a_bucket_that_is_not_there_fails_the_job_and_is_kept(
+    sentence: Sentence, server: LiveServer
+):
     source = "os.makedirs(root + '/unknown/deep')\nopen(root + '/unknown/deep/model', 'w').write('model')"
     done = server.wait(server.submit(python(ROOT + source)))
     assert done["state"] == "JOB_STATE_FAILED"
     message = done["error"]["message"]
     assert "/gcs/unknown/deep/model" in message
-    assert "trainshed storage buckets create gs://unknown" in message
+    assert sentence.is_in(message)
     # It is moved when the view goes, which for a container is after the end of the job.
     [kept] = until(lambda: list(server.home.glob("*/unstored/*/*/unknown/deep/model")))
     assert kept.read_text() == "model"

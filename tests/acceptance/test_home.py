@@ -5,6 +5,8 @@ import tempfile
 from pathlib import Path
 from stat import S_IMODE
 
+import pytest
+
 from tests.live import LiveServer, python
 
 SHOW_UMASK = "import os; print(f'umask {os.umask(0):03o}')"
@@ -14,6 +16,11 @@ def mode(path: Path) -> int:
     return S_IMODE(path.stat().st_mode)
 
 
+@pytest.mark.fault(
+    "The server",
+    "Other users may read the server's home",
+    "The server closes it to them at its start.",
+)
 def test_a_home_that_is_open_to_others_is_closed_at_the_start_and_programs_keep_the_umask() -> None:
     umask = os.umask(0o022)
     try:

@@ -12,6 +12,7 @@ import pytest
 from tests.acceptance.test_guides import blocks
 from tests.engine import Podman
 from tests.engine_images import BASE
+from tests.faults import Sentence
 from tests.live import PARENT, PATIENCE, LiveServer, pool, until
 from tests.registry import Registry, a_registry
 from tests.shell import Shell
@@ -147,15 +148,21 @@ def test_a_bad_name_is_a_400_that_names_it(server: LiveServer, shell: Shell) -> 
     assert done.returncode == 1 and "'Bad'" in done.stderr
 
 
+@pytest.mark.fault(
+    "Containers",
+    "The image does not exist",
+    "The job fails at once with the verdict NO_SUCH_IMAGE and the registry's own words.",
+    sentence="manifest unknown",
+)
 def test_a_job_whose_image_does_not_exist_fails_at_once_with_the_registrys_words(
-    server: LiveServer, registry: Registry
+    sentence: Sentence, server: LiveServer, registry: Registry
 ) -> None:
     image = registry.image("team/none:1")
     job = submitted(server, image)
     server.wait_for(job, ["JOB_STATE_FAILED"])
     failure = server.get(f"/v1/{job}:status")["failure"]
     verdict = failure["verdict"]
-    assert verdict["cause"] == "NO_SUCH_IMAGE" and "manifest unknown" in verdict["summary"]
+    assert verdict["cause"] == "NO_SUCH_IMAGE" and sentence.is_in(verdict["summary"])
     assert image in failure["message"] and verdict["advice"] and not verdict.get("retryMayHelp")
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from tests import packages
+from tests.faults import Sentence
 from tests.live import JOBS, PATIENCE, PROJECT, LiveServer
 
 URI = "gs://staging/trainer-0.1.tar.gz"
@@ -109,6 +110,11 @@ def test_an_object_replaced_meanwhile_does_not_change_what_a_restarted_replica_r
     assert texts(server, later) == ["0.2"]
 
 
+@pytest.mark.fault(
+    "Packages and code",
+    "The server is killed while it installs packages",
+    "Nothing half installed is left. The next server installs them anew.",
+)
 def test_a_server_killed_while_it_installs_leaves_nothing_half_and_the_next_one_goes_on(
     server: LiveServer,
 ) -> None:
@@ -138,11 +144,17 @@ def test_a_cancel_does_not_wait_for_the_install(server: LiveServer) -> None:
     assert server.wait(job)["state"] == "JOB_STATE_CANCELLED"
 
 
-def test_a_package_that_cannot_be_had_is_the_job_s_verdict(server: LiveServer) -> None:
+@pytest.mark.fault(
+    "Packages and code",
+    "A package cannot be fetched",
+    "The job fails with the verdict NO_SUCH_PACKAGE, which names it.",
+    sentence="The packages of the job could not be fetched.",
+)
+def test_a_package_that_cannot_be_had_is_the_job_s_verdict(sentence: Sentence, server: LiveServer) -> None:
     job = server.wait(server.submit(pools=[pool("gs://staging/none.tar.gz")]))
     assert job["state"] == "JOB_STATE_FAILED"
     head, cause, *_ = job["error"]["message"].splitlines()
-    assert head == "The packages of the job could not be fetched."
+    assert sentence.is_in(head)
     assert "NO_SUCH_PACKAGE" in cause and "gs://staging/none.tar.gz" in cause
     name, make, sentence = packages.HOSTILE["a name that climbs"]
     job = server.wait(server.submit(pools=[pool(put(server, f"gs://staging/{name}", make()))]))

@@ -242,6 +242,11 @@ def test_objects_go_between_the_server_and_the_store_and_names_it_cannot_keep_ar
 # ---- the store's life
 
 
+@pytest.mark.fault(
+    "Buckets",
+    "The server's S3 store dies",
+    "It is started again at the same address, with its data.",
+)
 def test_the_store_is_started_again_when_it_dies_and_found_with_its_data_when_the_server_was_killed(
     bash: Shell, server: LiveServer
 ) -> None:

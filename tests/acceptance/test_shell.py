@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import Sentence
 from tests.live import LOCATION, PATIENCE, PROJECT, LiveServer, by_id, pool, python, until
 from trainshed.client.errors import ApiError
 from trainshed.client.websocket import WebSocket
@@ -351,14 +352,20 @@ def test_a_terminal_is_itself_again_however_the_command_ends(server: LiveServer,
             assert termios.tcgetattr(ours) == before
 
 
-def test_a_server_that_is_killed_ends_the_command_with_a_sentence():
+@pytest.mark.fault(
+    "The server",
+    "The server is killed while a shell is open",
+    "The shell ends with exit code 1, and the terminal is as it was before.",
+    sentence="the server hung up: it ended, or the shell was closed there",
+)
+def test_a_server_that_is_killed_ends_the_command_with_a_sentence(sentence: Sentence):
     with LiveServer("--cpus", "64", "--memory", "512GiB", "--engine", "none") as server:
         name = server.submit(STAYS)
         until(lambda: server.lines(name))
         with on_a_terminal(server, name) as (process, ours):
             typed(ours, "echo $((70 + 7))\n", "77")
             server.kill()
-            assert "error:" in typed(ours, "", "hung up")
+            assert sentence.is_in(typed(ours, "", "closed there"))
             assert process.wait(PATIENCE) == 1
 
 

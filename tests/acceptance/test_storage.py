@@ -344,6 +344,11 @@ def test_ctrl_c_leaves_no_half_file_and_no_half_object(server: LiveServer, tmp_p
     assert [p for p in held.iterdir() if p.stat().st_size] == []
 
 
+@pytest.mark.fault(
+    "Buckets",
+    "The server is killed during an upload or a download",
+    "The command waits for the next server and goes on where it was.",
+)
 @pytest.mark.slow
 def test_an_upload_and_a_download_go_on_after_the_server_was_killed(tmp_path: Path) -> None:
     big = tmp_path / "big"

@@ -419,6 +419,11 @@ def test_words_that_are_no_utf_8_are_answered_with_a_sentence(person: Person) ->
         assert (done.returncode, done.stderr[:6]) == (1, "error:"), done.stderr
 
 
+@pytest.mark.fault(
+    "The server",
+    "The server is killed in the middle of a submit",
+    "The command sends it again. There is one job, not two.",
+)
 def test_a_submit_outlasts_a_server_that_is_killed_in_the_middle_of_it(
     person: Person, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.faults import Sentence
 from tests.live import JOBS, PATIENCE, LiveServer, pool, python
 
 pytestmark = pytest.mark.slow
@@ -58,6 +59,11 @@ def alive(pid: int) -> bool:
     return False
 
 
+@pytest.mark.fault(
+    "The server",
+    "The server is killed while a job runs",
+    "The job's programs go on. The next server finds them again, with every line they printed meanwhile.",
+)
 def test_a_job_goes_on_while_the_server_is_killed_and_started_again(server: LiveServer) -> None:
     job = server.submit(waits_for(server, "go", "sys.exit(0)"))
     pid = begun(server, job)
@@ -78,6 +84,11 @@ def test_a_job_goes_on_while_the_server_is_killed_and_started_again(server: Live
         ("sys.exit(7)", "JOB_STATE_FAILED", "exited with code 7"),
         ("os.kill(os.getpid(), 11)", "JOB_STATE_FAILED", "signal 11 (SIGSEGV)"),
     ],
+)
+@pytest.mark.fault(
+    "The server",
+    "A program ends while no server runs",
+    "The next server tells its true exit code or signal, and its last lines.",
 )
 def test_what_ends_while_no_server_runs_is_told_truly_afterwards(
     server: LiveServer, then: str, state: str, told: str
@@ -129,11 +140,18 @@ def test_a_server_asked_to_end_leaves_its_replicas_running_and_finds_them_again(
     assert {int(text.split()[1]) for text in texts(server, job) if text != "done"} == set(pids)
 
 
-def test_a_second_server_on_the_same_home_is_refused(server: LiveServer) -> None:
+@pytest.mark.fault(
+    "The server",
+    "A second server is started on the same home",
+    "It ends with exit code 1 and changes nothing. The first one does not notice.",
+    sentence="Another server (pid …) already uses …",
+)
+def test_a_second_server_on_the_same_home_is_refused(sentence: Sentence, server: LiveServer) -> None:
     command = [sys.executable, "-P", "-m", "trainshed.server", "--port", "0", "--home", str(server.home)]
     second = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
     assert second.returncode == 1
-    assert f"Another server (pid {server.pid}) already uses" in second.stderr
+    assert f"(pid {server.pid})" in second.stderr
+    assert sentence.is_in(second.stderr)
     assert "Traceback" not in second.stderr
     job = server.submit(python("pass"))  # and the first did not notice
     assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
@@ -192,6 +210,11 @@ time.sleep(600)
 """
 
 
+@pytest.mark.fault(
+    "The server",
+    "The server is killed just after it took a cancel",
+    "The next server carries the cancel out.",
+)
 def test_a_cancel_acknowledged_before_a_kill_is_carried_out_after_it(server: LiveServer) -> None:
     """And with a word first: a program that saves its work on SIGTERM gets to do so."""
     jobs = [server.submit(python(LISTENS)) for _ in range(6)]
@@ -265,6 +288,11 @@ def test_jobs_that_waited_when_the_server_was_killed_run_afterwards_in_their_ord
     assert times == sorted(times)
 
 
+@pytest.mark.fault(
+    "The server",
+    "The server is killed while somebody follows a log",
+    "The follower waits for the next server and gets every line once.",
+)
 def test_a_follower_is_told_every_line_once_though_the_server_is_killed_in_between(
     server: LiveServer,
 ) -> None:

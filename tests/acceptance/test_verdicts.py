@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults import Sentence
 from tests.live import PATIENCE, PROJECT, LiveServer, pool, python
 
 ONE_TRY = {"scheduling": {"disableRetries": True}}
@@ -138,13 +139,21 @@ def test_a_secret_in_the_last_words_is_masked_everywhere(server: LiveServer) -> 
     assert "hunter2" not in told
 
 
-def test_a_port_somebody_has_is_named_as_such(server: LiveServer) -> None:
+@pytest.mark.fault(
+    "Programs",
+    "Another process has the port that a program wants",
+    "The verdict is PORT_IN_USE, and trying again may help.",
+    sentence="Another process has that port: use the one in the replica's environment "
+    "(MASTER_PORT, TF_CONFIG) or port 0.",
+)
+def test_a_port_somebody_has_is_named_as_such(sentence: Sentence, server: LiveServer) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         verdict = run(server, *python(f"import socket; socket.socket().bind(('127.0.0.1', {port}))"))
     assert verdict["cause"] == "PORT_IN_USE"
+    assert sentence.is_in(verdict["advice"])
     assert verdict["retryMayHelp"]
 
 
@@ -172,7 +181,16 @@ def test_a_module_that_is_not_there_is_an_import_error(server: LiveServer) -> No
     assert run(server, "python", "-m", "trainer_not_here")["cause"] == "IMPORT_ERROR"
 
 
-def test_a_full_disk_is_told_by_the_program_that_met_it(server: LiveServer, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "Disks",
+    "A program meets a full disk",
+    "The job fails with the verdict DISK_FULL.",
+    sentence="Make room on the disk it writes to (old checkpoints, caches, /dev/shm), "
+    "or write somewhere else.",
+)
+def test_a_full_disk_is_told_by_the_program_that_met_it(
+    sentence: Sentence, server: LiveServer, tmp_path: Path
+) -> None:
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], check=False, capture_output=True
     )
@@ -181,6 +199,7 @@ def test_a_full_disk_is_told_by_the_program_that_met_it(server: LiveServer, tmp_
     try:
         verdict = run(server, *python(f"open('{tmp_path}/model', 'wb').write(b'x' * 1000000)"))
         assert verdict["cause"] == "DISK_FULL"
+        assert sentence.is_in(verdict["advice"])
         verdict = run(server, "dd", "if=/dev/zero", f"of={tmp_path}/more", "bs=1M", "count=1")
         assert verdict["cause"] == "DISK_FULL"
     finally:
@@ -239,7 +258,16 @@ def little_memory() -> Iterator[Path]:
             time.sleep(0.05)
 
 
-def test_a_program_the_kernel_killed_for_memory_is_told_so(server: LiveServer, little_memory: Path) -> None:
+@pytest.mark.fault(
+    "Programs",
+    "The machine runs out of memory",
+    "The job fails with the verdict HOST_OUT_OF_MEMORY.",
+    sentence="Use less memory (smaller batches, fewer loader workers, data read in pieces) "
+    "or a machine with more of it.",
+)
+def test_a_program_the_kernel_killed_for_memory_is_told_so(
+    sentence: Sentence, server: LiveServer, little_memory: Path
+) -> None:
     source = f"""
 import os
 open('{little_memory}/cgroup.procs', 'w').write(str(os.getpid()))
@@ -249,6 +277,7 @@ kept = [bytearray(b'x' * 4000000) for _ in range(40)]
     verdict = failed(server, job)
     assert verdict["cause"] == "HOST_OUT_OF_MEMORY"
     assert "kernel" in verdict["summary"]
+    assert sentence.is_in(verdict["advice"])
     # The same through a shell, which only passes the number on, and with tries left: the restart says so too.
     rule = {"restartRule": {"maxReplicaRestarts": 1, "maxJobRetries": 0, "backoff": "0.01s"}}
     again = server.submit(["sh", "-c", '"$0" "$@"; exit $?', *python(source)], spec={"scheduling": rule})

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.chaos.test_full_disk import fill, small_disk
+from tests.faults import Sentence
 from tests.live import Answer, LiveServer
 
 BUCKET = "chaos"
@@ -89,6 +90,11 @@ class Writer:
         assert f"md5={md5}" in answer.headers["x-goog-hash"]
 
 
+@pytest.mark.fault(
+    "Buckets",
+    "The server is killed while objects are written",
+    "Each object is the old one or the new one, never a part, and all that was acknowledged is there.",
+)
 def test_a_killed_server_leaves_every_object_old_or_new(rounds: int, seed: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -173,7 +179,13 @@ def test_of_writers_that_want_a_name_to_be_free_exactly_one_has_it() -> None:
             assert int(media(server, f"lock-{turn}").body) == codes.index(200)
 
 
-def test_a_full_disk_refuses_with_a_sentence_and_loses_nothing() -> None:
+@pytest.mark.fault(
+    "Disks",
+    "The disk under the buckets is full",
+    "Uploads are refused with 507. Every object stays as it was.",
+    sentence="the disk of the server is full. Make room there, then try again.",
+)
+def test_a_full_disk_refuses_with_a_sentence_and_loses_nothing(sentence: Sentence) -> None:
     server = LiveServer()
     server.home.mkdir(mode=0o700)
     try:
@@ -185,7 +197,7 @@ def test_a_full_disk_refuses_with_a_sentence_and_loses_nothing() -> None:
             for size in (100_000, 300_000):
                 refused = put(server, "kept", b"x" * size)
                 assert refused.status == 507, refused.body
-                assert "disk of the server is full" in refused.error["message"]
+                assert sentence.is_in(refused.error["message"])
             assert media(server, "kept").body == b"old"
             server.kill()
             filler.unlink()

@@ -67,6 +67,11 @@ def test_the_wall_clock_of_the_server_can_be_moved(server: JumpingServer) -> Non
     server.wait(job)
 
 
+@pytest.mark.fault(
+    "The clock",
+    "The clock of the machine jumps",
+    "Time limits, pauses and the ledger go by true time.",
+)
 def test_jumps_of_the_clock_neither_end_a_job_early_nor_late(server: JumpingServer) -> None:
     limited = server.submit(python("import time; time.sleep(600)"), spec={"scheduling": {"timeout": "12s"}})
     counting = server.submit(python(COUNTING), spec={"scheduling": {"timeout": "1800s"}})

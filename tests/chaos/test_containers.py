@@ -17,6 +17,7 @@ from tests.chaos.port import quiet_port
 from tests.engine import Podman, an_engine
 from tests.engine_guard import mounted
 from tests.engine_images import BASE
+from tests.faults import Sentence
 from tests.live import PATIENCE, LiveServer, by_id
 
 pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -156,6 +157,11 @@ def test_whenever_the_server_or_the_engine_dies_every_job_settles_and_no_run_sta
             assert said(server, job, "end") == begins, (seed, done)
 
 
+@pytest.mark.fault(
+    "Containers",
+    "The container engine goes away while jobs run",
+    "They go on. New ones wait until the engine is back.",
+)
 def test_jobs_that_run_while_the_engine_is_away_go_on_and_end_well(
     podman: Podman, server: LiveServer
 ) -> None:
@@ -176,6 +182,11 @@ def test_jobs_that_run_while_the_engine_is_away_go_on_and_end_well(
         assert said(server, job, "end") == runs(job, "0.0.0.0")
 
 
+@pytest.mark.fault(
+    "Containers",
+    "Somebody removes a job's container",
+    "The replica counts as lost and starts again.",
+)
 def test_a_container_removed_by_somebody_else_is_lost_and_started_again(
     podman: Podman, server: LiveServer
 ) -> None:
@@ -208,7 +219,15 @@ def test_a_container_killed_by_somebody_else_is_lost_and_its_job_says_so(
     assert "was lost" in done["error"]["message"]
 
 
-def test_after_a_reboot_what_ran_is_lost_and_started_again_once(podman: Podman, server: LiveServer) -> None:
+@pytest.mark.fault(
+    "Containers",
+    "The machine is rebooted",
+    "What ran counts as lost and starts again once, if its rule lets it.",
+    sentence="was lost",
+)
+def test_after_a_reboot_what_ran_is_lost_and_started_again_once(
+    sentence: Sentence, podman: Podman, server: LiveServer
+) -> None:
     gang, alone = submit(server, pool(4), pool(4)), submit(server, pool(600), scheduling=NEVER)
     begun(server, gang, 2)
     begun(server, alone, 1)
@@ -221,7 +240,7 @@ def test_after_a_reboot_what_ran_is_lost_and_started_again_once(podman: Podman, 
     assert set(said(server, gang, "begin").values()) == {1}
     done = server.wait(alone)
     assert done["state"] == FAILED
-    assert "was lost" in done["error"]["message"]
+    assert sentence.is_in(done["error"]["message"])
     assert said(server, alone, "begin") == runs(alone, "0.0.0.0")
 
 

@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 
+from tests.faults import Sentence
 from tests.live import JOBS, PATIENCE, LiveServer, pool, python
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.fault(
+    "The database",
+    "Another program locks the database",
+    "Lists and states are still served. Submits wait until the lock is gone.",
+)
 def test_while_another_program_locks_the_database_reads_are_served_and_writes_wait() -> None:
     with LiveServer("--cpus", "32", "--memory", "120GiB") as server:
         before = server.submit(python("import time; time.sleep(1); raise SystemExit(3)"))
@@ -71,7 +77,14 @@ def test_a_server_killed_while_the_database_is_locked_has_acknowledged_nothing_i
         assert [job["name"] for job in server.get(JOBS)["customJobs"]] == [kept]
 
 
-def test_a_database_that_is_removed_under_a_server_takes_no_job_until_it_is_back() -> None:
+@pytest.mark.fault(
+    "The database",
+    "The database's file is removed or replaced under a running server",
+    "Changes are refused with 503 until it is back. Nothing is acknowledged that would be lost.",
+    sentence="The database … was removed while the server ran. Nothing was changed. "
+    "If it was moved, move it back.",
+)
+def test_a_database_that_is_removed_under_a_server_takes_no_job_until_it_is_back(sentence: Sentence) -> None:
     with LiveServer() as server:
         kept = [server.submit(python("pass"))]
         database, away = server.home / "trainshed.db", server.home / "away"
@@ -79,7 +92,7 @@ def test_a_database_that_is_removed_under_a_server_takes_no_job_until_it_is_back
         body = {"displayName": "late", "jobSpec": {"workerPoolSpecs": [pool(python("pass"))]}}
         answer = server.request("POST", JOBS, body)
         assert answer.status == 503
-        assert "was removed while the server ran" in answer.error["message"]
+        assert sentence.is_in(answer.error["message"])
         away.rename(database)
         kept.append(server.post(JOBS, body)["name"])
         server.kill()
@@ -87,7 +100,13 @@ def test_a_database_that_is_removed_under_a_server_takes_no_job_until_it_is_back
         assert {job["name"] for job in server.get(JOBS)["customJobs"]} == set(kept)
 
 
-def test_a_server_starts_and_serves_all_jobs_but_the_one_whose_row_is_damaged() -> None:
+@pytest.mark.fault(
+    "The database",
+    "One job's row in the database is damaged",
+    "It is left out of lists, and the server's log names it. All other jobs go on.",
+    sentence="job … is damaged",
+)
+def test_a_server_starts_and_serves_all_jobs_but_the_one_whose_row_is_damaged(sentence: Sentence) -> None:
     with LiveServer() as server:
         names = [server.submit(python("pass")) for _ in range(3)]
         for name in names:
@@ -100,13 +119,19 @@ def test_a_server_starts_and_serves_all_jobs_but_the_one_whose_row_is_damaged() 
         assert {job["name"] for job in server.get(JOBS)["customJobs"]} == {names[0], names[2]}
         answer = server.request("GET", f"/v1/{names[1]}")
         assert answer.status == 503
-        assert f"job {identity} is damaged" in answer.error["message"]
+        assert sentence.is_in(answer.error["message"]) and identity in answer.error["message"]
         assert server.wait(server.submit(python("pass")))["state"] == "JOB_STATE_SUCCEEDED"
         assert f"job {identity} is damaged" in server.said()
         assert "Traceback" not in server.said()
 
 
-def test_a_damaged_database_is_refused_with_a_sentence_and_left_as_it_is() -> None:
+@pytest.mark.fault(
+    "The database",
+    "The database is damaged",
+    "The server does not start, and leaves the file as it is.",
+    sentence="error: The database … is damaged: …. Nothing was changed. Restore it from a backup, …",
+)
+def test_a_damaged_database_is_refused_with_a_sentence_and_left_as_it_is(sentence: Sentence) -> None:
     with LiveServer() as server:
         server.wait(server.submit(python("pass")))
         server.stop()
@@ -118,8 +143,7 @@ def test_a_damaged_database_is_refused_with_a_sentence_and_left_as_it_is() -> No
         assert server.process is not None
         assert server.process.wait(PATIENCE) == 1
         last = server.said().strip().splitlines()[-1]
-        assert last.startswith("error: The database")
-        assert "is damaged" in last
+        assert sentence.is_in(last)
         assert "Traceback" not in server.said()
         assert database.read_bytes() == damaged
         database.write_bytes(whole)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults import Sentence
 from tests.live import FINAL, JOBS, PATIENCE, LiveServer, pool, python
 
 ROOM = ("--cpus", "32", "--memory", "120GiB")
@@ -83,6 +84,11 @@ sys.exit(7)
 """
 
 
+@pytest.mark.fault(
+    "Disks",
+    "The disk under the logs is full",
+    "Jobs go on and end as they would. What they print meanwhile may be missing from the log.",
+)
 def test_a_full_disk_under_the_logs_neither_stops_a_job_nor_changes_its_end(server: LiveServer) -> None:
     with small_disk(server.home / "logs") as disk:
         server.start()
@@ -121,6 +127,11 @@ print("after", flush=True)
 """
 
 
+@pytest.mark.fault(
+    "Disks",
+    "A program fails because it cannot print",
+    "It is the machine's fault: the verdict is DISK_FULL, and the replica is restarted until there is room.",
+)
 def test_a_program_that_fails_because_it_cannot_print_is_restarted_until_there_is_room(
     server: LiveServer,
 ) -> None:
@@ -171,7 +182,16 @@ def test_a_line_that_just_fitted_on_the_disk_is_shown_when_there_is_room_again(s
         server.stop()
 
 
-def test_a_full_disk_under_the_database_refuses_new_jobs_and_loses_none(server: LiveServer) -> None:
+@pytest.mark.fault(
+    "The database",
+    "The disk under the database is full",
+    "Submits are refused with 503; reading goes on. Jobs that run end as they would, and are recorded when "
+    "there is room again.",
+    sentence="cannot grow: the disk is full. Nothing was changed; free some space and try again.",
+)
+def test_a_full_disk_under_the_database_refuses_new_jobs_and_loses_none(
+    sentence: Sentence, server: LiveServer
+) -> None:
     with small_disk(server.base / "disk") as disk:
         server.flags = (*ROOM, "--database", f"sqlite:///{disk / 'jobs.db'}")
         server.start()
@@ -191,7 +211,7 @@ def test_a_full_disk_under_the_database_refuses_new_jobs_and_loses_none(server: 
             assert time.monotonic() < deadline, "the disk is never full"
         assert answer.status == 503, answer.body
         assert answer.error["status"] == "UNAVAILABLE"
-        assert "disk" in answer.error["message"]
+        assert sentence.is_in(answer.error["message"])
         assert server.state(running) == "JOB_STATE_RUNNING"  # reading goes on
         flag.touch()  # the program ends while nothing can be written
         time.sleep(1)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.acceptance.test_gcs_paths import BUCKET, OUT, check_manifests, ended, manifest, names, output, said
 from tests.chaos.test_full_disk import fill, small_disk
+from tests.faults import Sentence
 from tests.live import PROJECT, LiveServer, pool, python, until
 
 # Each checkpoint has three files of the same step. It goes on only from one that is whole, else it fails.
@@ -64,7 +65,13 @@ def test_a_job_whose_replicas_and_server_are_killed_always_goes_on_from_a_whole_
         assert manifest(server, "runs/one/model/")["files"][0]["name"] == "model"
 
 
-def test_a_full_disk_is_waited_for_and_the_job_says_so() -> None:
+@pytest.mark.fault(
+    "Disks",
+    "The disk is full when a job's model is to be stored",
+    "The job waits for room and then stores it. `why` says so meanwhile.",
+    sentence="the disk of the server is full. Make room there, then try again.",
+)
+def test_a_full_disk_is_waited_for_and_the_job_says_so(sentence: Sentence) -> None:
     server = LiveServer("--cpus", "8", "--memory", "32GiB")
     try:
         server.home.mkdir(mode=0o700)
@@ -75,7 +82,7 @@ def test_a_full_disk_is_waited_for_and_the_job_says_so() -> None:
             source = "import os\nd = os.environ['TRAINSHED_MODEL_DIR']\nos.makedirs(d)\n"
             source += "open(d + 'm', 'wb').write(b'x' * 300_000)"
             job = server.submit(pools=[pool(python(source))], spec=output())
-            until(lambda: "disk of the server is full" in json.dumps(server.get(f"/v1/{job}:why")))
+            until(lambda: sentence.is_in(json.dumps(server.get(f"/v1/{job}:why"))))
             assert server.state(job) == "JOB_STATE_RUNNING"
             assert not names(server)
             server.kill()
@@ -88,6 +95,11 @@ def test_a_full_disk_is_waited_for_and_the_job_says_so() -> None:
         server.close()
 
 
+@pytest.mark.fault(
+    "Buckets",
+    "The bucket for a job's model is deleted while the job runs",
+    "The job fails and names the bucket and the command that makes it. What the job wrote is kept.",
+)
 def test_a_bucket_that_is_gone_at_the_end_fails_the_job_and_does_not_hold_it() -> None:
     with LiveServer("--cpus", "8", "--memory", "32GiB") as server:
         server.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})

@@ -24,6 +24,11 @@ __all__ = ["postgres"]
 FEWER = 4  # a round takes longer than a kill of the server
 
 
+@pytest.mark.fault(
+    "The database",
+    "PostgreSQL crashes",
+    "Requests are answered with 503 while it is away, and programs run on. Then every job goes on.",
+)
 def test_whenever_the_database_crashes_nothing_acknowledged_is_lost_or_stuck_or_runs_twice(
     postgres: Server, rounds: int, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,11 @@ def wait_until_nothing_lives(server: LiveServer) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.fault(
+    "Programs",
+    "Somebody kills a replica",
+    "It starts again with the same name, rank and ports.",
+)
 def test_a_replica_killed_with_kill_9_starts_again_with_its_name_and_ports(server: LiveServer) -> None:
     workers = pool(works(server, 60), replicas=2)
     job = server.submit(pools=[pool(works(server, 60)), workers], spec={"scheduling": SOON})
@@ -109,6 +114,11 @@ def test_the_count_of_restarts_survives_a_kill_of_the_server(server: LiveServer)
     wait_until_nothing_lives(server)
 
 
+@pytest.mark.fault(
+    "Programs",
+    "Somebody kills the process that watches a replica",
+    "The replica's programs are ended, and it starts again.",
+)
 @pytest.mark.parametrize("server_is_up", [True, False])
 def test_a_replica_whose_keeper_is_killed_is_lost_restarted_and_leaves_nothing(
     server: LiveServer, server_is_up: bool

@@ -14,6 +14,11 @@ from tests.live import LiveServer
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.fault(
+    "The server",
+    "Servers, programs and clients are killed at random, again and again",
+    "No acknowledged job is lost, none runs twice, and every job ends.",
+)
 def test_whatever_is_killed_nothing_acknowledged_is_lost_and_nothing_runs_twice(
     rounds: int, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

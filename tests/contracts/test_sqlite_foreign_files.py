@@ -22,6 +22,11 @@ from trainshed.store.migrations import APPLICATION
         "PRAGMA application_id=252006674",
     ],
 )
+@pytest.mark.fault(
+    "The database",
+    "The database's file is one of another program",
+    "The server does not start, and leaves the file as it is.",
+)
 async def test_the_database_of_another_program_is_refused_and_left_as_it_is(
     tmp_path: Path, made: str
 ) -> None:
