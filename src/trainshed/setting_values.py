@@ -100,6 +100,14 @@ def bucket(text: str) -> str:
     return name
 
 
+def host(text: str) -> str:
+    name, colon, number = text.partition(":")
+    letters = name.replace("-", "").replace(".", "")
+    if not (letters.isascii() and letters.isalnum()) or (colon and not port(number)):
+        raise SettingsError(f"{text!r} is not a host; write packages.example or packages.example:8080")
+    return text.lower()
+
+
 def engine(text: str) -> str:
     """auto, none, or the path of a socket."""
     path = text.removeprefix("unix://")

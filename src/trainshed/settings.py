@@ -69,6 +69,14 @@ class Settings:
     allowed_hosts: tuple[str, ...] = _setting(
         (), str, "NAME", "Another host name to answer to.", flag="--allowed-host", many=True
     )
+    inward_hosts: tuple[str, ...] = _setting(
+        (),
+        values.host,
+        "HOST[:PORT]",
+        "A host of the private network that requirements may name.",
+        flag="--inward-host",
+        many=True,
+    )
     runtimes: Path | None = _setting(None, values.place, "FILE", "Further runtimes, in TOML.")
     default_output: str = _setting(
         "", values.output, "gs://BUCKET/PATH", "Below it go the results of jobs that do not say where."

@@ -67,10 +67,12 @@ class Place:
         self.jobs: list[Job] = []
         self.hints: list[str] = []
         self.open: list[VenvRuntimes] = []
+        self.environ: dict[str, str] = {}  # of pip, besides its folder of wheels
 
     async def runtimes(self, *rows: RuntimeRow, limits: RuntimeLimits | None = None) -> VenvRuntimes:
         environ = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels)}
         environ |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
+        environ |= self.environ
 
         async def wanted() -> list[Job]:
             return self.jobs

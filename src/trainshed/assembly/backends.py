@@ -132,7 +132,7 @@ def make_runtimes(settings: Settings, storage: Storage) -> VenvRuntimes:
         load_rows(settings.runtimes),
         judge=_judge_installation,
         wanted=storage.store.active,
-        limits=RuntimeLimits(room=settings.keep_free),
+        limits=RuntimeLimits(room=settings.keep_free, inward_hosts=settings.inward_hosts),
         environ=pip_environ(settings),
         package_fetcher=PackageFetcher(
             source=BucketSource(dict.fromkeys(("gs", "s3", "az"), storage.buckets)),

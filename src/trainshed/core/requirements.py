@@ -16,8 +16,9 @@ _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = r"(?:\s*\[[A-Za-z0-9._,\s-]*\])?"
 _VERSION = r"(?:~=|===|==|!=|<=|>=|<|>)\s*[A-Za-z0-9._*+!-]+"
 _VERSIONS = rf"(?:\s*\(?\s*{_VERSION}(?:\s*,\s*{_VERSION})*\s*\)?)?"
-_URL = r"(?:(?:git\+)?https?|git\+ssh)://(?:[^\s/@]*@)?(?P<host>[^\s/]*)\S*"
-# This machine, and the addresses at which clouds give a machine its credentials.
+_URL = r"(?:(?:git\+)?https?|git\+ssh)://(?:[^\s/@?#\\]*@)?(?P<host>[^\s/@?#\\]+)(?:[/?#]\S*)?"
+# This machine, and the addresses at which clouds give a machine its credentials: refused at submit already.
+# Names are decided on when they are resolved (core/inward.py).
 _INWARD = re.compile(
     r"(?:localhost|127[.\d]*|0[.\d]*|0x[\da-f]+|\d+|169\.254[.\d]*|\[.*\]|metadata(?:\.google\.internal)?)\.?(?::|$)",
     re.IGNORECASE,

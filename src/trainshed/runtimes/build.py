@@ -51,6 +51,7 @@ class Build:
     environ: Mapping[str, str] = field(repr=False)
     files: tuple[tuple[Package, Path], ...] = ()  # those of the recipe's packages
     tools: Path | None = None  # what builds source distributions, to be put on PYTHONPATH
+    outward: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)  # variables for pip
     progress: PipProgress = field(default_factory=PipProgress)
 
     async def run(self) -> None:
@@ -150,6 +151,7 @@ class Build:
         environ = install.lent(self.environ) if self.files else dict(self.environ)
         environ = {name: value for name, value in environ.items() if name not in _HARMFUL}
         environ |= {"TMPDIR": str(place / "tmp"), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        environ |= self.outward
         if self.tools is not None:
             environ["PYTHONPATH"] = str(self.tools)  # seen by what pip starts, not by pip itself: that has -I
         child = await asyncio.create_subprocess_exec(

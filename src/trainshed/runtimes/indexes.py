@@ -18,7 +18,7 @@ _PLAIN = (
     *("no-index", "trusted-host", "proxy", "timeout", "default-timeout", "retries", "pre"),
     *("prefer-binary", "only-binary", "no-binary"),
 )
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 _SECTIONS = ("global", "install")  # the later wins
 
@@ -91,7 +91,7 @@ def indexes(configured: Mapping[str, str], environ: Mapping[str, str], inside: s
         path = settings.get(key, "").strip()
         if path and Path(path).is_file():
             shown[os.path.realpath(path)] = env[_variable(key)] = f"{inside}/{key}"
-    for name in (*_PROXIES, *map(str.lower, _PROXIES)):
+    for name in (*PROXIES, *map(str.lower, PROXIES)):
         if environ.get(name):
             env[name] = environ[name]
     urls = [*addresses, *(word for value in env.values() for word in value.split() if "://" in word)]

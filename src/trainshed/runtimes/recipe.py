@@ -53,6 +53,12 @@ class EnvironmentRecipe:
     def is_plain(self) -> bool:
         return self.below is None and not self.requirements and self.name == PLAIN
 
+    @property
+    def operator_addresses(self) -> tuple[str, ...]:
+        """Where the operator says that packages are. The lines on top of another environment are a job's."""
+        words = () if self.below else (word for line in self.requirements for word in line.split())
+        return (self.index, *self.extra_indexes, *(word for word in words if "://" in word))
+
 
 def recipe_of(
     image: str, rows: Iterable[RuntimeRow], own: Interpreter, others: Mapping[str, Interpreter]

@@ -33,6 +33,7 @@ from trainshed.runtimes.environment_build import (
     title,
 )
 from trainshed.runtimes.folders import PACKAGES, RuntimeFolders
+from trainshed.runtimes.outward import Outward
 from trainshed.runtimes.packages import Judge, PackageFetcher, Packages
 from trainshed.runtimes.recipe import PLAIN, EnvironmentRecipe, Interpreter, layered, recipe_of
 from trainshed.runtimes.refusal import PackageRefused
@@ -55,6 +56,7 @@ _Key = tuple[RuntimeNeed, tuple[Package, ...]]
 class RuntimeLimits:
     room: int | None = None  # bytes of the disk that stay free
     at_once: int | None = None  # builds
+    inward_hosts: tuple[str, ...] = ()  # HOST or HOST:PORT inside the network that requirements may name
 
 
 class VenvRuntimes:
@@ -77,6 +79,7 @@ class VenvRuntimes:
             folder.absolute() / PACKAGES, package_fetcher or PackageFetcher(), judge, self._hint
         )
         self._environ = os.environ if environ is None else environ
+        self._outward = Outward(self._environ, self._limits.inward_hosts)
         self._own = interpreters.own()
         self._others: dict[str, Interpreter] | None = None  # None: not looked for yet
         self._looking: asyncio.Task[None] | None = None
@@ -105,6 +108,7 @@ class VenvRuntimes:
         await self._builds.close()
         await self._background.close()
         await self._packages.close()
+        await self._outward.close()
 
     # What a backend asks
 
@@ -284,6 +288,7 @@ class VenvRuntimes:
                 making.begin("making the environment")
                 await self._make_room()
                 await self._fetch_packages(making)
+                making.build.outward = await self._outward.variables(making.recipe.operator_addresses)
                 await making.build.run()
                 self._kept[digest] = await asyncio.to_thread(self._folders.complete, making.recipe)
             self._background.run(asyncio.to_thread(self._folders.settle, digest))

@@ -50,6 +50,8 @@ BAD = {
     "name @ http://metadata.google.internal/x.whl": "own machine or network",
     "http://[::1]/x.whl": "own machine or network",
     "http://2130706433/x.whl": "own machine or network",
+    "http://a@b@127.0.0.1/x.whl": "is not a requirement",
+    "http://a\\@127.0.0.1/x.whl": "is not a requirement",
     "numpy; os_name == 'x'; more": "is not a requirement",
     "two words": "is not a requirement",
     "numpy=2": "is not a requirement",

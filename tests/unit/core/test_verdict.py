@@ -203,6 +203,7 @@ EXAMPLES = [
     (Cause.NO_SUCH_PACKAGE, unbuilt("ERROR: No matching distribution found for nosuchthing==1")),
     (Cause.CONFLICTING_REQUIREMENTS, unbuilt(f"{CONFLICT}\nERROR: ResolutionImpossible: for help visit")),
     (Cause.NETWORK_ERROR, unbuilt("WARNING: Retrying (Retry(total=0)) after NewConnectionError")),
+    (Cause.PERMISSION, unbuilt("fatal: unable to access 'https://x/': CONNECT tunnel failed, response 403")),
     (Cause.DISK_FULL, unbuilt("ERROR: Could not install: [Errno 28] No space left on device: 'x'")),
     (Cause.BUILD_FAILED, unbuilt("error: subprocess-exited-with-error\nERROR: Failed building wheel for x")),
     (Cause.BUILD_FAILED, unbuilt("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE FILE.\n  Got 946d")),

@@ -15,6 +15,7 @@ from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.pull import Layers, error_of, image_failure, timed_out
+from trainshed.backends.container.registry_host import check_registry
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, familiar, parse
 
@@ -61,6 +62,7 @@ class ImageCalls:
         doing = f"Image {reference.familiar} could not be pulled"
         query = {"fromImage": reference.name, "tag": reference.digest or reference.tag}
         headers = await asyncio.to_thread(self.auth.header, reference.canonical)
+        await check_registry(reference, doing, has_credentials=bool(headers))
         waits = self.patience.answer
         try:
             async with self._open("/images/create", query, None, headers, doing) as messages:
@@ -75,6 +77,7 @@ class ImageCalls:
         waits = self.patience.push + size / SLOWEST
         doing = f"Image {reference.familiar} could not be pushed"
         headers = await asyncio.to_thread(self.auth.header, reference.canonical)
+        await check_registry(reference, doing, has_credentials=bool(headers))
         headers = headers or {"X-Registry-Auth": "e30="}  # Docker requires the header, even empty
         path, query = f"/images/{reference.name}/push", {"tag": reference.tag}
         try:
