@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from trainshed.cli.failure import CommandFailed, Misuse
+from trainshed.cli.paint import draw
 from trainshed.cli.transfer import Transfer, parse, plain
 from trainshed.cli.versions import versioned
 from trainshed.client import ApiError
@@ -67,8 +68,7 @@ class TransferProgress:
             f"{bar:░<{_WIDTH}} {share:4.0%}  {self._done}/{self._files} files  "
             f"{self._bytes / 1e6:.1f} of {self._size / 1e6:.1f} MB  {rate:.1f} MB/s"
         )
-        sys.stderr.write(f"\r{line}\x1b[K")
-        sys.stderr.flush()
+        draw(sys.stderr, f"\r{line}\x1b[K")
 
 
 def carry(storage: StorageClient, jobs: Sequence[Transfer]) -> None:

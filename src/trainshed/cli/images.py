@@ -16,7 +16,7 @@ from trainshed.cli import words
 from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.image_cache import cache
 from trainshed.cli.options import as_json, connected
-from trainshed.cli.paint import harmless
+from trainshed.cli.paint import draw, harmless
 from trainshed.client import Client, ClientError, Json
 
 PIECE = 1 << 20
@@ -296,13 +296,11 @@ class _Line:
             return
         self._said, self._said_at = text, now
         text = harmless(text)
-        sys.stderr.write(f"\r\x1b[K{text}" if self._is_shown else f"{text}\n")
-        sys.stderr.flush()
+        draw(sys.stderr, f"\r\x1b[K{text}" if self._is_shown else f"{text}\n")
 
     def end(self) -> None:
         if self._is_shown and self._said:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            draw(sys.stderr, "\r\x1b[K")
 
 
 def _counted(pieces: Iterator[bytes], what: str = "sent") -> Iterator[bytes]:

@@ -121,7 +121,15 @@ def _fill_closed() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - pathlib is dear
 
 
+def _guard_terminals() -> None:
+    """Whatever a command prints, no terminal gets commands that stand in a name or a message."""
+    from trainshed.cli.paint import guard
+
+    sys.stdout, sys.stderr = guard(sys.stdout), guard(sys.stderr)
+
+
 def main() -> None:
     _fill_closed()
+    _guard_terminals()
     gc.set_threshold(100_000)  # looking for garbage while importing is a tenth of a short command's time
     sys.exit(run(sys.argv[1:]))

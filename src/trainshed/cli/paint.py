@@ -1,8 +1,11 @@
 """Colour, and making foreign text harmless on a terminal.
 
-Only a terminal is painted, and not where NO_COLOR asks for none. Text for a file or a pipe is never touched.
+Only a terminal is painted, and not where NO_COLOR asks for none. `main.py` puts a CleanTerminal before each
+stream that is a terminal, so no command has to think of what is in a name. Text for a file or a pipe is
+never touched, as ls and git leave it: whoever reads there wants what it is, and may show it harmlessly.
 """
 
+import io
 import os
 import sys
 
@@ -29,6 +32,58 @@ _SEQUENCE = (
     r"|\x1b[ -/]*[0-~]"
 )
 _CONTROL = r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]"
+_TURNING = r"[\u202a-\u202e\u2066-\u2069]"  # makes what follows read in another order than it is
+_OWN_COLOUR = r"(\x1b\[(?:0|1|2|3[1-6])m)"  # those of CODES
+_RESET = "\x1b[0m"
+
+
+class CleanTerminal(io.TextIOWrapper):
+    """A terminal that is written lines, colours of ours, and nothing that moves its cursor or talks to it."""
+
+    def write(self, text: str, /) -> int:
+        super().write(clean(text))
+        return len(text)
+
+    def draw(self, text: str) -> None:
+        """Write as it is: what moves the cursor on purpose. Foreign text in it is the caller's to clean."""
+        super().write(text)
+
+
+def guard(stream: "TextIO") -> "TextIO":
+    """The stream itself, or the same terminal guarded."""
+    if not stream.isatty() or not isinstance(stream, io.TextIOWrapper) or isinstance(stream, CleanTerminal):
+        return stream
+    # Click writes past a stream that says it is ASCII; as click would, it is taken for misconfigured.
+    is_ascii = stream.encoding.lower().replace("_", "-") in ("ascii", "us-ascii", "ansi-x3.4-1968")
+    encoding, errors = ("utf-8", "replace") if is_ascii else (stream.encoding, stream.errors)
+    return CleanTerminal(stream.buffer, encoding=encoding, errors=errors, line_buffering=True)
+
+
+def draw(stream: "TextIO", text: str) -> None:
+    """Move the cursor of a terminal, with text that holds nothing foreign or was cleaned."""
+    if isinstance(stream, CleanTerminal):
+        stream.draw(text)
+    else:
+        stream.write(text)
+    stream.flush()
+
+
+def clean(text: str) -> str:
+    """Lines for a terminal: line ends, tabs and our colours stay, each colour no longer than its line."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    import re
+
+    return "\n".join(_clean_line(re.split(_OWN_COLOUR, line)) for line in text.split("\n"))
+
+
+def _clean_line(pieces: list[str]) -> str:
+    import re
+
+    shown = [
+        piece if at % 2 else re.sub(_TURNING, _visible, _plain(piece)) for at, piece in enumerate(pieces)
+    ]
+    return "".join(shown) + (_RESET if len(pieces) > 1 and pieces[-2] != _RESET else "")
 
 
 class Paint:
@@ -69,7 +124,7 @@ def harmless(text: str) -> str:
     pieces = re.split(_COLOUR, text)
     # Odd places hold the colours, even places what is between them.
     shown = [piece if at % 2 else _plain(piece) for at, piece in enumerate(pieces)]
-    return "".join(shown) + ("\x1b[0m" if len(pieces) > 1 else "")
+    return "".join(shown) + (_RESET if len(pieces) > 1 else "")
 
 
 def _plain(text: str) -> str:
@@ -80,6 +135,8 @@ def _plain(text: str) -> str:
 
 def _visible(match: "re.Match[str]") -> str:
     code = ord(match.group())
+    if 0x2000 <= code < 0xD800:
+        return f"\\u{code:04x}"
     if code >= 0xD800:
         return "\ufffd"  # a byte that was no UTF-8
     return f"^{chr(code ^ 0x40)}" if code < 0x80 else f"\\x{code:02x}"

@@ -66,7 +66,7 @@ def _summary(job: Json, status: Json, results: str = "") -> str:
         for word, value in _facts(job, status, paint, results)
         if value
     ]
-    return "\n".join(lines)
+    return "\n".join(line.replace("\n", f"\n{'':<10}") for line in lines)  # no value makes a line of its own
 
 
 def _facts(job: Json, status: Json, paint: Paint, results: str) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ import sys
 
 from trainshed.cli.order import SubmittedProgram, is_count
 from trainshed.cli.pack import FolderListing, look
+from trainshed.cli.paint import draw
 from trainshed.cli.submit_options import MACHINE, SubmitWords, read
 from trainshed.cli.trouble import EarlyError, say
 from trainshed.client.errors import ApiError, ClientError
@@ -261,11 +262,11 @@ class _Progress:
         if self._is_wanted and self._now() >= self._next:
             self._next = self._now() + 0.2
             self._is_shown = True
-            say(f"\r\x1b[Ksending {sized(done)} of {sized(total)}", end="")
+            draw(sys.stderr, f"\r\x1b[Ksending {sized(done)} of {sized(total)}")
 
     def end(self) -> None:
         if self._is_shown:
-            say("\r\x1b[K", end="")
+            draw(sys.stderr, "\r\x1b[K")
 
 
 def _explained(client: "Client", body: "Json", options: SubmitWords) -> int:

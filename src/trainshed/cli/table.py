@@ -21,7 +21,7 @@ def table(
         return ""
     paint = Paint.for_stdout()
     head = [headers[at] for at in used]
-    body = [[row[at] for at in used] for row in rows]
+    body = [_cells([row[at] for at in used], whole) for row in rows]
     widths = [max(width(line[at]) for line in (head, *body)) for at in range(len(used))]
     if sys.stdout.isatty() and not whole:
         taken = len(indent) + sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
@@ -29,6 +29,16 @@ def table(
         body = [[*line[:-1], cut(line[-1], room)] for line in body]
     painted = [indent + paint(_line(head, widths), "dim")]
     return "\n".join((*painted, *(indent + _line(line, widths) for line in body)))
+
+
+def _cells(cells: list[str], whole: bool) -> list[str]:
+    """A name with line ends in it is no row of its own; of `whole` rows the last cell may have more lines."""
+    last = cells[-1:] if whole else [_flat(cell) for cell in cells[-1:]]
+    return [*map(_flat, cells[:-1]), *last] if sys.stdout.isatty() else cells
+
+
+def _flat(cell: str) -> str:
+    return cell.replace("\n", "^J")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -54,14 +54,14 @@ def command(client: Client, *, job: str | None, once: bool, every: float, as_jso
         click.echo(drawn(seen(client, custom_job), sparks=sys.stdout.isatty()))
         return
     from trainshed.cli.looks import looks
+    from trainshed.cli.paint import clean, draw
 
-    sys.stdout.write("\x1b[2J")
+    draw(sys.stdout, "\x1b[2J")
     for _ in looks(client, every):
         picture = drawn(seen(client, custom_job), sparks=True)
         # Home, the picture with the rest of each line erased, and the rest of the screen erased.
-        lines = "".join(f"{line}\x1b[K\n" for line in _fitting(picture))
-        sys.stdout.write(f"\x1b[H{lines}\x1b[J")
-        sys.stdout.flush()
+        lines = "".join(f"{clean(line)}\x1b[K\n" for line in _fitting(picture))
+        draw(sys.stdout, f"\x1b[H{lines}\x1b[J")
 
 
 def _fitting(picture: str) -> list[str]:
