@@ -22,7 +22,7 @@ def read_file(file: Path, known: Mapping[str, bool]) -> dict[str, tuple[list[str
         rows = tomllib.loads(text)
     except OSError as error:
         raise SettingsError(f"cannot read {file}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{file} is not TOML: {error}") from error
     result: dict[str, tuple[list[str], str]] = {}
     for key, value in rows.items():

@@ -125,7 +125,7 @@ def _s3(home: Path) -> dict[str, str]:
     """What boto3 and the aws command need for the store of `trainshed up --s3`, where one runs."""
     try:
         content = json.loads((home / "s3" / "env.json").read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return {str(name): str(value) for name, value in content.items()}
 

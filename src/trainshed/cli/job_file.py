@@ -5,6 +5,7 @@ it ({workerPoolSpecs, …}), and the two in one ({displayName, workerPoolSpecs, 
 server's business; here only the form is checked.
 """
 
+import contextlib
 import json
 import re
 import sys
@@ -26,8 +27,37 @@ EXAMPLE = """workerPoolSpecs:
 OUTER = ("displayName", "labels", "encryptionSpec")  # what belongs to the job beside its spec
 
 
+LARGEST = 4 << 20  # bytes of a file, and characters once each alias is replaced by what it stands for
+DEEPEST = 100  # levels: a job has less than ten, and Python's own stack ends somewhere
+_NODE = 8  # characters that any value counts for, however short it is
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's reading of plain words: `yes` is a word, `12:30` is no number, a date is its text."""
+    """YAML 1.2's reading of plain words: `yes` is a word, `12:30` is no number, a date is its text.
+
+    It stops at DEEPEST levels, before the rest of the file is read.
+    """
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise _too_deep(cast(Any, self).peek_event().start_mark)
+        node: Any = cast(Any, super()).compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        """The scanner reads ahead of what is composed, and takes longer for each bracket that is open."""
+        scanner = cast(Any, self)
+        if scanner.flow_level > DEEPEST:
+            raise _too_deep(scanner.get_mark())
+        cast(Any, super()).fetch_flow_collection_start(token)
+
+
+def _too_deep(mark: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=f"this is nested more than {DEEPEST} levels deep", problem_mark=mark)
 
 
 _WORDS = (
@@ -73,12 +103,24 @@ class JobFile:
 def read_text(file: str) -> tuple[str, str]:
     """What the file is called, and what is in it."""
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return "stdin" if file == "-" else file, data.decode("utf-8-sig")
+        name, data = read_bytes(file)
+        return name, data.decode("utf-8-sig")
     except OSError as error:
         raise CommandFailed(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise CommandFailed(f"{file} is no text in UTF-8") from error
+
+
+def read_bytes(file: str) -> tuple[str, bytes]:
+    """The same before it is decoded. OSError where it cannot be read."""
+    name = "stdin" if file == "-" else file
+    with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
+        data = stream.read(LARGEST + 1)  # also of a device that has no end
+    if len(data) > LARGEST:
+        raise CommandFailed(
+            f"{name} is larger than {LARGEST >> 20} MiB, which no job is: is it the right file?"
+        )
+    return name, data
 
 
 def read(name: str, text: str | bytes, *, partial: bool = False) -> JobFile:
@@ -113,6 +155,7 @@ def _parsed(name: str, text: str | bytes, example: str) -> tuple[object, dict[st
     root: Any = loader.get_single_node()
     if root is None:
         raise CommandFailed(f"{name} is empty; a small job reads:", example.splitlines())
+    _check_aliases(name, root)
     faults = list(_faults(name, root))
     if faults:
         raise CommandFailed(f"{name} cannot be used", faults)
@@ -160,14 +203,44 @@ def _lines(node: Any, path: str) -> Iterator[tuple[str, int]]:
             yield from _lines(value, f"{path}[{at}]")
 
 
-def _faults(name: str, node: Any, within: tuple[int, ...] = ()) -> Iterator[str]:
-    """What YAML lets pass and nobody means: a key twice, a key that is no name, a thing inside itself."""
-    if id(node) in within:
-        yield f"{name}:{node.start_mark.line + 1}: this part contains itself"
-        return
+def _check_aliases(name: str, root: Any) -> None:
+    """Refuse one inside itself, and more than LARGEST or DEEPEST once each is written out.
+
+    All that comes later follows each alias as if it were written out. This looks at each node once, so it
+    takes no longer than the file is. An alias stands behind what it means, so it does not go deep either.
+    """
+    measures: dict[int, tuple[int, int]] = {}  # size and depth of each node; depth 0: it is being looked at
+
+    def measure(node: Any) -> tuple[int, int]:
+        if (known := measures.get(id(node))) is not None:
+            if not known[1]:
+                raise CommandFailed(f"{name}:{node.start_mark.line + 1}: this part contains itself")
+            return known
+        measures[id(node)] = (0, 0)
+        if isinstance(node, yaml.MappingNode):
+            inner = [measure(item) for pair in cast(list[tuple[Any, Any]], node.value) for item in pair]
+        else:
+            inner = [measure(item) for item in cast(list[Any], node.value)] if _is_list(node) else []
+        own = 0 if inner or not isinstance(node.value, str) else len(node.value)
+        size, depth = own + sum(item[0] for item in inner), max((item[1] for item in inner), default=0)
+        measures[id(node)] = (size + _NODE, depth + 1)
+        return measures[id(node)]
+
+    size, depth = measure(root)
+    if size > LARGEST or depth > DEEPEST:
+        more = f"{LARGEST >> 20} MiB" if size > LARGEST else f"{DEEPEST} levels"
+        raise CommandFailed(f"{name} has more than {more} once its aliases (*NAME) are written out")
+
+
+def _is_list(node: Any) -> bool:
+    return isinstance(node, yaml.SequenceNode)
+
+
+def _faults(name: str, node: Any) -> Iterator[str]:
+    """What YAML lets pass and nobody means: a key twice, a key that is no name."""
     if isinstance(node, yaml.SequenceNode):
         for value in cast(list[Any], node.value):
-            yield from _faults(name, value, (*within, id(node)))
+            yield from _faults(name, value)
     if not isinstance(node, yaml.MappingNode):
         return
     first: dict[str, int] = {}
@@ -182,7 +255,7 @@ def _faults(name: str, node: Any, within: tuple[int, ...] = ()) -> Iterator[str]
             yield f"{name}:{line}: {key.value} is here a second time, after line {first[key.value]}"
         else:
             first[key.value] = line
-        yield from _faults(name, value, (*within, id(node)))
+        yield from _faults(name, value)
 
 
 def _source(node: Any) -> str:

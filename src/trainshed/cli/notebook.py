@@ -36,7 +36,7 @@ def _cells(full: str, called: str) -> list[str]:
         texts = ["".join(cell["source"]) for cell in cells]
     except OSError as error:
         raise EarlyError(f"cannot read {called}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fix = "save it anew with Jupyter (its format is version 4)"
         raise EarlyError(f"{called} is no notebook that is understood", [fix]) from error
     if language.lower() != "python":

@@ -163,7 +163,7 @@ def _table(path: Path) -> Json:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CommandFailed(f"cannot read {path}: {error}") from error
 
 

@@ -1,7 +1,6 @@
 """`trainshed submit`, as click knows it: a program with its folder, or a YAML file, becomes a job."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import click
 from trainshed.cli import submit_options, words
 from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.follow import finish
-from trainshed.cli.job_file import JobFile, read
+from trainshed.cli.job_file import JobFile, read, read_bytes
 from trainshed.cli.submit_options import SubmitWords
 from trainshed.cli.trouble import EarlyError
 from trainshed.client import ApiError, Client, Json
@@ -112,8 +111,10 @@ def _submit_file(options: SubmitWords) -> int:
 
 
 def _send_file(client: Client, options: SubmitWords) -> int:
-    source = "stdin" if options.target == "-" else options.target
-    file = read(source, _text(options.target))
+    try:
+        file = read(*read_bytes(options.target))
+    except OSError as error:
+        raise CommandFailed(f"cannot read {options.target}: {error.strerror}") from error
     body = _body(file.body, options)
     if options.has_places:
         body = _placed(client, body, options)
@@ -128,15 +129,6 @@ def explained(answer: Json, *, as_json: bool) -> int:
 
     click.echo(json.dumps(answer, indent=2) if as_json else drawn(answer))
     return 0
-
-
-def _text(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise CommandFailed(f"cannot read {file}: {error.strerror}") from error
 
 
 def _body(body: Json, options: SubmitWords) -> Json:

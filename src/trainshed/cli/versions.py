@@ -89,7 +89,7 @@ def update(
 def _rules(path: Path) -> dict[str, Any]:
     try:
         content: object = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CommandFailed(f"{path} holds no JSON: {error}") from error
     # As gcloud takes it too: the rules alone, or the part of a bucket that holds them.
     rules = cast("dict[str, Any]", content) if isinstance(content, dict) else {}

@@ -46,7 +46,7 @@ def load_rows(own: Path | None) -> tuple[RuntimeRow, ...]:
         return shipped_rows()
     try:
         data = tomllib.loads(own.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Invalid((Violation("runtimes", f"The file {own} cannot be read: {error}."),)) from error
     try:
         rows = read_rows(data)

@@ -109,7 +109,7 @@ def load_rows(path: Path | None) -> BucketRows:
         rows = read_rows(data)
         for secret in _secrets(rows):
             secret.reveal()
-    except (OSError, ValueError, Invalid, Unavailable) as error:
+    except (OSError, ValueError, RecursionError, Invalid, Unavailable) as error:
         raise Invalid(
             (Violation("buckets", f"The file {path} of buckets is wrong: {_why(error)}"),)
         ) from error

@@ -1,21 +1,17 @@
 """--config FILE: what it holds, and the server's complaints with the lines of it that they are about."""
 
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 from trainshed.cli.failure import CommandFailed
-from trainshed.cli.job_file import JobFile
+from trainshed.cli.job_file import JobFile, read_bytes
 from trainshed.client import ApiError, ApiViolation
 
 
 def content(config: str) -> tuple[str, bytes]:
     """What to call it in messages, and what it holds."""
-    if config == "-":
-        return "stdin", sys.stdin.buffer.read()
     try:
-        return config, Path(config).read_bytes()
+        return read_bytes(config)
     except OSError as error:
         raise CommandFailed(f"Unable to read file [{config}]: {error.strerror}") from error
 
