@@ -211,10 +211,11 @@ def free() -> Any:
         if not isinstance(value, Mapping):
             faults.lose(path, f"must be an object, not {scalars.kind_of(value)}.")
             return _ABSENT
-        try:
-            scalars.check_plain(cast("Mapping[str, object]", value))
-        except ValueError as error:
-            faults.lose(path, str(error))
+        wrong = tuple(scalars.plain_faults(cast("Mapping[str, object]", value), path))
+        for where, sentence in wrong:
+            faults.lose(where, sentence)
+        if wrong:
+            faults.hide(path)
             return _ABSENT
         return cast("Mapping[str, object]", value)
 

@@ -28,6 +28,10 @@ class Faults:
     def lose(self, path: str, sentence: str) -> None:
         """Record that the value at the path could not be read. Later faults below it are ignored."""
         self._keep(path, sentence)
+        self.hide(path)
+
+    def hide(self, path: str) -> None:
+        """Ignore later faults at or below the path: what is wrong there is recorded."""
         self._lost.add(path)
 
     def unknown(self, path: str, name: str) -> None:

@@ -17,7 +17,7 @@ from trainshed.core.nfs import MOST as MOST_MOUNTS
 from trainshed.core.nfs import NfsMount, folder_fault
 from trainshed.core.nfs import faults as mount_faults
 from trainshed.core.package import faults as package_faults
-from trainshed.wire import base, enums, job_schema, staged
+from trainshed.wire import base, enums, job_schema, scalars, staged
 from trainshed.wire.faults import Faults
 from trainshed.wire.job_schema import ContainerSpec, EnvVar, MachineSpec, PythonPackageSpec
 
@@ -224,8 +224,11 @@ class PoolParser:
             where = f"{path}[{number}].name"
             if not variable.name:
                 self._faults.add(where, "is required.")
-            elif "=" in variable.name:
-                self._faults.add(where, f"must not contain '=', as {_quoted(variable.name)} does.")
+            elif "=" in variable.name or not variable.name.isprintable():
+                self._faults.add(
+                    where,
+                    f"must be printable characters without '=', which {scalars.shown(variable.name)} is not.",
+                )
             elif variable.name in seen:
                 self._faults.add(where, f"is given twice: {_quoted(variable.name)}.")
             seen.add(variable.name)

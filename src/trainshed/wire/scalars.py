@@ -8,7 +8,7 @@ a fixed width, because clients compare them as text.
 import contextlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -153,21 +153,29 @@ def shown(value: object) -> str:
     return kind_of(value)
 
 
-def check_plain(value: object, depth: int = 0) -> None:
-    """Refuse what JSON cannot represent: invalid Unicode, NaN, infinities, excessive depth."""
+def plain_faults(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """The path of what JSON cannot represent, and why: invalid Unicode, NaN, infinities, excessive depth."""
     if depth > DEEPEST:
-        raise ValueError(f"must not be nested deeper than {DEEPEST} levels.")
+        yield path, f"must not be nested deeper than {DEEPEST} levels."
+        return
     match value:
         case str():
-            read_text(value)
+            yield from _text_fault(value, path)
         case float() if not math.isfinite(value):
-            raise ValueError("must hold no number that is infinite or not a number.")
+            yield path, "must hold no number that is infinite or not a number."
         case Mapping():
             for key, item in cast("Mapping[str, object]", value).items():
-                read_text(key)
-                check_plain(item, depth + 1)
+                yield from _text_fault(key, path)
+                yield from plain_faults(item, f"{path}.{key}", depth + 1)
         case list():
-            for item in cast("list[object]", value):
-                check_plain(item, depth + 1)
+            for number, item in enumerate(cast("list[object]", value)):
+                yield from plain_faults(item, f"{path}[{number}]", depth + 1)
         case _:
             pass
+
+
+def _text_fault(text: str, path: str) -> Iterator[tuple[str, str]]:
+    try:
+        read_text(text)
+    except ValueError as error:
+        yield path, str(error)

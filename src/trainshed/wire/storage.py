@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from trainshed.core.bucket import MOST_METADATA, PLAIN, Attributes, BucketInfo, ObjectInfo, Precondition
 from trainshed.core.errors import TrainshedError
+from trainshed.wire import scalars
 from trainshed.wire.scalars import INT64_MOST
 from trainshed.wire.status import to_storage
 from trainshed.wire.storage_bucket import fault, render_lifecycle
@@ -31,6 +32,7 @@ _TEXTS = {
     "customTime": "custom_time",
 }
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # names that a header may have
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~/-]*")
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
@@ -198,7 +200,7 @@ def object_headers(info: ObjectInfo) -> dict[str, str]:
     return {
         key: value
         for key, value in (headers | own).items()
-        if (key + value).isascii() and (key + value).isprintable()
+        if value.isascii() and value.isprintable() and _HEADER.fullmatch(key)
     }
 
 
@@ -226,6 +228,7 @@ def overlay(attributes: Attributes, body: Mapping[str, object]) -> Attributes:
             if value is None:
                 new.pop(key, None)
             elif isinstance(value, str):
+                _check_text("metadata", key + value)
                 new[key] = value
             else:
                 raise fault(f"metadata.{key[:80]}", "A value of metadata must be a text.")
@@ -261,7 +264,15 @@ def text(body: Mapping[str, object], key: str) -> str:
     value = body.get(key, "")
     if not isinstance(value, str) or len(value) > 4096:
         raise fault(key, f"{key} must be a text of at most 4096 characters.")
+    _check_text(key, value)
     return value
+
+
+def _check_text(field: str, value: str) -> None:
+    try:
+        scalars.read_text(value)
+    except ValueError as error:
+        raise fault(field, f"{field} {error}") from error
 
 
 def precondition(query: Mapping[str, str], which: str = "if") -> Precondition:

@@ -39,7 +39,9 @@ POOLS = st.builds(
     ),
     st.integers(1, 1000),
     st.lists(WORDS, max_size=4),
-    st.dictionaries(WORDS.filter(lambda name: bool(name) and "=" not in name), WORDS, max_size=3),
+    st.dictionaries(
+        WORDS.filter(lambda name: bool(name) and "=" not in name and name.isprintable()), WORDS, max_size=3
+    ),
     st.sampled_from(
         [
             {"machineType": "n1-highmem-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 4},

@@ -120,8 +120,12 @@ def test_what_is_wrong_is_told_all_at_once_under_the_pipeline_s_own_paths() -> N
         ({"trainingTaskDefinition": ""}, "training_task_definition", CUSTOM_TASK),
         ({"trainingTaskInputs": None}, f"{INPUTS}.worker_pool_specs", "is required"),
         ({"trainingTaskInputs": []}, INPUTS, "must be an object"),
-        ({"trainingTaskInputs": {"worker_pool_specs": float("nan")}}, INPUTS, "not a number"),
-        ({"trainingTaskInputs": {"a": "\ud800"}}, INPUTS, "Unicode"),
+        (
+            {"trainingTaskInputs": {"worker_pool_specs": float("nan")}},
+            f"{INPUTS}.worker_pool_specs",
+            "not a number",
+        ),
+        ({"trainingTaskInputs": {"a": "\ud800"}}, f"{INPUTS}.a", "Unicode"),
         ({"inputDataConfig": {"datasetId": "5"}}, "input_data_config.dataset_id", "no datasets"),
         ({"inputDataConfig": {"savedQueryId": "5"}}, "input_data_config.saved_query_id", "no datasets"),
         ({"parentModel": "m"}, "parent_model", "one version"),
@@ -137,7 +141,8 @@ def test_inputs_without_end_are_refused() -> None:
     deep: Any = "x"
     for _ in range(500):
         deep = {"a": deep}
-    assert "deeper" in faults(a_body(inputs={"b": deep}))[INPUTS]
+    ((field, words),) = faults(a_body(inputs={"b": deep})).items()
+    assert field.startswith(f"{INPUTS}.b.a.a") and "deeper" in words
 
 
 def test_an_input_config_that_needs_no_dataset_is_kept() -> None:

@@ -23,6 +23,7 @@ from trainshed.dialects.kubernetes.shape import number, part, parts, text, texts
 from trainshed.dialects.kubernetes.volume import PodVolumes
 from trainshed.wire.faults import Faults
 from trainshed.wire.labels import check_labels
+from trainshed.wire.pool import LARGEST_PROGRAM
 from trainshed.wire.scalars import shown
 
 IMAGE_CACHE, SPOT = f"{ALIYUN}eci-image-cache", f"{ALIYUN}eci-spot-strategy"
@@ -186,19 +187,21 @@ def _strategy(annotations: Mapping[str, Any], faults: Faults) -> str:
 def _program(
     container: Mapping[str, Any], document: Mapping[str, Any], path: str, faults: Faults
 ) -> dict[str, Any]:
-    env: dict[str, str] = {}
+    references = References()
     for at, variable in enumerate(parts(container, "env")):
         name, where = text(variable, "name"), f"{path}.env[{at}]"
         if "valueFrom" in variable:
-            env[name] = _field(part(variable, "valueFrom"), document, f"{where}.valueFrom", faults)
+            references.env[name] = _field(part(variable, "valueFrom"), document, f"{where}.valueFrom", faults)
         else:
-            env[name] = expand(text(variable, "value"), env)
+            references.env[name] = references.expand(text(variable, "value"))
     result: dict[str, Any] = {"imageUri": text(container, "image")}
     for name in ("command", "args"):
         if words := texts(container, name):
-            result[name] = [expand(word, env) for word in words]
-    if env:
-        result["env"] = [{"name": name, "value": value} for name, value in env.items()]
+            result[name] = [references.expand(word) for word in words]
+    if references.left < 0:
+        faults.add(path, f"has more than {LARGEST_PROGRAM} bytes once each $(NAME) is replaced by its value.")
+    if references.env:
+        result["env"] = [{"name": name, "value": value} for name, value in references.env.items()]
     return result
 
 
@@ -217,9 +220,24 @@ def _field(source: Mapping[str, Any], document: Mapping[str, Any], path: str, fa
     return ""
 
 
-def expand(value: str, env: Mapping[str, str]) -> str:
-    """`$(NAME)` is the variable's value where there is one; `$$(NAME)` is `$(NAME)`."""
-    return _REFERENCE.sub(lambda m: "$" if m[1] is None else env.get(m[1], m[0]), value)
+@dataclass(slots=True)
+class References:
+    """The variables of a container so far, and how much text they may still become where they are named.
+
+    A few variables that name one another twice would else be more text than there is memory.
+    """
+
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    left: int = LARGEST_PROGRAM  # below 0: nothing is replaced any more
+
+    def expand(self, value: str) -> str:
+        """`$(NAME)` is the variable's value where there is one; `$$(NAME)` is `$(NAME)`."""
+        if "$" not in value:
+            return value
+        self.left -= sum(len(self.env.get(match[1] or "", "")) for match in _REFERENCE.finditer(value))
+        if self.left < 0:
+            return value
+        return _REFERENCE.sub(lambda m: "$" if m[1] is None else self.env.get(m[1], m[0]), value)
 
 
 def _origins(pool: str, path: str) -> dict[str, str]:

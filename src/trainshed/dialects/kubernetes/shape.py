@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainshed.wire.faults import Faults, join
-from trainshed.wire.scalars import kind_of
+from trainshed.wire.scalars import kind_of, read_text
 
 _FILE = Path(__file__).with_name("shape.toml")
 IGNORED, REFUSED = "~", "!"
@@ -68,25 +68,34 @@ def _check_value(value: object, kind: str, where: str, faults: Faults) -> Iterat
         case "text" | "flag" | "number":
             if not isinstance(value, _KINDS[kind]) or (kind == "number" and isinstance(value, bool)):
                 faults.lose(where, _wanted(kind, value))
+            elif isinstance(value, str):
+                _check_text(value, where, faults)
         case "amount":
             if not isinstance(value, int | float | str) or isinstance(value, bool):
                 faults.lose(where, _wanted(kind, value))
         case "texts":
             for number, item in enumerate(_listed(value, where, faults)):
-                if not isinstance(item, str):
-                    faults.lose(f"{where}[{number}]", _wanted("text", item))
+                yield from _check_value(item, "text", f"{where}[{number}]", faults)
         case "map" | "amounts":
             if not isinstance(value, Mapping):
                 faults.lose(where, f"must be an object of names and texts, not {kind_of(value)}.")
                 return
             inner = "text" if kind == "map" else "amount"
             for name, item in cast("Mapping[str, object]", value).items():
+                _check_text(str(name), where, faults)
                 yield from _check_value(item, inner, join(where, str(name)), faults)
         case _ if kind.startswith("["):
             for number, item in enumerate(_listed(value, where, faults)):
                 yield from check(item, kind[1:-1], f"{where}[{number}]", faults)
         case _:
             yield from check(value, kind, where, faults)
+
+
+def _check_text(value: str, where: str, faults: Faults) -> None:
+    try:
+        read_text(value)
+    except ValueError as error:
+        faults.lose(where, str(error))
 
 
 def _listed(value: object, where: str, faults: Faults) -> list[object]:

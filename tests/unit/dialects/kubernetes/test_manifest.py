@@ -10,7 +10,7 @@ from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import Invalid
 from trainshed.core.image import refusal
 from trainshed.dialects.kubernetes.cli.file import documents
-from trainshed.dialects.kubernetes.job import convert, expand
+from trainshed.dialects.kubernetes.job import References, convert
 from trainshed.dialects.kubernetes.machine import amount
 from trainshed.dialects.kubernetes.manifest import CacheManifest, JobManifest, parse_manifest
 from trainshed.wire.faults import Faults
@@ -379,8 +379,21 @@ def test_what_is_no_amount(said: object):
 
 
 def test_references_to_variables_are_expanded_as_kubernetes_does():
-    env = {"A": "1"}
-    assert expand("$(A) $$(A) $A $(B) $$", env) == "1 $(A) $A $(B) $"
+    assert References({"A": "1"}).expand("$(A) $$(A) $A $(B) $$") == "1 $(A) $A $(B) $"
+
+
+def test_references_that_double_one_another_are_refused_before_they_are_memory():
+    env = [{"name": "A0", "value": "x" * 100}]
+    env += [{"name": f"A{n}", "value": f"$(A{n - 1})$(A{n - 1})"} for n in range(1, 60)]
+    container = {"name": "c", "image": "a:1", "env": env, "args": ["$(A59)"] * 10}
+    assert "once each $(NAME)" in refused(read(POD, containers=[container]))["spec.containers[0]"]
+    many = {
+        "name": "c",
+        "image": "a:1",
+        "env": [{"name": "A", "value": "x" * 100_000}],
+        "args": ["$(A)"] * 5000,
+    }
+    assert "once each $(NAME)" in refused(read(POD, containers=[many]))["spec.containers[0]"]
 
 
 def test_two_volumes_at_one_path_are_refused():
