@@ -25,7 +25,7 @@ SOME: Files = {
     "a/b.txt": (Mode.PLAIN, b"deep"),  # the same content twice
     "a-b": (Mode.PLAIN, b""),  # sorts before a/… by bytes, and is empty
     "current": (Mode.LINK, b"a/b.txt"),
-    "nowhere": (Mode.LINK, b"/no/such/place"),
+    "nowhere": (Mode.LINK, b"a/no/such/place"),
     "größe 大.txt": (Mode.PLAIN, b"\x00\xff"),
 }
 
@@ -162,6 +162,15 @@ class CodeStoreContract:
         await store.take(stream(b"a\0b"))
         with pytest.raises(Invalid, match="target of a link"):
             await store.missing(FolderManifest((File("a", sha256(b"a\0b"), 3, Mode.LINK),)))
+
+    @pytest.mark.parametrize("target", [b"/etc/passwd", b"../../x", b"c/../../../x"])
+    async def test_a_link_that_leads_out_is_refused_with_its_path(
+        self, store: CodeStore, target: bytes
+    ) -> None:
+        await store.take(stream(target))
+        with pytest.raises(Invalid, match="The file a/b is a link that leads out of the folder") as caught:
+            await store.missing(FolderManifest((File("a/b", sha256(target), len(target), Mode.LINK),)))
+        assert caught.value.violations[0].field == "files[0]"
 
     async def test_another_store_finds_what_the_first_took(
         self, store: CodeStore, tmp_path: Path, clock: Steps

@@ -48,12 +48,12 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
-    def fetch_flow_collection_start(self, token: Any) -> None:
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:
         """The scanner reads ahead of what is composed, and takes longer for each bracket that is open."""
         scanner = cast(Any, self)
         if scanner.flow_level > DEEPEST:
             raise _too_deep(scanner.get_mark())
-        cast(Any, super()).fetch_flow_collection_start(token)
+        cast(Any, super()).fetch_flow_collection_start(TokenClass)
 
 
 def _too_deep(mark: Any) -> yaml.MarkedYAMLError:

@@ -160,7 +160,10 @@ def look(root: str, paths: "Iterable[str]") -> list[tuple[str, os.stat_result]]:
     """Each path with its stat: regular files and links, as they are now. What is gone by now is left out."""
     result: list[tuple[str, os.stat_result]] = []
     wrong: list[str] = []
+    linked: dict[str, bool] = {"": False}  # whether a folder is reached through a link
     for path in paths:
+        if _is_linked(root, os.path.dirname(path), linked):
+            continue  # tracked, and its folder has become a link since: what is there is not the folder's
         try:
             seen = os.lstat(f"{root}/{path}")
         except OSError:
@@ -185,9 +188,17 @@ def _astray(root: str, path: str) -> str:
     """What is wrong with a link that leads out of the folder; "" where it does not."""
     target = os.readlink(f"{root}/{path}")
     inner = os.path.normpath(os.path.join(os.path.dirname(path), target))
-    if not os.path.isabs(target) and inner != ".." and not inner.startswith("../"):
+    # As written, and as it is: through other links it may lead elsewhere than it reads.
+    end = os.path.relpath(os.path.realpath(f"{root}/{path}"), os.path.realpath(root))
+    if not os.path.isabs(target) and not any(f"{place}/".startswith("../") for place in (inner, end)):
         return ""
     return f"{path} is a link that leads out of the folder, to {target}: {_fix(path)}, or copy what it means"
+
+
+def _is_linked(root: str, folder: str, known: dict[str, bool]) -> bool:
+    if folder not in known:
+        known[folder] = os.path.islink(f"{root}/{folder}") or _is_linked(root, os.path.dirname(folder), known)
+    return known[folder]
 
 
 def _direct(root: str, path: str) -> str:

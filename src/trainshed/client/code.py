@@ -67,7 +67,9 @@ class Parcel:
     def _read(self, full: str, size: int) -> tuple[int, str]:
         if size > min(SMALL, self._left):
             return _hashed(full)
-        handle = os.open(full, os.O_RDONLY | os.O_CLOEXEC)  # a file object asks for more than it reads
+        handle = os.open(
+            full, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        )  # a file object asks for more than it reads
         try:
             data = os.read(handle, size + 1)
         finally:

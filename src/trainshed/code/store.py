@@ -19,7 +19,7 @@ from trainshed.code.blobs import Blobs, DamagedBlob
 from trainshed.code.intake import BlobIntake
 from trainshed.code.layout import Layout, is_laid_out
 from trainshed.code.trees import Trees
-from trainshed.core.code import FolderManifest, Mode, Piece, is_hash, target_fault
+from trainshed.core.code import FolderManifest, Mode, Piece, is_hash, refuse_links
 from trainshed.core.errors import Exhausted, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.ports import Clock
 
@@ -144,16 +144,15 @@ class DiskCodeStore:
     def _check_targets(self, manifest: FolderManifest) -> tuple[str, ...]:
         """Whether links can have their contents as targets; which of those are damaged."""
         damaged: list[str] = []
-        for number, file in enumerate(manifest.files):
-            if file.mode is not Mode.LINK:
-                continue
-            try:
-                sentence = target_fault(b"".join(self._blobs.read(file.sha256)))
-            except DamagedBlob:
-                damaged.append(file.sha256)
-                continue
-            if sentence:
-                raise Invalid((Violation(f"files[{number}]", f"The content of {file.path} {sentence}"),))
+        targets: dict[str, bytes] = {}
+        for file in manifest.files:
+            if file.mode is Mode.LINK:
+                try:
+                    targets[file.path] = b"".join(self._blobs.read(file.sha256))
+                except DamagedBlob:
+                    damaged.append(file.sha256)
+        if not damaged:
+            refuse_links(manifest, targets)
         return tuple(dict.fromkeys(damaged))
 
     async def _folder(self, code: str) -> tuple[FolderManifest, dict[str, int]]:

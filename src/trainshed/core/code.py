@@ -8,9 +8,11 @@ link. It never reads a disk.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from trainshed.core.errors import Invalid, Violation
 
 MOST_FILES = 100_000
 MOST_SIZE = 10 * 2**30  # bytes of all files of a folder together
@@ -18,6 +20,8 @@ LONGEST_PATH = 4095  # bytes: the limit of system calls
 LONGEST_NAME = 255  # bytes of one part of a path: the limit of file systems
 MOST_DEPTH = 200  # nested folders: deeper ones break tools that walk them
 
+_MOST_LINKS = 40  # on the way to a file: the limit of Linux
+_MOST_STEPS = 2_000_000  # of following all links of a folder
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -146,8 +150,61 @@ def contradictions(files: Sequence[File]) -> Iterator[tuple[int, str]]:
             yield number, f"is {file.size}, but a file with the same hash is said to have {known} bytes."
 
 
-def target_fault(target: bytes) -> str | None:
-    """Why a link cannot have this target; None where it can."""
-    if not target or len(target) > LONGEST_PATH or b"\0" in target:
-        return f"must hold 1 to {LONGEST_PATH} bytes without NUL: it is the target of a link."
-    return None
+def link_faults(targets: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """The links that no folder may hold, by their paths in it, and why. `targets`: those of all its links.
+
+    A link is followed as the kernel does, through the other links, so that none leads out by way of another.
+    One that leads to nothing, or round in a circle, is only of no use.
+    """
+    left = _MOST_STEPS
+    for path, target in targets.items():
+        if not target or len(target) > LONGEST_PATH or b"\0" in target:
+            yield path, f"must hold 1 to {LONGEST_PATH} bytes without NUL: it is the target of a link."
+            continue
+        steps = _steps_within(path, targets)
+        left -= abs(steps)
+        if steps < 0:
+            shown = target[:100].decode(errors="replace")
+            yield (
+                path,
+                f"is a link that leads out of the folder, to {shown}: leave it out, or copy what it means.",
+            )
+        if left < 0:
+            yield path, "is one of links that lead through one another too often."
+            return
+
+
+def refuse_links(manifest: FolderManifest, targets: Mapping[str, bytes]) -> None:
+    """Raise Invalid with every link that the folder may not hold."""
+    numbers = {file.path: number for number, file in enumerate(manifest.files)}
+    violations = tuple(
+        Violation(f"files[{numbers[path]}]", f"The file {path} {why}") for path, why in link_faults(targets)
+    )
+    if violations:
+        raise Invalid(violations)
+
+
+def _steps_within(path: str, targets: Mapping[str, bytes]) -> int:
+    """How many steps it takes to follow a link; negative if it leads out of the folder."""
+    above = path.split("/")[:-1]
+    ahead = [path.rpartition("/")[2]]  # the next step is the last
+    steps = links = 0
+    while ahead:
+        steps += 1
+        step = ahead.pop()
+        if step == "..":
+            if not above:
+                return -steps
+            above.pop()
+        elif step not in ("", "."):
+            above.append(step)
+            target = targets.get("/".join(above))
+            if target is not None:
+                links += 1
+                if links > _MOST_LINKS:
+                    break
+                if target.startswith(b"/"):
+                    return -steps
+                above.pop()
+                ahead += reversed(target.decode(errors="surrogateescape").split("/"))
+    return steps

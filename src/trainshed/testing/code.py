@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from trainshed.core.code import FolderManifest, Header, Mode, Piece, target_fault
+from trainshed.core.code import FolderManifest, Header, Mode, Piece, refuse_links
 from trainshed.core.errors import Invalid, NotFound, Unavailable, Violation
 from trainshed.core.ports import Clock
 
@@ -42,9 +42,8 @@ class MemoryCodeStore:
                 raise Invalid((Violation("files", sentence),))
         if absent:
             return tuple(absent)
-        for number, file in enumerate(manifest.files):
-            if file.mode is Mode.LINK and (sentence := target_fault(self._blobs[file.sha256])):
-                raise Invalid((Violation(f"files[{number}]", f"The content of {file.path} {sentence}"),))
+        links = (file for file in manifest.files if file.mode is Mode.LINK)
+        refuse_links(manifest, {file.path: self._blobs[file.sha256] for file in links})
         self._folders[manifest.id] = manifest
         self._unused.pop(manifest.id, None)
         return ()

@@ -13,10 +13,10 @@ from trainshed.core.code import (
     collisions,
     contradictions,
     is_hash,
+    link_faults,
     manifest_of,
     path_fault,
     read_manifest,
-    target_fault,
 )
 
 EMPTY = hashlib.sha256(b"").hexdigest()
@@ -122,7 +122,43 @@ def test_one_content_has_one_size():
 
 @pytest.mark.parametrize("target", [b"", b"a\0b", b"x" * 4096])
 def test_what_can_be_no_target_of_a_link_is_told(target: bytes):
-    assert target_fault(target)
+    assert [path for path, _ in link_faults({"a": target})] == ["a"]
+
+
+OUTWARD: dict[str, dict[str, bytes]] = {
+    "absolute": {"a": b"/etc/passwd"},
+    "up": {"a": b".."},
+    "up and down": {"d/a": b"../../d/x"},
+    "down and up": {"a": b"d/../../x"},
+    "by another": {"d/e/top": b"../..", "a": b"d/e/top/../x"},
+    "by several": {"d/b": b"..", "d/c": b"b/d/b", "a": b"d/c/../x"},
+}
+
+
+@pytest.mark.parametrize("targets", OUTWARD.values(), ids=OUTWARD)
+def test_a_link_that_leads_out_is_told_by_whatever_way(targets: dict[str, bytes]):
+    faults = dict(link_faults(targets))
+    assert list(faults) == [list(targets)[-1]]
+    assert "leads out of the folder" in faults[list(targets)[-1]]
+
+
+def test_links_inside_to_nothing_and_in_circles_are_none_of_our_business():
+    targets = {
+        "a": b"b/c",
+        "d/e": b"../x",
+        "top": b".",
+        "d/top": b"..",
+        "loop": b"loop",
+        "l": b"m",
+        "m": b"l",
+    }
+    assert list(link_faults(targets)) == []
+
+
+def test_links_through_links_take_no_longer_than_their_limit():
+    targets = {f"l{n}": b"./" * 2000 + f"l{n + 1}".encode() for n in range(2000)}
+    faults = list(link_faults(targets))
+    assert len(faults) == 1 and "too often" in faults[0][1]
 
 
 def test_only_64_lower_hexadecimal_digits_are_a_hash():
