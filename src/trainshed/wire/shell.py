@@ -11,6 +11,7 @@ Input and output of the terminal are binary messages. The text messages are:
 import json
 from dataclasses import dataclass
 
+from trainshed.core.errors import Invalid, Violation
 from trainshed.core.shell_port import Screen
 from trainshed.wire.base import Message, flag, int32, int64, part, read, text, texts
 from trainshed.wire.faults import Faults
@@ -61,7 +62,10 @@ def parse_shell(body: object) -> ShellRequest:
 def parse_words(message: str) -> Words:
     """A text message of a client while a shell is open."""
     faults = Faults("message")
-    body = parse_json(message, "A text between terminals")
+    try:
+        body = parse_json(message)
+    except Invalid as error:
+        raise Invalid((Violation("message", "A text between terminals must be JSON."),)) from error
     words = read(_Words, body, faults)
     screen = _checked(words.screen, faults)
     faults.settle()
