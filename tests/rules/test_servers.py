@@ -20,7 +20,7 @@ LISTENING = {
 ALLOWED = {
     "serving.py",  # serves the table, at its port and at the loopback ports of containers
     "loopback_server.py",  # hands these sockets to it, and passes bytes on to a store's own port
-    "runtimes/outward_proxy.py",  # a process of its own for pip: it has nothing of the server, and connects outward
+    "runtimes/outward_proxy.py",  # a process of its own for pip, which has nothing of the server
 }
 
 

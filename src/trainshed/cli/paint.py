@@ -12,7 +12,7 @@ import sys
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
     import re
-    from typing import BinaryIO, TextIO
+    from typing import TextIO
 
 CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "bold": 1, "dim": 2}
 STATES = {
@@ -56,8 +56,12 @@ def guard(stream: "TextIO") -> "TextIO":
     # Click writes past a stream that says it is ASCII; as click would, it is taken for misconfigured.
     is_ascii = stream.encoding.lower().replace("_", "-") in ("ascii", "us-ascii", "ansi-x3.4-1968")
     encoding, errors = ("utf-8", "replace") if is_ascii else (stream.encoding, stream.errors)
-    buffer: BinaryIO = stream.buffer  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return CleanTerminal(buffer, encoding=encoding, errors=errors, line_buffering=True)
+    return CleanTerminal(
+        stream.buffer,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        encoding=encoding,
+        errors=errors,
+        line_buffering=True,
+    )
 
 
 def draw(stream: "TextIO", text: str) -> None:
