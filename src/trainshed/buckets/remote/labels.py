@@ -52,6 +52,8 @@ def read(labels: Mapping[str, str]) -> tuple[Attributes, dict[str, str]]:
     more = _parsed(lower.pop(OURS, "{}"))
     fields = {field: lower.pop(header.lower(), "") for header, field in _HEADERS.items()}
     lower.pop("storage-class", None)
+    if fields["content_disposition"] == "attachment":  # a server of ours says so of every object
+        fields["content_disposition"] = ""
     texts = {key: value for key, value in more.items() if isinstance(value, str)}
     hidden = cast("dict[str, str]", more.get("metadata") or {})
     attributes = replace(
