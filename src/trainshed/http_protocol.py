@@ -24,8 +24,8 @@ BODY_SECONDS = 120.0  # without a byte of a body that is not whole
 LINGER = 1.0  # seconds in which a client may read a refusal while it still sends
 
 MOST_WAITING = 32 << 20  # bytes of memory for all connections that are outside a request
-_CONNECTION_COST = 8 << 10  # bytes that a connection takes, as measured
-_HEADER_COST = 200  # bytes that a header takes beside its text
+_CONNECTION_COST = 8 << 10  # bytes that a connection is taken to need; an estimate
+_HEADER_COST = 200  # bytes that a header is taken to need beside its text; an estimate
 
 
 class WaitingConnections:
