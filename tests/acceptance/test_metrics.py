@@ -230,7 +230,7 @@ def test_a_job_that_puts_fifos_in_place_of_its_files_harms_neither_others_nor_th
         "print('after', flush=True)\n"
         "time.sleep(1000)"
     )
-    with LiveServer("--cpus", "8", "--memory", "8GiB") as server:
+    with LiveServer("--cpus", "64", "--memory", "200GiB") as server:
         bad = server.submit(python(source))
         until(lambda: list((server.home / "logs" / bad.rpartition("/")[2]).glob("*.out")))
         until(lambda: any(path.is_fifo() for path in (server.home / "logs").rglob("*.out")))
