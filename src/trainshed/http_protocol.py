@@ -192,6 +192,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Answer and close, a little later: closed with bytes unread, the client would not see the answer."""
         self._refused = True
         self._waiting.remove(self)
+        self.headers, self.scope, self.parser = [], None, None  # type: ignore[assignment] - while it lingers
         if not self._is_answered:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
