@@ -58,7 +58,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "retry": [["retry", "{job}", "--detach"]],
     "delete": [["delete", "{other}", "--yes"]],
 }
-PRINT_NOTHING_OF_THE_SERVER = {"up", "completion", "docker-shim"}
+PRINT_NOTHING_OF_THE_SERVER = {"up", "completion", "docker-shim", "backup", "restore"}
 
 
 class World:

@@ -79,9 +79,9 @@ async def test_the_same_request_under_the_same_key_is_the_same_job(tmp_path: Pat
 async def test_a_record_that_cannot_be_read_is_told_with_the_job(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         job = await store.insert(a_job(1, origin=Origin(kind="legacy", record={"jobId": "mine"})), ())
-    with pytest.raises(Unavailable, match=f"record of job {job.id} is damaged .*trainingInput"):
-        async with opened(tmp_path):
-            pass
+    async with opened(tmp_path) as store:
+        with pytest.raises(Unavailable, match=f"record of job {job.id} is damaged .*trainingInput"):
+            await store.load(job.id)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ print(open("/proc/self/environ").read().split("\\0")[:-1] == [f"{k}={v}" for k, 
 print(os.readlink("/proc/self/exe"), os.readlink("/proc/self/cwd"), open("/proc/self/comm").read())
 import ctypes
 death = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(death)); print(death.value)
-print(open("/proc/self/cgroup").read().replace(str(os.getpid()), "PID"))
+import re
+print(re.sub(rf"\\b{os.getpid()}\\b", "PID", open("/proc/self/cgroup").read()))
 """
 
 SPAWN = """

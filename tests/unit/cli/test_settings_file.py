@@ -34,6 +34,7 @@ registry_auth = "/etc/auth.json"
 engine = "none"
 image_retention = 30
 subnets = "192.168.0.0/18"
+inward_hosts = ["wheels.example"]
 """
 
 
