@@ -156,9 +156,9 @@ def test_a_package_that_cannot_be_had_is_the_job_s_verdict(sentence: Sentence, s
     head, cause, *_ = job["error"]["message"].splitlines()
     assert sentence.is_in(head)
     assert "NO_SUCH_PACKAGE" in cause and "gs://staging/none.tar.gz" in cause
-    name, make, sentence = packages.HOSTILE["a name that climbs"]
+    name, make, refusal = packages.HOSTILE["a name that climbs"]
     job = server.wait(server.submit(pools=[pool(put(server, f"gs://staging/{name}", make()))]))
-    assert job["state"] == "JOB_STATE_FAILED" and sentence in job["error"]["message"]
+    assert job["state"] == "JOB_STATE_FAILED" and refusal in job["error"]["message"]
     put(server, URI, packages.sdist({"setup.py": "raise SystemExit('the moon is full')"}))
     job = server.wait(server.submit(pools=[pool()]))
     assert job["state"] == "JOB_STATE_FAILED" and "the moon is full" in job["error"]["message"]

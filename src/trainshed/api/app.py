@@ -38,6 +38,8 @@ from trainshed.wire.json_body import parse_object
 
 log = logging.getLogger(__name__)
 
+LARGE_BODY = 256 << 10  # bytes; a larger one is parsed in a thread, so that others are served meanwhile
+
 # The headers of a request, and whether it is for a page of ours, to the reason of a refusal; None: allowed.
 ForeignCheck = Callable[[Mapping[str, str], bool], str | None]
 
@@ -175,6 +177,8 @@ async def _call(request: Request, path: dict[str, str], method: Method, target: 
 
 async def _body(request: Request, method: Method) -> Json:
     data = b"".join([chunk async for chunk in _chunks(request, method)])
+    if len(data) > LARGE_BODY:
+        return await asyncio.to_thread(parse_object, data)
     return parse_object(data) if data else {}
 
 
