@@ -119,7 +119,7 @@ class _App:
         return None
 
     async def _with_principal(self, call: Awaitable[Call], principal: Principal) -> Call:
-        return replace(await call, principal=principal, look=self._gate.look)
+        return replace(await call, principal=principal, look=self._gate.look, pages=self._gate.pages)
 
 
 async def _reply_of(route: Route, target: AdmittedRequest, call: Awaitable[Call]) -> Reply | Response:

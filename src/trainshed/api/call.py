@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.permission import ANONYMOUS, Permission, Principal
+from trainshed.wire.page import UNSIGNED, PageTokens
 
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
 MOST_DIGITS = 18  # of a number in a query: databases hold 64 bits
@@ -40,6 +41,7 @@ class Call:
     chunks: AsyncIterator[bytes] = field(default_factory=_nothing)  # the body of a method that streams
     protocols: tuple[str, ...] = ()  # that a WebSocket's client offers
     principal: Principal = ANONYMOUS  # who calls
+    pages: PageTokens = UNSIGNED
     look: Callable[[str], Awaitable[BucketInfo]] = (
         _no_bucket  # a bucket's description; NotFound where there is none
     )

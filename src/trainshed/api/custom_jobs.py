@@ -79,7 +79,7 @@ class CustomJobHandlers:
                 location=location,
                 where=where,
                 limit=size,
-                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+                cursor=call.pages.decode(call.query.get("pageToken", ""), fingerprint),
                 oldest_first=oldest_first,
                 owner=owner,
             ),
@@ -91,7 +91,7 @@ class CustomJobHandlers:
                 row | _waiting(job) | _lacking(job) | self._progress(job) | _kind(job)
                 for row, job in zip(rows, listing.jobs, strict=True)
             ]
-        return page.render("customJobs", rows, listing.next_cursor, fingerprint)
+        return call.pages.render("customJobs", rows, listing.next_cursor, fingerprint)
 
     async def count(self, call: Call) -> Json:
         where = job_filter.parse_filter(call.query.get("filter", ""))

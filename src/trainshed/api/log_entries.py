@@ -49,7 +49,7 @@ class LogHandlers:
         if streams and not isinstance(jobs, ProjectJobs) and len(jobs) == 1:
             return await self._wait_for_entries(jobs[0], query, parsed)
         entries, last, more = await self._collect(jobs, query, parsed, ask.size)
-        return page.render("entries", entries, last if more else None, ask.fingerprint)
+        return call.pages.render("entries", entries, last if more else None, ask.fingerprint)
 
     async def _wait_for_entries(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
         """gcloud's stream-logs: answers with the entries that exist, else waits for new ones."""
@@ -148,7 +148,7 @@ class _Ask:
             filter=_text(body, "filter"),
             newest_first=order.endswith("desc"),
             size=page.parse_size(body.get("pageSize")),
-            cursor=page.decode(_text(body, "pageToken"), fingerprint),
+            cursor=call.pages.decode(_text(body, "pageToken"), fingerprint),
             fingerprint=fingerprint,
         )
 

@@ -32,11 +32,11 @@ class ModelHandlers:
                 location=location,
                 where=where,
                 limit=page.parse_size(call.query.get("pageSize")),
-                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+                cursor=call.pages.decode(call.query.get("pageToken", ""), fingerprint),
             )
         )
         rows = [read_mask.apply_mask(mask, render_model(model)) for model in listing.models]
-        return page.render("models", rows, listing.next_cursor, fingerprint)
+        return call.pages.render("models", rows, listing.next_cursor, fingerprint)
 
     async def delete(self, call: Call) -> Json:
         return render_operation(await self.models.delete(*_place(call)))

@@ -16,6 +16,7 @@ from trainshed.core.errors import Forbidden, NotFound, Unauthenticated
 from trainshed.core.permission import ANONYMOUS, Permission, Principal
 from trainshed.core.ports import Authenticator
 from trainshed.service.access import AccessService
+from trainshed.wire.page import UNSIGNED, PageTokens
 
 _MARK = "/t/"
 
@@ -42,6 +43,7 @@ class AdmittedRequest:
 class RequestGate:
     authenticator: Authenticator
     access: AccessService | None = None  # None: jobs have no tokens here
+    pages: PageTokens = UNSIGNED
 
     async def enter(self, target: AdmittedRequest, authorization: str | None, method: Method) -> Principal:
         """The caller; Unauthenticated or Forbidden where the credentials are wrong."""

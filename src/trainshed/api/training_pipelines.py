@@ -55,13 +55,13 @@ class PipelineHandlers:
                 location=location,
                 where=job_filter.parse_filter(text, {"training_task_definition": CUSTOM_TASK}),
                 limit=page.parse_size(call.query.get("pageSize")),
-                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+                cursor=call.pages.decode(call.query.get("pageToken", ""), fingerprint),
                 oldest_first=job_filter.parse_order_by(order),
                 kind=PIPELINE,
             )
         )
         rows = [read_mask.apply_mask(mask, _render(call, job)) for job in listing.jobs]
-        return page.render("trainingPipelines", rows, listing.next_cursor, fingerprint)
+        return call.pages.render("trainingPipelines", rows, listing.next_cursor, fingerprint)
 
     async def cancel(self, call: Call) -> Json:
         await self.pipelines.cancel(*_place(call))

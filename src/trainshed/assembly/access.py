@@ -12,7 +12,7 @@ from trainshed.identity.job_token import SignedJobTokens
 from trainshed.identity.open import NoAuthentication
 from trainshed.identity.token import TokenFile
 from trainshed.service.access import AccessService
-from trainshed.wire import page
+from trainshed.wire.page import PageTokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,6 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
     settings, home = shared.settings, shared.settings.home
     certificates = Certificates(home / "tls", HOSTS, os.environ)
     tokens = SignedJobTokens(home / "job-secret")
-    page.sign_with(tokens.secret)
     service = AccessService(
         tokens=tokens,
         store=storage.store,
@@ -36,4 +35,5 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         grants=storage.grants,
     )
     authenticator = TokenFile(home / "token") if settings.auth else NoAuthentication()
-    return Access(service=service, gate=RequestGate(authenticator, service), certificates=certificates)
+    gate = RequestGate(authenticator, service, PageTokens.signed_with(tokens.secret))
+    return Access(service=service, gate=gate, certificates=certificates)

@@ -48,11 +48,11 @@ class AiPlatformHandlers:
                 project=project,
                 where=parse_training_filter(text),
                 limit=page.parse_size(call.query.get("pageSize")),
-                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+                cursor=call.pages.decode(call.query.get("pageToken", ""), fingerprint),
             )
         )
         rows = [self._render(call, job) for job in listing.jobs]
-        return page.render("jobs", rows, listing.next_cursor, fingerprint)
+        return call.pages.render("jobs", rows, listing.next_cursor, fingerprint)
 
     async def cancel(self, call: Call) -> Json:
         await self.jobs.cancel(call.path["project"], call.path["job"])
@@ -78,11 +78,11 @@ class AiPlatformHandlers:
             raise Invalid((Violation("filter", "Operations cannot be filtered."),))
         fingerprint = page.fingerprint("ml.operations", project)
         size = page.parse_size(call.query.get("pageSize"))
-        at = page.decode(call.query.get("pageToken", ""), fingerprint)
+        at = call.pages.decode(call.query.get("pageToken", ""), fingerprint)
         operations = await self.jobs.operations(project, size + 1, at[0] if at else "")
         rows = [render_ml_operation(item) for item in operations[:size]]
         cursor = (operations[size - 1].name, "") if len(operations) > size else None
-        return page.render("operations", rows, cursor, fingerprint)
+        return call.pages.render("operations", rows, cursor, fingerprint)
 
     async def operation(self, call: Call) -> Json:
         return render_ml_operation(await self.jobs.operation(call.path["project"], _name(call, "operation")))

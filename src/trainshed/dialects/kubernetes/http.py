@@ -59,12 +59,12 @@ class ManifestHandlers:
                 location=location,
                 where=Compare(QueryField.DISPLAY_NAME, Operator.EQ, name) if name else None,
                 limit=page.parse_size(call.query.get("pageSize")),
-                cursor=page.decode(call.query.get("pageToken", ""), fingerprint),
+                cursor=call.pages.decode(call.query.get("pageToken", ""), fingerprint),
             )
         )
         rows = [_row(job) for job in listing.jobs]
         chosen = [row for row in rows if not kind or row["kind"] == kind]
-        return page.render("manifests", chosen, listing.next_cursor, fingerprint)
+        return call.pages.render("manifests", chosen, listing.next_cursor, fingerprint)
 
     async def _job(
         self, call: Call, manifest: KubernetesManifest, draft: JobDraft, notes: tuple[str, ...]
