@@ -251,7 +251,7 @@ def test_a_server_without_its_buckets_index_says_both_ways_out_and_each_works(
 
     done = trainshed(server.home, "restore", "--rebuild-index", "--home", str(server.home))
     assert done.returncode == 0, done.stderr
-    assert "1 objects in 1 buckets" in done.stdout
+    assert "1 object in 1 bucket" in done.stdout
     assert "lost: content types" in done.stdout
     server.start()
     [item] = objects(server, "plain").values()

@@ -84,10 +84,10 @@ def _done(given: argparse.Namespace, settings: Settings) -> tuple[list[str], dic
 
 def _take(settings: Settings, path: Path) -> tuple[list[str], dict[str, object]]:
     taken = BackupTaker(settings, path).take()
-    jobs = "no jobs" if taken.jobs is None else f"{taken.jobs} jobs"
+    jobs = "no jobs" if taken.jobs is None else _count(taken.jobs, "job")
+    objects = f"{_count(taken.objects, 'object')} in {_count(taken.buckets, 'bucket')}"
     lines = [
-        f"{taken.path}: {jobs}, {taken.objects} objects in {taken.buckets} buckets, "
-        f"{taken.files} files and folders, {size_words(taken.bytes)}",
+        f"{taken.path}: {jobs}, {objects}, {taken.files} files and folders, {size_words(taken.bytes)}",
         *(f"note: {note}" for note in taken.left_out),
         *(f"note: damaged in the home already: {damage}" for damage in taken.damaged),
     ]
@@ -117,13 +117,17 @@ def _rebuild(home: Path) -> tuple[list[str], dict[str, object]]:
     finally:
         lock.release()
     lines = [
-        f"{home / BUCKETS}: {rebuilt.objects} objects in {rebuilt.buckets} buckets, "
+        f"{home / BUCKETS}: {_count(rebuilt.objects, 'object')} in {_count(rebuilt.buckets, 'bucket')}, "
         f"{size_words(rebuilt.bytes)}",
         LOST,
         f"put aside in {rebuilt.aside}: the old index, and {rebuilt.nameless} files whose names only it knew",
         *(f"not an object: {path}" for path in rebuilt.passed_over),
     ]
     return lines, {**asdict(rebuilt), "lost": LOST}
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 if __name__ == "__main__":
