@@ -9,12 +9,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from trainshed.sqlite_files import sqlite_uri
-
-
-def reading(path: Path) -> sqlite3.Connection:
-    """A connection that only reads; nothing begins or ends a transaction by itself."""
-    return sqlite3.connect(sqlite_uri(path, "ro"), uri=True, isolation_level=None, timeout=30)
+from trainshed.sqlite_files import page_fault
 
 
 def copy_database(source: sqlite3.Connection, into: Path) -> None:
@@ -24,6 +19,6 @@ def copy_database(source: sqlite3.Connection, into: Path) -> None:
         target.execute("PRAGMA synchronous=OFF")  # it is synced with the backup, or never used
         source.backup(target)  # in one step: in several, each commit of others would begin it again
         target.execute("PRAGMA journal_mode=DELETE")  # one file
-        verdict = str(target.execute("PRAGMA quick_check(1)").fetchone()[0])
-    if verdict != "ok":
-        raise sqlite3.DatabaseError(f"it is damaged: {' '.join(verdict.split())}")
+        fault = page_fault(target)
+    if fault:
+        raise sqlite3.DatabaseError(f"it is damaged: {fault}")

@@ -1,14 +1,17 @@
-"""SqliteFiles: notices that somebody removed or replaced the file of an open SQLite database, or its log.
+"""SQLite files, for `store/`, `buckets/` and backups: how they are opened, checked, and noticed to be gone.
 
 SQLite goes on writing to a file that has lost its name, and all of that is gone when the process ends. The
-writers of `store/` and `buckets/` call `check` before each commit. It costs two calls of stat.
+writers call `SqliteFiles.check` before each commit. It costs two calls of stat.
 """
 
+import sqlite3
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
 
 from trainshed.core.errors import Unavailable
+
+_HEAD = "*** in database main ***"  # of what SQLite says about pages
 
 Identity: TypeAlias = tuple[int, int]  # device and inode
 
@@ -16,6 +19,17 @@ Identity: TypeAlias = tuple[int, int]  # device and inode
 def sqlite_uri(path: Path, mode: str) -> str:
     """What SQLite opens: "ro" only to read, "rw" only where the file is there, "rwc" makes it."""
     return f"file:{quote(str(path.absolute()))}?mode={mode}"
+
+
+def reading(path: Path) -> sqlite3.Connection:
+    """A connection that only reads: closing it writes no log into the file. It begins no transaction."""
+    return sqlite3.connect(sqlite_uri(path, "ro"), uri=True, isolation_level=None, timeout=30)
+
+
+def page_fault(connection: sqlite3.Connection) -> str:
+    """What is wrong with the pages of the database; empty if nothing is. It reads all of them."""
+    verdict = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    return "" if verdict == "ok" else " ".join(verdict.replace(_HEAD, "").split()).rstrip(".")
 
 
 class SqliteFiles:

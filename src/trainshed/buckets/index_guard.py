@@ -14,7 +14,7 @@ from pathlib import Path
 
 from trainshed.buckets import index_schema
 from trainshed.core.errors import Unavailable
-from trainshed.sqlite_files import sqlite_uri
+from trainshed.sqlite_files import page_fault, reading
 
 THOROUGH_UP_TO = 64 << 20  # bytes; checking every page of a larger file would slow the start
 
@@ -48,9 +48,7 @@ class IndexGuard:
             what = "is empty" if self._index.exists() else "is gone"
             return f"{what}, and {reason}" if (reason := self._was_there()) else ""
         try:
-            # Read-only: closing it must not write the log into a file that may be damaged.
-            name = sqlite_uri(self._index, "ro")
-            with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as db:
+            with closing(reading(self._index)) as db:
                 return self._content_fault(db)
         except sqlite3.Error as error:
             return f"cannot be read: {error}"
@@ -78,10 +76,8 @@ class IndexGuard:
                 f"has version {version}, and this Trainshed knows those up to {known}: start the newer "
                 "Trainshed that wrote it"
             )
-        if _size(self._index) <= THOROUGH_UP_TO:
-            verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-            if verdict != "ok":
-                return f"is damaged: {' '.join(verdict.split()).rstrip('.')}"
+        if _size(self._index) <= THOROUGH_UP_TO and (fault := page_fault(db)):
+            return f"is damaged: {fault}"
         identity = index_schema.identity(db)
         return "is that of another home" if identity and self._marked() not in ("", identity) else ""
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from trainshed.core.errors import Unavailable
-from trainshed.sqlite_files import sqlite_uri
+from trainshed.sqlite_files import page_fault, reading
 from trainshed.store.ownership import check_owner
 
 MAGIC = b"SQLite format 3\0"
@@ -59,8 +59,7 @@ def check_file(path: Path, marker: Path) -> None:
 
 def check_content(path: Path) -> None:
     """Ask SQLite who made the file, and about its pages: all of them if it is small, else their number."""
-    # Read-only, so that closing it does not checkpoint the log into a file that may be damaged.
-    with closing(sqlite3.connect(sqlite_uri(path, "ro"), uri=True, isolation_level=None)) as connection:
+    with closing(reading(path)) as connection:
         try:
             _check_pages(path, connection)
             check_owner(path, connection)
@@ -80,10 +79,8 @@ def _check_pages(path: Path, connection: sqlite3.Connection) -> None:
     frames = max(0, wal.stat().st_size - WAL_HEADER) // (page + FRAME_HEADER) if wal.exists() else 0
     if size // page + frames < pages:
         raise damaged(path, f"of {pages} pages of {page} bytes, only {size} bytes are left")
-    if size <= THOROUGH_UP_TO:
-        verdict = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-        if verdict != "ok":
-            raise damaged(path, verdict.replace("*** in database main ***", "").strip().rstrip("."))
+    if size <= THOROUGH_UP_TO and (fault := page_fault(connection)):
+        raise damaged(path, fault)
 
 
 def page_size(header: bytes) -> int:
