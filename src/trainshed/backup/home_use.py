@@ -4,12 +4,12 @@ A server whose jobs are in PostgreSQL holds no lock in the home, and one whose h
 one that nobody finds. Both are seen among the processes.
 """
 
-import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from trainshed.backup.contents import DATABASE
+from trainshed.store.lock import owner_of
 
 
 def server_of(home: Path) -> str:
@@ -19,17 +19,7 @@ def server_of(home: Path) -> str:
 
 def lock_owner(home: Path) -> str:
     """Who has the jobs' database of the home; empty if nobody has."""
-    try:
-        handle = os.open(home / f"{DATABASE}.lock", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return ""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
-    finally:
-        os.close(handle)
-    return ""
+    return owner_of(home / f"{DATABASE}.lock")
 
 
 def _running(home: Path) -> str:

@@ -11,6 +11,21 @@ from trainshed.core.errors import Unavailable
 PATIENCE = 1.0  # seconds a server killed this moment may need to be gone
 
 
+def owner_of(path: Path) -> str:
+    """The pid of the process that has the lock; empty if none has. It never makes the file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _owner(descriptor)
+    finally:
+        os.close(descriptor)
+    return ""
+
+
 class FileLock:
     """Held from `take` to `release` or the end of the process. The file itself stays."""
 
@@ -31,7 +46,7 @@ class FileLock:
                 if time.monotonic() < until:
                     time.sleep(0.02)
                     continue
-                owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                owner = _owner(descriptor)
                 os.close(descriptor)
                 raise Unavailable(
                     f"Another server (pid {owner}) already uses {self._path.parent}. "
@@ -47,3 +62,7 @@ class FileLock:
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = -1
+
+
+def _owner(descriptor: int) -> str:
+    return os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
