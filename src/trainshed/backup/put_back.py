@@ -18,8 +18,8 @@ from trainshed.backup.home_use import server_of
 from trainshed.backup.manifest import SavedEntry
 from trainshed.backup.progress import CopyProgress
 from trainshed.backup.source import BackupReader
-from trainshed.backup.target import sync
 from trainshed.cli.words import size as size_words
+from trainshed.code.blobs import sync_folder
 from trainshed.core.errors import Conflict, Exhausted
 from trainshed.settings import RESTORING
 
@@ -124,7 +124,7 @@ def _put_in_place(home: Path, draft: Path) -> None:
     os.sync()  # of thousands of files, all at once
     for name in sorted(os.listdir(draft)):
         (draft / name).rename(home / name)
-    sync(home)
+    sync_folder(str(home))
     draft.rmdir()
     home.chmod(0o700)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from trainshed.backup.files import Extent, OpenedFile, write_file
+from trainshed.code.blobs import sync_folder
 from trainshed.core.errors import AlreadyExists
 
 HOME, MANIFEST = "home", "manifest.jsonl"
@@ -75,7 +76,7 @@ class _Draft:
         if os.path.lexists(self.path):
             raise AlreadyExists(f"There is a {self.path} already: choose another name.")
         self.draft.rename(self.path)
-        sync(self.path.parent)
+        sync_folder(str(self.path.parent))
 
 
 class TarTarget(_Draft):
@@ -147,15 +148,6 @@ class FolderTarget(_Draft):
             write_file(str(self.draft / MANIFEST), file, 0o600, int(file.status.st_mtime))
         os.sync()  # of thousands of files, all at once
         self.rename()
-
-
-def sync(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _entry(name: str, mode: int, modified: int) -> tarfile.TarInfo:
