@@ -46,6 +46,10 @@ class Call:
         _no_bucket  # a bucket's description; NotFound where there is none
     )
 
+    async def whole_body(self) -> bytes:
+        """All bytes of `chunks`. The row of the method bounds them."""
+        return b"".join([chunk async for chunk in self.chunks])
+
     @property
     def enum_ints(self) -> bool:
         """Whether enums are answered as numbers, as the Python SDK asks."""

@@ -21,7 +21,7 @@ class CodeHandlers:
     code: CodeService
 
     async def missing(self, call: Call) -> Json:
-        text = b"".join([chunk async for chunk in call.chunks])
+        text = await call.whole_body()
         if len(text) <= _SHORT:
             manifest = parse_manifest(text)
         else:

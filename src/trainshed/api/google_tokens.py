@@ -53,8 +53,7 @@ class GoogleTokens:
 
     async def exchange(self, call: Call) -> Reply:
         """POST to the token endpoint, with any credentials."""
-        body = b"".join([chunk async for chunk in call.chunks])
-        form = parse_qs(body.decode(errors="replace"))
+        form = parse_qs((await call.whole_body()).decode(errors="replace"))
         given = (form.get("refresh_token", [""])[0], bearer(call.headers.get("authorization")))
         token = next(filter(self.access.is_of_a_job, given), "")
         try:

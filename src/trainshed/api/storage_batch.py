@@ -35,7 +35,7 @@ class StorageBatchHandlers:
         self._routes = [Route(method) for method in methods if not method.streams]
 
     async def answer(self, call: Call) -> Reply:
-        body = b"".join([chunk async for chunk in call.chunks])
+        body = await call.whole_body()
         mark = b"--" + boundary_of(call.headers.get("content-type", ""))
         parts = [part for part in body.split(mark)[1:] if part.strip() and not part.startswith(b"--")]
         if len(parts) > MOST_REQUESTS:

@@ -1,9 +1,9 @@
 """The storage API's part of the method table."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from trainshed.api.call import ANY_SIZE, MOST_BODY, Handler, Method
+from trainshed.api.call import ANY_SIZE, MOST_BODY, Handler, Method, row
 from trainshed.api.storage_answer import READING, in_storage_words, not_offered, object_permission
 from trainshed.api.storage_batch import MOST_BATCH, StorageBatchHandlers
 from trainshed.api.storage_buckets import StorageBucketHandlers
@@ -70,16 +70,8 @@ def _row(
     streams: bool = False,
     most_body: int | None = MOST_BODY,
 ) -> Method:
-    return Method(
-        verb=verb,
-        path=path,
-        handler=handler,
-        permission=permission,
-        worded=partial(in_storage_words, reads=verb in READING),
-        streams=streams,
-        most_body=most_body,
-        storage=True,
-    )
+    plain = row(verb, path, handler, permission, streams=streams, most_body=most_body)
+    return replace(plain, worded=partial(in_storage_words, reads=verb in READING), storage=True)
 
 
 def _stream(verb: str, path: str, handler: Handler, permission: Permission) -> Method:
