@@ -50,9 +50,9 @@ class Reporter:
     async def with_last_words(self, job: Job, seen: tuple[Observation, ...]) -> tuple[Observation, ...]:
         """The observations, with the last lines of runs that crashed just now, and whether there was room."""
         fresh = {job.key(replica): replica for replica in job.status.replicas if replica.exit is None}
-        failed = [item for item in seen if item.key in fresh and item.exit is not None and not item.exit.ok]
+        failed = {item.key for item in seen if item.key in fresh and item.exit and not item.exit.ok}
         if failed and not self.logs.has_room():
-            seen = tuple(replace(item, no_room=True) if item in failed else item for item in seen)
+            seen = tuple(replace(item, no_room=True) if item.key in failed else item for item in seen)
         crashed = {
             item.key: item for item in seen if item.key in fresh and crash_signal(item.exit) is not None
         }

@@ -251,11 +251,7 @@ def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Clos
     for replica in _failed(replicas, now):
         given_up = bool(replica.unstarted) and replica.run + 1 >= STARTS
         end = meaning(
-            _exit(replica),
-            rule,
-            over_limit=replica.over_limit,
-            given_up=given_up,
-            no_room=replica.no_room,
+            _exit(replica), rule, over_limit=replica.over_limit, given_up=given_up, no_room=replica.no_room
         )
         if end is Meaning.OWN_FAILURE:
             return closings.program_failed(replica, now)

@@ -1,7 +1,7 @@
 """Which addresses lead inward: to this machine, its private network, or a cloud's metadata. Pure.
 
 Whoever follows an address that a job names asks here after the name was resolved, and connects to the very
-addresses it asked about: `runtimes/outward_proxy.py` for pip, `backends/container/images.py` for registries.
+addresses it asked about: `runtimes/outward_proxy.py` for pip, `registry_host.py` for registries.
 A name with one inward address among others is refused: who connects may take any of them.
 """
 
