@@ -4,8 +4,11 @@ The name is one that this machine's own hosts file gives to an address inside. W
 of the test, which count who asks.
 """
 
+import os
 import shutil
 import socket
+import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -184,3 +187,19 @@ async def test_the_operator_s_own_index_may_be_inside(place: Place, allowed: Web
     runtimes = await place.runtimes()
     assert (await settled(runtimes, ("smallc",))).is_ready
     assert any("smallc" in path for path in allowed.asked)
+
+
+def test_a_proxy_whose_server_died_meanwhile_ends_in_silence():
+    reading, writing = os.pipe()
+    os.close(reading)  # as a killed server leaves it
+    program = "from trainshed.runtimes.outward_proxy import main; main()"
+    ended = subprocess.run(
+        (sys.executable, "-c", program),
+        check=False,
+        stdin=subprocess.PIPE,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")

@@ -110,7 +110,10 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 async def _serve_until_let_go(allowed: frozenset[str]) -> None:
     proxy = OutwardProxy(allowed)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=LONGEST_HEAD)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    try:
+        os.write(1, b"%d\n" % server.sockets[0].getsockname()[1])
+    except BrokenPipeError:  # the server died in the meantime: nobody needs a proxy
+        os._exit(0)
     while await asyncio.to_thread(os.read, 0, 4096):
         pass
     os._exit(0)
