@@ -1,5 +1,6 @@
 import logging
 import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from trainshed.core.errors import Forbidden, Unauthenticated, Unavailable
 from trainshed.core.permission import OWNER
 from trainshed.identity import NoAuthentication, TokenFile
+from trainshed.identity.token import FRESH
 
 
 @pytest.fixture
@@ -107,6 +109,15 @@ def test_another_file_in_its_place_is_the_token_from_then_on(path: Path, end: st
     draft.chmod(0o600)
     draft.replace(path)
     assert door.authenticate(f"Bearer {after.strip()}") == OWNER
+    with pytest.raises(Unauthenticated):
+        door.authenticate(f"Bearer {before}")
+
+
+def test_a_replaced_token_opens_nothing_after_a_second(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    door = TokenFile(path)
+    before, began = door.token, time.monotonic()
+    path.write_text("a-token-that-its-owner-made")
+    monkeypatch.setattr(time, "monotonic", lambda: began + FRESH)
     with pytest.raises(Unauthenticated):
         door.authenticate(f"Bearer {before}")
 
