@@ -87,12 +87,12 @@ class ObjectIntake:
                 self._file = -1
 
     def _end(self, some: list[bytes]) -> None:
-        self._write(some)
+        self._write(some, is_last=True)
         self.sums.feed_md5(some)
         self._sync()
         self.close()
 
-    def _write(self, some: list[bytes]) -> None:
+    def _write(self, some: list[bytes], is_last: bool = False) -> None:
         with self._lock, translated(_NOT_KEPT):
             if self._is_closed:
                 return
@@ -104,8 +104,9 @@ class ObjectIntake:
             at = self.sums.size
             for first in range(0, len(some), _AT_ONCE):
                 at += _write_all(self._file, some[first : first + _AT_ONCE])
-            # Start writing to the disk now, not only at the final sync. Where it fails, that does it all.
-            _file_range_writer()(self._file, self.sums.size, at - self.sums.size, _WRITE)
+            if not is_last:
+                # Start writing to the disk now, not only at the final sync. Where it fails, that does it all.
+                _file_range_writer()(self._file, self.sums.size, at - self.sums.size, _WRITE)
         self.sums.feed(some)
 
     def _sync(self) -> None:
