@@ -19,8 +19,8 @@ from trainshed.backup.manifest import SavedEntry
 from trainshed.backup.progress import CopyProgress
 from trainshed.backup.source import BackupReader
 from trainshed.cli.words import size as size_words
-from trainshed.code.blobs import sync_folder
 from trainshed.core.errors import Conflict, Exhausted
+from trainshed.folder_sync import sync_folder
 from trainshed.settings import RESTORING
 
 _OF_THE_DISK = frozenset({"lost+found"})  # in a home that is a disk of its own

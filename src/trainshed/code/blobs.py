@@ -10,6 +10,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from trainshed.folder_sync import sync_folder
+
 CHUNK = 1 << 20
 
 
@@ -107,12 +109,3 @@ class Blobs:
         with contextlib.suppress(FileNotFoundError):
             if os.stat(self.path(sha256)).st_ino == inode:
                 os.unlink(self.path(sha256))
-
-
-def sync_folder(path: str) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
