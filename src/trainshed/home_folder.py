@@ -27,6 +27,7 @@ FOLDERS = frozenset(
         "run",
         "runtimes",
         "s3",
+        "secrets",
         "spool",
         "tls",
     }

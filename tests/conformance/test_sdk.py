@@ -7,6 +7,7 @@ import pytest
 
 from tests.conformance.sdk_session import PYTHON, Sdk, SdkError
 from tests.live import IMAGE, LiveServer
+from trainshed.core.secret import MASK
 
 Unique = Callable[[str], str]
 
@@ -402,3 +403,29 @@ def test_the_beta_client_sees_the_same_jobs(sdk: Sdk, server: LiveServer, unique
     name = unique("beta")
     job = sdk("jobs.submit", server, name=name, pools=[HELLO])
     assert sdk("gapic.beta", server, name=job["resource_name"]) == name
+
+
+# ---- secrets
+
+
+def test_a_secret_is_read_as_a_mask_and_a_job_made_of_that_is_refused(
+    sdk: Sdk, server: LiveServer, unique: Unique
+) -> None:
+    pools = [python("import os; assert os.environ['HF_TOKEN'] == 'hf-Q7vT1'")]
+    pools[0]["container_spec"]["env"] = [{"name": "HF_TOKEN", "value": "hf-Q7vT1"}]
+    name = sdk("jobs.submit", server, name=unique("secret"), pools=pools)["resource_name"]
+    assert sdk("jobs.wait", server, name=name)["state"] == "JOB_STATE_SUCCEEDED"
+    read = sdk("jobs.spec", server, name=name)["job_spec"]["worker_pool_specs"]
+    assert read[0]["container_spec"]["env"] == [{"name": "HF_TOKEN", "value": MASK}]
+    pools[0]["container_spec"]["env"] = read[0]["container_spec"]["env"]
+    with pytest.raises(SdkError) as caught:
+        sdk("jobs.submit", server, name=unique("copy"), pools=pools)
+    assert "job_spec.worker_pool_specs[0].container_spec.env[0].value" in caught.value.violations
+
+
+def test_a_job_with_a_marked_secret_can_be_read(sdk: Sdk, server: LiveServer) -> None:
+    container = {"imageUri": IMAGE, "env": [{"name": "MINE", "value": "x", "secret": True}]}
+    machine = {"machineType": "n1-standard-4"}
+    name = server.submit(pools=[{"machineSpec": machine, "replicaCount": 1, "containerSpec": container}])
+    read = sdk("jobs.spec", server, name=name)["job_spec"]["worker_pool_specs"]
+    assert read[0]["container_spec"]["env"] == [{"name": "MINE", "value": MASK}]

@@ -19,6 +19,7 @@ from trainshed.core.logs import LogQuery, place_of
 from trainshed.core.metrics import Progress
 from trainshed.core.ports import Clock
 from trainshed.core.query import JobQuery
+from trainshed.core.secret import JobSecrets
 from trainshed.service.jobs import JobRequest, JobService
 from trainshed.service.logs import LogService
 from trainshed.wire import job_filter, page, read_mask
@@ -49,12 +50,18 @@ class CustomJobHandlers:
 
     async def create(self, call: Call) -> Json:
         key = call.idempotency_key()
-        request = read_request(call, self.offer)
+        request = read_request(call, self.offer, await self._secrets_before(call))
         job = await self.jobs.submit(call.path["project"], call.path["location"], request, key)
         answer = self._render(call, job)
         if call.query.get("view") == OWN_VIEW and (lacks := await self.jobs.lacks(job.spec)):
             answer["warnings"] = [lacks]
         return answer
+
+    async def _secrets_before(self, call: Call) -> JobSecrets | None:
+        """The secrets of the job in our own parameter `secretsOf`: values that the body has as masks."""
+        before = call.query.get("secretsOf", "")
+        path = call.path
+        return await self.jobs.secrets_of(path["project"], path["location"], before) if before else None
 
     async def get(self, call: Call) -> Json:
         answer = self._render(call, await self._job(call))
@@ -198,11 +205,15 @@ def _kind(job: Job) -> Json:
     return {"kind": job.kind} if job.kind else {}
 
 
-def read_request(call: Call, offer: Offer) -> JobRequest:
+def read_request(call: Call, offer: Offer, before: JobSecrets | None = None) -> JobRequest:
     """The requested job; Invalid with every violation."""
-    draft = parse_custom_job(call.body, offer)
+    draft = parse_custom_job(call.body, offer, before)
     return JobRequest(
-        display_name=draft.display_name, spec=draft.spec, labels=draft.labels, extras=draft.extras
+        display_name=draft.display_name,
+        spec=draft.spec,
+        labels=draft.labels,
+        extras=draft.extras,
+        secrets=draft.secrets,
     )
 
 

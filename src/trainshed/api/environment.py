@@ -1,7 +1,7 @@
 """Shows users the environment variables of a job's replicas: each one's role and the others' addresses.
 
 It is the same for every backend. It leaves out what a backend adds (PATH, devices, folders), the job's
-token and secrets of the settings: only programs get these.
+token and all secrets: only programs get these.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ from trainshed.core.cluster_env import cluster_env
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
 from trainshed.core.names import task_name
+from trainshed.core.replica import Replica
+from trainshed.core.secret import shown_env
 
 
 def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Json:
@@ -27,10 +29,14 @@ def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Jso
     return {
         "attempt": job.status.attempt,
         "replicas": [
-            {"task": name, "environment": {**project_env, **cluster_env(job, replica)}}
+            {"task": name, "environment": {**project_env, **_shown(job, replica)}}
             for name, replica in chosen.items()
         ],
     }
+
+
+def _shown(job: Job, replica: Replica) -> dict[str, str]:
+    return cluster_env(job, replica) | dict(shown_env(job.spec.pools[replica.pool]))
 
 
 def _names(tasks: list[str]) -> str:

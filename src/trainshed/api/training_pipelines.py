@@ -34,6 +34,7 @@ class PipelineHandlers:
             labels=draft.labels,
             extras=draft.extras,
             origin=draft.origin,
+            secrets=draft.secrets,
         )
         try:
             job = await self.pipelines.submit(call.path["project"], call.path["location"], request, key)

@@ -68,9 +68,10 @@ def make_control(
         freeing=scheduler.freeing,
         equip=access.equip,
         outputs=outputs,
+        secrets=storage.secrets,
     )
     chores = {
-        "look": Janitor(storage.store, storage.logs, queues.jobs.hint).look,
+        "look": Janitor(storage.store, storage.logs, queues.jobs.hint, storage.secrets).look,
         "code": Sweeper(storage.store, storage.code, clock).look,
         "lifecycle": LifecycleSweeper(storage.buckets, clock).look,
     }

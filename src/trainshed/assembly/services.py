@@ -108,4 +108,5 @@ def make_jobs(shared: SharedParts, storage: Storage, backends: Backends, control
         default_output=shared.settings.default_output,
         landing=ResultsCheck(storage.buckets),
         shortage=Shortage(backends.fleet, scheduler.fit),
+        secrets=storage.secrets,
     )

@@ -17,6 +17,7 @@ from trainshed.metrics.store import FileMetricStore
 from trainshed.service.access import NO_GRANTS, BucketGrants
 from trainshed.service.hints import JobHints
 from trainshed.settings import Settings
+from trainshed.store.secret_files import SecretFiles
 from trainshed.store.sql import SqlStore
 from trainshed.wire.training_pipeline import with_pipeline_words
 
@@ -32,6 +33,7 @@ ORIGINS = {
 class Storage:
     store: SqlStore
     job_hints: JobHints  # made of what the store commits
+    secrets: SecretFiles
     logs: FileLogStore
     log_drops: LogDropRecorder
     metrics: FileMetricStore
@@ -53,6 +55,7 @@ def make_storage(shared: SharedParts) -> Storage:
     return Storage(
         store=store,
         job_hints=job_hints,
+        secrets=SecretFiles(home / "secrets"),
         logs=logs,
         log_drops=log_drops,
         metrics=metrics,

@@ -82,7 +82,8 @@ class SubmittedProgram:
         """Raises Trouble with all that can be seen to be wrong before anything is packed or anybody asked."""
         errors: list[EarlyError] = []
         checks: list[tuple[Callable[[str], object], str]] = [(_gpu, options.gpu)] if options.gpu else []
-        checks += [(_variable, item) for item in options.env] + [(_label, label) for label in options.labels]
+        checks += [(_variable, item) for item in options.env] + [(_secret, item) for item in options.secrets]
+        checks += [(_label, label) for label in options.labels]
         checks += [(requirements, options.requirements)] if options.requirements else []
         if options.has_places:
             from trainshed.cli.places import checks as of_places
@@ -144,9 +145,13 @@ class SubmittedProgram:
         container: Json = {"imageUri": options.image or IMAGE, "command": self.command}
         if options.arguments:
             container["args"] = list(options.arguments)
-        if options.env:
-            pairs = dict(map(_variable, options.env))
-            container["env"] = [{"name": name, "value": value} for name, value in pairs.items()]
+        if options.env or options.secrets:
+            secrets = dict(map(_secret, options.secrets))
+            pairs = {**dict(map(_variable, options.env)), **secrets}
+            container["env"] = [
+                {"name": name, "value": value, **({"secret": True} if name in secrets else {})}
+                for name, value in pairs.items()
+            ]
         counts = [1, options.replicas - 1] if options.replicas > 1 else [1]
         return [
             {"machineSpec": machine, "replicaCount": count, "containerSpec": container} for count in counts
@@ -270,7 +275,13 @@ def _label(text: str) -> tuple[str, str]:
 
 
 def _variable(text: str) -> tuple[str, str]:
-    return _pair(_valued(text), "--env")
+    return _pair(_valued(text, "--env"), "--env")
+
+
+def _secret(text: str) -> tuple[str, str]:
+    if text.startswith("="):  # not quoted: what follows may be the secret
+        raise EarlyError("--secret needs a name before =", code=2)
+    return _pair(_valued(text, "--secret"), "--secret")
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -280,11 +291,11 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     return key, value
 
 
-def _valued(text: str) -> str:
+def _valued(text: str, option: str) -> str:
     if "=" in text or not text:
         return text
     if text not in os.environ:
-        raise EarlyError(f"--env {text}: there is no such variable here; say {text}=VALUE", code=2)
+        raise EarlyError(f"{option} {text}: there is no such variable here; say {text}=VALUE", code=2)
     return f"{text}={os.environ[text]}"
 
 

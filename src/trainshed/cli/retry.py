@@ -52,9 +52,9 @@ def command(
         body["displayName"] = name
     parent = str(previous["name"]).rpartition("/customJobs/")[0]
     if folder is None:
-        made = client.create(body, parent=parent)
+        made = client.create(body, parent=parent, secrets_of=words.identity(previous))
     else:
-        made = _with_folder(client, body, parent, folder, yes=yes)
+        made = _with_folder(client, body, previous, folder, yes=yes)
     say_warnings(made)
     identity = words.identity(made)
     if as_json:
@@ -69,7 +69,7 @@ def command(
     return 0
 
 
-def _with_folder(client: Client, body: Json, parent: str, folder: str, *, yes: bool) -> Json:
+def _with_folder(client: Client, body: Json, previous: Json, folder: str, *, yes: bool) -> Json:
     from trainshed.cli.failure import CommandFailed
     from trainshed.cli.pack import FolderListing, git_above
     from trainshed.cli.submission import created, packed
@@ -81,4 +81,5 @@ def _with_folder(client: Client, body: Json, parent: str, folder: str, *, yes: b
         raise CommandFailed(f"{folder} is not a folder")
     parcel = packed(root, FolderListing(root), SubmitWords({"yes": yes}))
     body = {**body, "jobSpec": {**body.get("jobSpec", {}), "code": parcel.code}}
-    return created(client.elsewhere(parent), body, parcel)
+    parent = str(previous["name"]).rpartition("/customJobs/")[0]
+    return created(client.elsewhere(parent), body, parcel, words.identity(previous))

@@ -195,25 +195,28 @@ def _is_terminal(stream: "TextIO | None") -> bool:
     return stream is not None and stream.isatty()
 
 
-def created(client: "Client", body: "Json", parcel: "Parcel") -> "Json":
-    """The new job. What the server lacks of its folder is sent, and the job asked for again."""
+def created(client: "Client", body: "Json", parcel: "Parcel", secrets_of: str = "") -> "Json":
+    """The new job. What the server lacks of its folder is sent, and the job asked for again.
+
+    `secrets_of` is the job that the body was copied from, if any.
+    """
     import os
 
     key = os.urandom(16).hex()
     try:
-        return _created(client, body, key)
+        return _created(client, body, key, secrets_of)
     except ApiError as error:
         if not any(violation.field.rpartition(".")[2] == "code" for violation in error.violations):
             raise
         if len(error.violations) > 1:  # it would be refused all the same
             raise _without_code(error) from error
     deliver(client, parcel)
-    return _created(client, body, key)
+    return _created(client, body, key, secrets_of)
 
 
-def _created(client: "Client", body: "Json", key: str) -> "Json":
+def _created(client: "Client", body: "Json", key: str, secrets_of: str) -> "Json":
     try:
-        return client.create(body, key=key)
+        return client.create(body, key=key, secrets_of=secrets_of)
     except KeyboardInterrupt:
         raise Unsure from None
 

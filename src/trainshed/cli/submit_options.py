@@ -30,6 +30,13 @@ OPTIONS: tuple[Row, ...] = (
     ("image", ("--runtime", "--image"), TEXT, "NAME", f"A runtime, or any image. [default: {IMAGE}]"),
     ("requirements", ("--requirements",), TEXT, "FILE", "Packages to install on top of that."),
     ("env", ("--env",), MANY, "KEY=VALUE", "A variable; KEY alone takes its value from here. Repeatable."),
+    (
+        "secrets",
+        ("--secret",),
+        MANY,
+        "KEY[=VALUE]",
+        "The same, and its value is shown to nobody. Repeatable.",
+    ),
     ("name", ("--name",), TEXT, "TEXT", "The display name. [default: the file's own, then the file's name]"),
     ("labels", ("--label",), MANY, "KEY=VALUE", "A label. Repeatable."),
     ("timeout", ("--timeout",), SPAN, "TIME", "End it after this time: 90s, 10m, 2h, 1d. [default: 7d]"),
@@ -132,6 +139,7 @@ class SubmitWords:
     image: str = ""
     requirements: str = ""
     env: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     name: str = ""
     labels: tuple[str, ...] = ()
     timeout: str = ""

@@ -134,15 +134,19 @@ class Client:
             body["labels"] = dict(labels)
         return self.create(body, key=key)
 
-    def create(self, body: "Json", *, key: str | None = None, parent: str = "") -> "Json":
+    def create(
+        self, body: "Json", *, key: str | None = None, parent: str = "", secrets_of: str = ""
+    ) -> "Json":
         """As `submit`, with the whole CustomJob as the caller wrote it.
 
         `parent` (projects/P/locations/L) is where the job is made; by default this client's own. The answer
-        is the job, with `warnings` about what the server cannot give it.
+        is the job, with `warnings` about what the server cannot give it. `secrets_of` is the id of the job
+        that the body was copied from: values that are masked are those of that job.
         """
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         path = f"/v1/{_quoted(parent, '/')}/customJobs" if parent else self._parent()
         path += "?view=trainshed"  # with warnings, where there are any
+        path += f"&secretsOf={_quoted(secrets_of)}" if secrets_of else ""
         return self._connection.request("POST", path, body, headers=headers, repeatable=True)
 
     def get(self, job: str) -> "Json":

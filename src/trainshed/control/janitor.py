@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainshed.core.ports import LogStore, Store
+from trainshed.core.secret_port import SecretStore
 
 
 @dataclass(slots=True)
@@ -17,9 +18,11 @@ class Janitor:
     store: Store
     logs: LogStore
     hint_job: Callable[[str], None]
+    secrets: SecretStore | None = None
 
     async def look(self, _key: str = "") -> datetime | None:
         """A work queue calls this, and backs off after failures."""
-        for job in await self.store.deleted(await self.logs.jobs()):
+        there = await self.logs.jobs() | (await self.secrets.jobs() if self.secrets else frozenset[str]())
+        for job in await self.store.deleted(there):
             self.hint_job(job)
         return None

@@ -23,8 +23,10 @@ from trainshed.core.job import Job
 from trainshed.core.launch import Launch
 from trainshed.core.launching import launch_of
 from trainshed.core.ports import Backend, Clock, LogStore, Store
-from trainshed.core.readiness import READY, Readiness
+from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Observation, Replica
+from trainshed.core.secret import has_masks, secret_names, with_secrets
+from trainshed.core.secret_port import SecretStore
 from trainshed.core.verdict import Rules
 from trainshed.core.view import STORED
 from trainshed.core.withhold import withhold
@@ -39,6 +41,11 @@ SETTLE = timedelta(
 )  # after the admission: a job that ends at once then needs one write, not two
 STOPPING = timedelta(seconds=1)  # until the next look at replicas that were asked to stop
 LATE = timedelta(seconds=0.1)  # until the next look if the backend does not show its runs yet
+
+SECRETS_LOST = (
+    "The job cannot start: the values of its secrets are no longer in the folder `secrets` of the home. "
+    "Restore that folder, or submit the job again with the values."
+)
 
 
 @dataclass(slots=True)
@@ -55,6 +62,7 @@ class JobLoop:
     settle: timedelta = SETTLE
     outputs: Outputs | None = None  # stores what programs write below /gcs
     equip: Callable[[Job, Launch], Launch] = lambda _, launch: launch  # adds access to the buckets
+    secrets: SecretStore | None = None  # None: jobs have none
 
     async def turn(self, job_id: str) -> datetime | None:
         """Take one job as far as possible now; returns when to look again."""
@@ -127,13 +135,19 @@ class JobLoop:
             await self.collector.forget(job_id)
         if self.outputs is not None:
             await self.outputs.discard(job_id)
+        if self.secrets is not None:
+            await self.secrets.remove(job_id)
         await self.logs.remove(job_id)  # last: by its logs the next server finds a job that is half removed
 
     def _readiness(self, job: Job) -> Readiness:
         """Whether what the job needs is prepared. A job that is ending needs nothing."""
         status = job.status
         ending = job.is_final or status.closing is not None or status.cancel_asked_at is not None
-        return READY if ending else self.backend.prepare(job.spec, job.id)
+        if ending:
+            return READY
+        if self.secrets is not None and has_masks(job.spec) and not self.secrets.has(job.id):
+            return Readiness(standing=ReadinessState.FAILED, message=SECRETS_LOST)
+        return self.backend.prepare(job.spec, job.id)
 
     async def _apply(self, job: Job, actions: tuple[Action, ...]) -> TrainshedError | None:
         """Stop and start replicas; the first error that kept a replica from starting."""
@@ -168,6 +182,9 @@ class JobLoop:
         # Before anything else: by its logs the next server finds a job that is half removed.
         sink = self.logs.sink(key.name)
         launch = self.equip(job, launch_of(job, replica))
+        if secret_names(pool := job.spec.pools[replica.pool]):
+            kept = await self.secrets.read(job.id) if self.secrets is not None else {}
+            launch = with_secrets(launch, pool, kept.get(replica.pool, {}))
         if self.outputs is not None:
             launch = await self.outputs.equip(job, launch, replica)
         await self.backend.launch(launch)

@@ -28,6 +28,7 @@ class Launch:
     working_directory: str = ""  # where in the code it starts; empty: at the top
     requirements: tuple[str, ...] = ()  # lines of a requirements file, on top of the image
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: frozenset[str] = frozenset()  # names in `env` whose values no file of a run may have
     google: GoogleAccess | None = None  # None: Google's host names lead to Google
     placement: Placement
     room: SharedRoom | None = None  # what the job's replicas share, where the job was cut to fit

@@ -19,6 +19,8 @@ from trainshed.core.ledger import Interval
 from trainshed.core.origin import Origin
 from trainshed.core.ports import Clock, JobPage, Operation, Store
 from trainshed.core.query import JobQuery
+from trainshed.core.secret import JobSecrets, all_secrets
+from trainshed.core.secret_port import SecretStore
 from trainshed.service.code import CodeService
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.results_check import ResultsCheck
@@ -37,6 +39,7 @@ class JobRequest:
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
     origin: Origin | None = None
     owned_as: OwnerKind | None = None  # its owner has this kind and the job's own id
+    secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])
     remarks: tuple[str, ...] = ()  # what was asked for and is ignored: warnings in the job's history
 
     def job(
@@ -69,6 +72,7 @@ class JobService:
     default_output: str = ""  # parent of the output of jobs that name none; empty: no default
     landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
     shortage: Shortage | None = None  # which GPUs a job would lack; None: not checked
+    secrets: SecretStore | None = None  # None: jobs may have none
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
@@ -92,9 +96,13 @@ class JobService:
         for last in (False, False, True):
             job = self._with_output(request.job(new_id(), project, location, now, status))
             notes = await self.landing.events(job, now) if self.landing and job.spec.output else ()
+            # Before the job: a job that is there has its secrets, wherever this process dies.
+            await self._keep(job.id, request.secrets)
             try:
                 stored = await self.store.insert(job, (*events, *notes), key)
+                await self._check_repeat(stored, job.id, request.secrets, key)
             except AlreadyExists:
+                await self._drop(job.id, request.secrets)
                 if key or last:
                     raise
                 continue  # two jobs of one millisecond got the same random number
@@ -195,6 +203,33 @@ class JobService:
         if not closed:
             await self.store.get(project, location, job)  # raises NotFound where there never was such a job
         return closed
+
+    async def secrets_of(self, project: str, location: str, job: str) -> JobSecrets:
+        """The values of a job's secrets, for another job of the same kind. Never for an answer."""
+        stored = await self.store.get(project, location, job)
+        return all_secrets(stored.spec, await self.secrets.read(stored.id) if self.secrets else {})
+
+    async def _keep(self, job: str, secrets: JobSecrets) -> None:
+        if not secrets:
+            return
+        if self.secrets is None:
+            raise Invalid((Violation("job_spec", "has secrets, which are not kept by this server."),))
+        await self.secrets.keep(job, secrets)
+
+    async def _drop(self, job: str, secrets: JobSecrets) -> None:
+        if secrets and self.secrets is not None:
+            await self.secrets.remove(job)
+
+    async def _check_repeat(self, stored: Job, new: str, secrets: JobSecrets, key: str) -> None:
+        """Raise AlreadyExists where a key is repeated with other secrets: jobs are compared without them."""
+        if stored.id == new:
+            return
+        await self._drop(new, secrets)
+        if self.secrets is not None and secrets and await self.secrets.read(stored.id) != secrets:
+            raise AlreadyExists(
+                f"The idempotency key {key!r} was used before, for another job ({stored.id}, "
+                f"{stored.display_name!r}) with other secrets. Send the same request with it, or a new key."
+            )
 
     async def _check_code(self, code: str) -> None:
         if self.code is None:

@@ -18,6 +18,10 @@ passes unknown fields on, so they work with the real gcloud too):
       exitAfter: "600s"                    one replica has ended well, the others are silent; 0s: never
       policy: WARN                         or RESTART (a new attempt, while retries are left), or FAIL
 
+in each variable of an `env`:
+
+    secret: true                     its value is not shown, nor stored with the job (core/secret.py)
+
 inside a pool (containers only):
 
     scratchDirs: ["/cache"]          folders that are empty at the start of each run
@@ -45,6 +49,7 @@ from trainshed.core.event import Reason
 from trainshed.core.job import MAX_POOLS, Failure, Job, JobSpec, JobState, Pool
 from trainshed.core.names import task_name
 from trainshed.core.origin import Origin
+from trainshed.core.secret import JobSecrets
 from trainshed.core.view import place_fault
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.faults import Faults
@@ -89,10 +94,13 @@ class JobDraft:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
     origin: Origin | None = None
+    secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])
 
 
-def parse_custom_job(body: Mapping[str, object], context: Offer) -> JobDraft:
-    """The requested job; Invalid with every violation."""
+def parse_custom_job(
+    body: Mapping[str, object], context: Offer, before: JobSecrets | None = None
+) -> JobDraft:
+    """The requested job; Invalid with every violation. `before` has the values of secrets that are masked."""
     faults = Faults("custom_job")
     job = base.read(job_schema.CustomJob, _unwrapped(body), faults)
     if not job.display_name:
@@ -106,11 +114,12 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> JobDraft:
     if spec.persistent_resource_id:
         sentence = f"names a persistent resource that is not there, {shown(spec.persistent_resource_id)}; "
         faults.add("job_spec.persistent_resource_id", f"{sentence}leave it out: jobs need none here.")
+    parser = PoolParser(context, faults, before)
     draft = JobDraft(
         display_name=job.display_name,
         labels=dict(job.labels),
         spec=JobSpec(
-            pools=_pools(spec.worker_pool_specs, context, faults),
+            pools=_pools(spec.worker_pool_specs, context, faults, parser),
             scheduling=parse_scheduling(spec.scheduling, "job_spec.scheduling", faults),
             output=_output(spec.base_output_directory, faults),
             web_access=spec.enable_web_access,
@@ -121,13 +130,15 @@ def parse_custom_job(body: Mapping[str, object], context: Offer) -> JobDraft:
             extras=base.write(spec, job_schema.SpecExtras),
         ),
         extras=base.write(job, job_schema.JobExtras),
+        secrets=parser.secrets,
     )
     faults.settle()
     return draft
 
 
-def _pools(specs: Sequence[job_schema.WorkerPoolSpec], offer: Offer, faults: Faults) -> tuple[Pool, ...]:
-    parser = PoolParser(offer, faults)
+def _pools(
+    specs: Sequence[job_schema.WorkerPoolSpec], offer: Offer, faults: Faults, parser: PoolParser
+) -> tuple[Pool, ...]:
     pools = [parser.parse(pool, f"{_POOLS}[{number}]", number) for number, pool in enumerate(specs)]
     if len(pools) > MAX_POOLS:
         faults.add(_POOLS, f"must have at most {MAX_POOLS} pools, not {len(pools)}.")

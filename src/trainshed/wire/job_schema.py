@@ -46,6 +46,7 @@ def read_exit_codes(value: object) -> tuple[int, int]:
 class EnvVar(Message):
     name: str = text()
     value: str = text()
+    secret: bool = flag()  # ours: its value is not shown
 
 
 class ContainerSpec(Message):

@@ -1,6 +1,7 @@
 """Models: parses the `modelToUpload` of a pipeline, and renders a model. For `api/models.py`.
 
-Trainshed does not serve models. Fields about serving are checked for their type, stored and returned.
+Trainshed does not serve models. Fields about serving are checked for their type, stored and
+returned; secrets among the variables of a serving container are masked before: nothing here uses them.
 Fields that only the server sets are accepted and ignored. This module never reads the files of a model.
 """
 
@@ -11,6 +12,7 @@ from typing import Any, cast
 from trainshed.core.errors import Violation
 from trainshed.core.model import VERSION, Model
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, QueryField
+from trainshed.core.secret import masked
 from trainshed.wire import job_filter
 from trainshed.wire.base import (
     Message,
@@ -133,7 +135,7 @@ def render_model(model: Model) -> dict[str, Any]:
         "displayName": model.display_name,
         "artifactUri": model.artifact,
         "trainingPipeline": model.pipeline,
-        **model.said,
+        **masked(model.said),
         "versionAliases": version_aliases(model),
     }
     if model.created_at is not None:

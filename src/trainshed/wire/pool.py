@@ -17,6 +17,7 @@ from trainshed.core.nfs import MOST as MOST_MOUNTS
 from trainshed.core.nfs import NfsMount, folder_fault
 from trainshed.core.nfs import faults as mount_faults
 from trainshed.core.package import faults as package_faults
+from trainshed.core.secret import MASK, JobSecrets, is_secret_name, shown_env
 from trainshed.wire import base, enums, job_schema, scalars, staged
 from trainshed.wire.faults import Faults
 from trainshed.wire.job_schema import ContainerSpec, EnvVar, MachineSpec, PythonPackageSpec
@@ -28,6 +29,10 @@ LARGEST_DISK = 64_000  # GiB
 SHOWN = 6  # known names in a refusal, where none is similar
 LARGEST_WORD = 128 * 1024 - 1  # bytes of one argument or variable: the limit of Linux
 
+_MASKED = (
+    f'is "{MASK}", which stands for a secret in answers: give the value itself, and "secret": true '
+    "unless the name of the variable says so."
+)
 _REDUCER_IMAGE = re.compile(r"(?:.*/)?reduction-?server(?:[:@].*)?")
 
 
@@ -47,17 +52,23 @@ class Offer:
 
 
 class PoolParser:
-    """Converts pools to core values and collects faults. The values are valid only if there are none."""
+    """Converts pools to core values and collects faults. The values are valid only if there are none.
 
-    def __init__(self, offer: Offer, faults: Faults) -> None:
+    Values of secrets are in `secrets`, and not in the pools. A masked value is that of `before`, the
+    secrets of an earlier job, where these have it.
+    """
+
+    def __init__(self, offer: Offer, faults: Faults, before: JobSecrets | None = None) -> None:
         self._offer = offer
         self._faults = faults
+        self._before = before or {}
+        self.secrets: dict[int, dict[str, str]] = {}
 
     def parse(self, pool: job_schema.WorkerPoolSpec, path: str, number: int) -> Pool:
         if pool.is_empty and not self._faults.under(path):
             return Pool()
         machine = self._machine(pool.machine_spec, f"{path}.machine_spec")
-        program = self._program(pool, path)
+        program = self._program(pool, path, number)
         extras = base.write(pool, job_schema.PoolExtras)
         if pool.machine_spec and (machine_extras := base.write(pool.machine_spec, job_schema.MachineExtras)):
             extras["machineSpec"] = machine_extras
@@ -81,7 +92,9 @@ class PoolParser:
         spec = reducer.machine_spec or MachineSpec(machine_type=REDUCER_MACHINE)
         return Pool(
             **self._machine(spec, f"{path}.machine_spec"),
-            **self._container(reducer.container_spec or ContainerSpec(), f"{path}.container_spec"),
+            **self._container(
+                reducer.container_spec or ContainerSpec(), f"{path}.container_spec", REDUCER_POOL
+            ),
             replicas=self._replicas(reducer.replica_count, f"{path}.replica_count"),
             is_reducer=True,
         )
@@ -167,7 +180,7 @@ class PoolParser:
             self._faults.add(f"{path}.accelerator_count", f"does not fit: {has}, not {count}.")
         return machine.accelerator, machine.accelerators
 
-    def _program(self, pool: job_schema.WorkerPoolSpec, path: str) -> dict[str, Any]:
+    def _program(self, pool: job_schema.WorkerPoolSpec, path: str, number: int) -> dict[str, Any]:
         container, package = pool.container_spec, pool.python_package_spec
         if container is not None and package is not None:
             self._faults.add(f"{path}.python_package_spec", "must not be given together with containerSpec.")
@@ -176,20 +189,25 @@ class PoolParser:
                 f"{path}.container_spec", "is required: exactly one of containerSpec, pythonPackageSpec."
             )
         if container is not None:
-            return self._container(container, f"{path}.container_spec")
+            return self._container(container, f"{path}.container_spec", number)
         if package is not None:
-            return self._package(package, f"{path}.python_package_spec")
+            return self._package(package, f"{path}.python_package_spec", number)
         return {}
 
-    def _container(self, spec: ContainerSpec, path: str) -> dict[str, Any]:
+    def _container(self, spec: ContainerSpec, path: str, number: int) -> dict[str, Any]:
         self._image(spec.image_uri, f"{path}.image_uri")
-        env = self._env(spec.env, f"{path}.env")
+        env = self._env(spec.env, f"{path}.env", number)
         self._size((*spec.command, *spec.args), env, path)
         command, packages = staged.unwrap(spec.command)
-        program = {"image": spec.image_uri, "command": command, "args": spec.args, "env": env}
+        program = {
+            "image": spec.image_uri,
+            "command": command,
+            "args": spec.args,
+            "env": self._concealed(env, spec.env, number),
+        }
         return program | {"packages": packages} if packages else program
 
-    def _package(self, spec: PythonPackageSpec, path: str) -> dict[str, Any]:
+    def _package(self, spec: PythonPackageSpec, path: str, number: int) -> dict[str, Any]:
         self._image(spec.executor_image_uri, f"{path}.executor_image_uri")
         if not spec.python_module:
             self._faults.add(f"{path}.python_module", "is required, for example trainer.task.")
@@ -198,16 +216,16 @@ class PoolParser:
                 f"must be a module's dotted name such as trainer.task, not {_quoted(spec.python_module)}."
             )
             self._faults.add(f"{path}.python_module", sentence)
-        for number, why in package_faults(spec.package_uris):
-            self._faults.add(f"{path}.package_uris[{number}]", why)
-        env = self._env(spec.env, f"{path}.env")
+        for at, why in package_faults(spec.package_uris):
+            self._faults.add(f"{path}.package_uris[{at}]", why)
+        env = self._env(spec.env, f"{path}.env", number)
         self._size(spec.args, env, path)
         return {
             "image": spec.executor_image_uri,
             "packages": spec.package_uris,
             "module": spec.python_module,
             "args": spec.args,
-            "env": env,
+            "env": self._concealed(env, spec.env, number),
         }
 
     def _image(self, image: str, path: str) -> None:
@@ -216,7 +234,8 @@ class PoolParser:
         elif refusal := self._offer.refuse_image(image):
             self._faults.add(path, refusal)
 
-    def _env(self, env: tuple[EnvVar, ...], path: str) -> tuple[tuple[str, str], ...]:
+    def _env(self, env: tuple[EnvVar, ...], path: str, pool: int) -> tuple[tuple[str, str], ...]:
+        """The variables with their real values."""
         if len(env) > MAX_ENV:
             self._faults.add(path, f"must have at most {MAX_ENV} variables, not {len(env)}.")
         seen: set[str] = set()
@@ -232,7 +251,24 @@ class PoolParser:
             elif variable.name in seen:
                 self._faults.add(where, f"is given twice: {_quoted(variable.name)}.")
             seen.add(variable.name)
-        return tuple((variable.name, variable.value) for variable in env)
+        before = self._before.get(pool, {})
+        values = [before.get(item.name, MASK) if item.value == MASK else item.value for item in env]
+        for number, value in enumerate(values):
+            if value == MASK:
+                self._faults.add(f"{path}[{number}].value", _MASKED)
+        return tuple((variable.name, value) for variable, value in zip(env, values, strict=True))
+
+    def _concealed(
+        self, env: tuple[tuple[str, str], ...], given: tuple[EnvVar, ...], pool: int
+    ) -> tuple[tuple[str, str], ...]:
+        """The variables with masks; the values of secrets go to `secrets`."""
+        marked = {
+            item.name for item in given if item.secret or item.value == MASK or is_secret_name(item.name)
+        }
+        if not marked:
+            return env
+        self.secrets[pool] = {name: value for name, value in env if name in marked}
+        return tuple((name, MASK if name in marked else value) for name, value in env)
 
     def _size(self, words: Sequence[str], env: Sequence[tuple[str, str]], path: str) -> None:
         total = 0
@@ -294,7 +330,7 @@ def render_pool(pool: Pool, *, enum_ints: bool) -> dict[str, Any]:
     if pool.args:
         program["args"] = list(pool.args)
     if pool.env:
-        program["env"] = [{"name": name, "value": value} for name, value in pool.env]
+        program["env"] = [{"name": name, "value": value} for name, value in shown_env(pool)]
     for name, extra in pool.extras.items():
         if name == "machineSpec" and isinstance(extra, dict):
             machine.update(cast("dict[str, object]", extra))

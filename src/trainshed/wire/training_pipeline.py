@@ -14,6 +14,7 @@ from trainshed.core.errors import Invalid, Violation
 from trainshed.core.job import PIPELINE, Job, JobState
 from trainshed.core.model import VERSION, Model, model_of, order
 from trainshed.core.origin import Origin
+from trainshed.core.secret import is_secret_name, masked
 from trainshed.wire import base, enums, job_schema
 from trainshed.wire.base import Message, flag, free, output_only, part, text, text_map
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job, render_life, web_access_uris
@@ -92,7 +93,10 @@ def parse_training_pipeline(body: Mapping[str, object], offer: Offer) -> JobDraf
         sentence = "is required where modelToUpload is given: the model is what the program leaves there."
         faults.add("training_task_inputs.base_output_directory", sentence)
     faults.settle()
-    kept: dict[str, object] = {"said": base.write(asked, PipelineExtras)}
+    names = {name for values in draft.secrets.values() for name in values}
+    kept: dict[str, object] = {
+        "said": masked(base.write(asked, PipelineExtras), lambda name: name in names or is_secret_name(name))
+    }
     if model:
         kept["model"] = model
     return replace(draft, origin=_origin(kept))
@@ -119,7 +123,7 @@ def _model(asked: TrainingPipeline, faults: Faults) -> dict[str, object]:
     elif len(given.display_name) > LONGEST_NAME:
         faults.add(f"{path}.display_name", f"must have at most {LONGEST_NAME} characters.")
     check_labels(given.labels, f"{path}.labels", faults)
-    return order(given.display_name, asked.model_id, given.labels, base.write(given, ModelExtras))
+    return order(given.display_name, asked.model_id, given.labels, masked(base.write(given, ModelExtras)))
 
 
 def _job(asked: TrainingPipeline, offer: Offer, faults: Faults) -> JobDraft:
@@ -191,7 +195,7 @@ def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str
         "name": pipeline_name(job),
         "displayName": job.display_name,
         "trainingTaskDefinition": CUSTOM_TASK,
-        **job.origin.record["said"],
+        **masked(job.origin.record["said"]),  # older releases stored it as it was sent
         "trainingTaskMetadata": metadata,
         "state": enums.render_enum(
             f"PIPELINE_STATE_{status.state.value}", enums.PIPELINE_STATES, as_ints=enum_ints
@@ -208,7 +212,7 @@ def render_training_pipeline(job: Job, *, enum_ints: bool = False, base_url: str
 
 def _render_upload(model: Model, *, is_there: bool) -> dict[str, Any]:
     """The requested model. Its name is added once it exists: clients take the name as proof of that."""
-    answer: dict[str, Any] = {"displayName": model.display_name, **model.said}
+    answer: dict[str, Any] = {"displayName": model.display_name, **masked(model.said)}
     if model.labels:
         answer["labels"] = dict(model.labels)
     if is_there:

@@ -209,6 +209,15 @@ def devices(body: Mapping[str, Any]) -> list[str]:
     return [str(name) for request in requests if request["Driver"] == CDI for name in request["DeviceIDs"]]
 
 
+def without_secrets(body: Mapping[str, Any], names: frozenset[str]) -> Mapping[str, Any]:
+    """The body for a file of the run, which has no values of secrets."""
+    return (
+        body | {"Env": [word for word in body["Env"] if word.partition("=")[0] not in names]}
+        if names
+        else body
+    )
+
+
 def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:
     host: Mapping[str, Any] = body["HostConfig"]
     mounts: Sequence[Mapping[str, Any]] = host["Mounts"]

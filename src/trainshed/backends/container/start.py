@@ -19,7 +19,7 @@ from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.limits import JobGroups
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import JobNetwork, Networks
-from trainshed.backends.container.render import ContainerFrame, render
+from trainshed.backends.container.render import ContainerFrame, render, without_secrets
 from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine.compiled import compiled
 from trainshed.core.errors import TrainshedError, Unavailable
@@ -75,13 +75,14 @@ class Starter:
         run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
         body = render(launch, image, self.frame(run, launch, net, output), run_mounts)
+        written = without_secrets(body, launch.secrets)
         record = run.read()
         try:
             if record is None:
                 run.holds = launch.held
-                run.prepare(body, (output.stdout, output.stderr))
+                run.prepare(written, (output.stdout, output.stderr))
             elif not record.begun:
-                run.describe(body)
+                run.describe(written)
         except OSError as error:
             raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
         if record is not None and record.begun:

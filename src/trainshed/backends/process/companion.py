@@ -132,7 +132,8 @@ def _become(libc: ctypes.CDLL, run: str, pid: int, terminal: bool, program: list
         _join(launch.get("group"))
         _enter(libc, pid)
         os.chdir(launch["cwd"])
-        env = {**launch["env"], **({"TERM": "xterm-256color"} if terminal else {})}
+        env = {**launch["env"], **_secrets(pid, launch.get("secrets") or [])}
+        env |= {"TERM": "xterm-256color"} if terminal else {}
         signal.set_wakeup_fd(-1)
         for number in range(1, 32):
             if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -143,6 +144,15 @@ def _become(libc: ctypes.CDLL, run: str, pid: int, terminal: bool, program: list
         line = f"trainshed: no shell beside the run: {error.strerror} ({error.filename or 'system call'})\n"
         os.write(2, line.encode(errors="replace"))
     os._exit(126)
+
+
+def _secrets(pid: int, names: list[str]) -> dict[str, str]:
+    """The run's variables of these names, as its program got them: no file of the run has their values."""
+    if not names:
+        return {}
+    with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+        pairs = (os.fsdecode(word).partition("=") for word in file.read().split(b"\0"))
+        return {name: value for name, _, value in pairs if name in names}
 
 
 def _run(program: list[str], env: dict[str, str]) -> None:

@@ -52,11 +52,14 @@ class Rendered:
     work: str  # the replica's own folder, shared by its runs
     start: str  # its working directory: that folder, or one in it
     tmp: str
+    secrets: frozenset[str] = frozenset()  # names in `env`
 
     def plain(self) -> dict[str, object]:
+        """For a file: without the values of secrets, which the program itself has."""
         return {
             "argv": list(self.argv),
-            "env": dict(self.env),
+            "env": {name: value for name, value in self.env.items() if name not in self.secrets},
+            "secrets": sorted(self.secrets),
             "cwd": self.start,
             "stdin": "/dev/null",
         }
@@ -102,6 +105,7 @@ def render(launch: Launch, frame: ProcessFrame, report: str = "") -> Rendered:
         work=work,
         start=f"{work}/{launch.working_directory}" if launch.working_directory else work,
         tmp=tmp,
+        secrets=launch.secrets,
     )
 
 

@@ -78,7 +78,11 @@ class ManifestHandlers:
             same = not again and known is not None and known.digest == manifest.digest
             return answer | {"outcome": UNCHANGED if same else DRY_RUN, "customJob": _drafted(draft)}
         request = JobRequest(
-            display_name=draft.display_name, spec=draft.spec, labels=draft.labels, remarks=notes
+            display_name=draft.display_name,
+            spec=draft.spec,
+            labels=draft.labels,
+            secrets=draft.secrets,
+            remarks=notes,
         )
         job, is_new = await self.manifests.apply(project, location, request, manifest, again=again)
         rendered = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)

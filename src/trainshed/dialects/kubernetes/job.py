@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from trainshed.core.machine import Catalogue
+from trainshed.core.secret import is_secret_name
 from trainshed.dialects.kubernetes.machine import (
     ALIYUN,
     GPU_TYPE,
@@ -71,7 +72,7 @@ def convert(document: Mapping[str, Any], catalogue: Catalogue, faults: Faults) -
         machine = machine_of(container, annotations, part(pod, "nodeSelector"), catalogue, path, faults)
         wanted.notes += machine.notes
         pool: dict[str, Any] = {"machineSpec": machine.spec, "replicaCount": replicas}
-        pool["containerSpec"] = _program(container, document, path, faults)
+        pool["containerSpec"] = _program(container, document, path, faults, wanted.notes)
         pool |= {"diskSpec": machine.disk} if machine.disk else {}
         pool |= volumes.of(container, path, f"{POOLS}[{at}]")
         pools.append(pool)
@@ -185,7 +186,7 @@ def _strategy(annotations: Mapping[str, Any], faults: Faults) -> str:
 
 
 def _program(
-    container: Mapping[str, Any], document: Mapping[str, Any], path: str, faults: Faults
+    container: Mapping[str, Any], document: Mapping[str, Any], path: str, faults: Faults, notes: list[str]
 ) -> dict[str, Any]:
     references = References()
     for at, variable in enumerate(parts(container, "env")):
@@ -193,15 +194,24 @@ def _program(
         if "valueFrom" in variable:
             references.env[name] = _field(part(variable, "valueFrom"), document, f"{where}.valueFrom", faults)
         else:
+            if is_secret_name(name) or references.names_secret(text(variable, "value")):
+                references.secrets.add(name)
             references.env[name] = references.expand(text(variable, "value"))
     result: dict[str, Any] = {"imageUri": text(container, "image")}
     for name in ("command", "args"):
         if words := texts(container, name):
             result[name] = [references.expand(word) for word in words]
+            if any(map(references.names_secret, words)):
+                notes.append(
+                    f"{path}.{name} has a secret in it and is shown: let the program read the variable."
+                )
     if references.left < 0:
         faults.add(path, f"has more than {LARGEST_PROGRAM} bytes once each $(NAME) is replaced by its value.")
     if references.env:
-        result["env"] = [{"name": name, "value": value} for name, value in references.env.items()]
+        result["env"] = [
+            {"name": name, "value": value, **({"secret": True} if name in references.secrets else {})}
+            for name, value in references.env.items()
+        ]
     return result
 
 
@@ -228,7 +238,11 @@ class References:
     """
 
     env: dict[str, str] = field(default_factory=dict[str, str])
+    secrets: set[str] = field(default_factory=set[str])  # the names of those that are secrets
     left: int = LARGEST_PROGRAM  # below 0: nothing is replaced any more
+
+    def names_secret(self, value: str) -> bool:
+        return any(match[1] in self.secrets for match in _REFERENCE.finditer(value))
 
     def expand(self, value: str) -> str:
         """`$(NAME)` is the variable's value where there is one; `$$(NAME)` is `$(NAME)`."""
