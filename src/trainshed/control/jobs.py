@@ -25,7 +25,7 @@ from trainshed.core.launching import launch_of
 from trainshed.core.ports import Backend, Clock, LogStore, Store
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Observation, Replica
-from trainshed.core.secret import has_masks, secret_names, with_secrets
+from trainshed.core.secret import JobSecrets, has_masks, secret_names, with_secrets
 from trainshed.core.secret_port import SecretStore
 from trainshed.core.verdict import Rules
 from trainshed.core.view import STORED
@@ -183,7 +183,7 @@ class JobLoop:
         sink = self.logs.sink(key.name)
         launch = self.equip(job, launch_of(job, replica))
         if secret_names(pool := job.spec.pools[replica.pool]):
-            kept = await self.secrets.read(job.id) if self.secrets is not None else {}
+            kept: JobSecrets = await self.secrets.read(job.id) if self.secrets is not None else {}
             launch = with_secrets(launch, pool, kept.get(replica.pool, {}))
         if self.outputs is not None:
             launch = await self.outputs.equip(job, launch, replica)

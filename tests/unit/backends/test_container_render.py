@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, devices, render, spec, words
+from trainshed.backends.container.render import (
+    ContainerFrame,
+    Mount,
+    RunMounts,
+    devices,
+    render,
+    spec,
+    without_secrets,
+    words,
+)
 from trainshed.backends.container.run import BLANK, parse
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
@@ -255,3 +264,9 @@ def test_what_is_no_fact_is_passed_over(junk: bytes):
 
 def test_only_the_first_beginning_counts():
     assert parse(b"init a 1000000000\ninit b 9000000000\n").boot == "a"
+
+
+def test_a_file_of_the_run_has_no_values_of_secrets():
+    body = {"Image": "i", "Env": ["HF_TOKEN=x=y", "LR=1"]}
+    assert without_secrets(body, frozenset({"HF_TOKEN"})) == {"Image": "i", "Env": ["LR=1"]}
+    assert without_secrets(body, frozenset()) == body

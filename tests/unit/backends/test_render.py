@@ -26,6 +26,14 @@ LAUNCH = Launch(
 )
 
 
+def test_a_file_of_the_run_has_the_names_of_secrets_and_not_their_values():
+    rendered = render(replace(LAUNCH, env={"HF_TOKEN": "qqq"}, secrets=frozenset({"HF_TOKEN"})), FRAME)
+    written = rendered.plain()
+    assert rendered.env["HF_TOKEN"] == "qqq"
+    assert written["secrets"] == ["HF_TOKEN"]
+    assert "qqq" not in str(written)
+
+
 def test_a_launch_is_rendered_whole():
     assert render(LAUNCH, FRAME).plain() == {
         "argv": ["/venv/bin/python", "train.py", "--fast"],

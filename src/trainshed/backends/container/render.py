@@ -211,11 +211,9 @@ def devices(body: Mapping[str, Any]) -> list[str]:
 
 def without_secrets(body: Mapping[str, Any], names: frozenset[str]) -> Mapping[str, Any]:
     """The body for a file of the run, which has no values of secrets."""
-    return (
-        body | {"Env": [word for word in body["Env"] if word.partition("=")[0] not in names]}
-        if names
-        else body
-    )
+    if not names:
+        return body
+    return {**body, "Env": [word for word in body["Env"] if word.partition("=")[0] not in names]}
 
 
 def spec(name: str, body: Mapping[str, Any]) -> dict[str, object]:

@@ -59,9 +59,9 @@ class Rendered:
         return {
             "argv": list(self.argv),
             "env": {name: value for name, value in self.env.items() if name not in self.secrets},
-            "secrets": sorted(self.secrets),
             "cwd": self.start,
             "stdin": "/dev/null",
+            **({"secrets": sorted(self.secrets)} if self.secrets else {}),
         }
 
 
