@@ -135,6 +135,32 @@ def test_text_that_is_no_unicode_is_refused_and_harms_nobody(server: LiveServer,
     assert put(server, bucket, "z").status == 200
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("location", "\0"),
+        ("location", "\x1b[2J"),
+        ("storageClass", "a\x01"),
+        ("labels", {"a": "\n"}),
+        ("lifecycle", {"rule": [{"action": {"type": "Delete"}, "condition": {"matchesPrefix": ["\0"]}}]}),
+    ],
+)
+def test_control_characters_in_what_a_bucket_keeps_are_refused(
+    server: LiveServer, bucket: str, field: str, value: object
+) -> None:
+    made = server.request("POST", "/storage/v1/b?project=p1", {"name": f"{bucket}-2", field: value})
+    assert field in refused(made, 400, "invalid")
+    assert field in refused(
+        server.request("PATCH", f"/storage/v1/b/{bucket}", {field: value}), 400, "invalid"
+    )
+
+
+def test_control_characters_in_stored_headers_are_refused(server: LiveServer, bucket: str) -> None:
+    path = f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name=x"
+    answer = server.request("POST", path, b"abc", headers={"Content-Type": "a/b\x85"})
+    assert "contentType" in refused(answer, 400, "invalid")
+
+
 @pytest.mark.parametrize("asked", [None, "bytes=2-4", "bytes=-2"])
 def test_head_says_what_get_says_without_the_body(server: LiveServer, bucket: str, asked: str | None) -> None:
     put(server, bucket, "x")

@@ -9,7 +9,7 @@ from trainshed.core.bucket import PAGE, BucketInfo
 from trainshed.core.permission import PrincipalKind
 from trainshed.service.storage import StorageService
 from trainshed.wire.storage import fault, number, render_bucket, text
-from trainshed.wire.storage_bucket import check_bucket, parse_lifecycle, parse_versioning
+from trainshed.wire.storage_bucket import check_bucket, check_line, parse_lifecycle, parse_versioning
 
 _OF_A_JOB = frozenset(
     (
@@ -107,6 +107,8 @@ class StorageBucketHandlers:
 
 
 def _changed(old: BucketInfo, body: Json) -> BucketInfo:
+    for field in ("location", "storageClass"):
+        check_line(field, str(body.get(field) or ""))
     return replace(
         old,
         labels=_labels(dict(old.labels), body),
@@ -127,6 +129,7 @@ def _labels(old: dict[str, str], body: Json) -> dict[str, str]:
         if value is None:
             old.pop(key, None)
         elif isinstance(value, str) and len(key) <= 63 and len(value) <= 63:
+            check_line("labels", key + value)
             old[key] = value
         else:
             raise fault("labels", "A label's key and value must be texts of at most 63 characters.")

@@ -112,7 +112,7 @@ class StorageUploadHandlers:
 def _draft(call: Call, about: dict[str, object], content_type: str) -> ObjectDraft:
     attributes = overlay(PLAIN, about)
     if not attributes.content_type:
-        attributes = replace(attributes, content_type=content_type[:4096])
+        attributes = overlay(attributes, {"contentType": content_type[:4096]})
     crc32c, md5 = hashes(call.headers.get("x-goog-hash", ""))
     if encoding := call.query.get("contentEncoding", ""):
         attributes = overlay(attributes, {"contentEncoding": encoding})

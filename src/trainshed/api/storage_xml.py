@@ -37,10 +37,13 @@ from trainshed.core.bucket import (
 from trainshed.core.errors import TrainshedError
 from trainshed.service.storage import CopySource, StorageService
 from trainshed.wire.storage import etag, fault, number, object_headers
+from trainshed.wire.storage_bucket import check_line
 from trainshed.wire.storage_xml import document, element, parse_parts, render_error, render_listing
 
 MOST_LIST = 4 << 20  # bytes of the XML that names the parts of an upload
 _XML = {"content-type": "application/xml; charset=UTF-8"}
+# Headers that are kept with the object.
+_STORED = ("content-", "cache-control", "x-goog-storage-class", "x-goog-meta-")
 
 
 @dataclass(slots=True)
@@ -201,6 +204,9 @@ def _names(tags: str, info: ObjectInfo) -> bool:
 
 def _draft(call: Call, name: str) -> ObjectDraft:
     headers = call.headers
+    for header, value in headers.items():
+        if header.startswith(_STORED):
+            check_line(header, value)
     attributes = Attributes(
         content_type=headers.get("content-type", ""),
         content_encoding=headers.get("content-encoding", ""),

@@ -17,7 +17,7 @@ from trainshed.core.errors import TrainshedError
 from trainshed.wire import scalars
 from trainshed.wire.scalars import INT64_MOST
 from trainshed.wire.status import to_storage
-from trainshed.wire.storage_bucket import fault, render_lifecycle
+from trainshed.wire.storage_bucket import check_line, fault, render_lifecycle
 
 Json = dict[str, Any]
 _Frame = tuple[str, str, str, str, str, str, str]
@@ -228,6 +228,7 @@ def overlay(attributes: Attributes, body: Mapping[str, object]) -> Attributes:
             if value is None:
                 new.pop(key, None)
             elif isinstance(value, str):
+                check_line("metadata", key + re.sub(r"[\t\r\n]", "", value))
                 _check_text("metadata", key + value)
                 new[key] = value
             else:
@@ -243,8 +244,7 @@ def overlay(attributes: Attributes, body: Mapping[str, object]) -> Attributes:
 
 def _attribute(body: Mapping[str, object], key: str) -> str:
     value = text(body, key)
-    if "\r" in value or "\n" in value:
-        raise fault(key, f"{key} cannot have a carriage return or a line feed in it.")
+    check_line(key, value)
     if key == "customTime" and value and not _is_time(value):
         raise fault(key, f"customTime must be a time as in RFC 3339, not '{value[:40]}'.")
     return value

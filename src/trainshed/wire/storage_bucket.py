@@ -4,6 +4,7 @@ For `api/storage_buckets.py`. A setting that is off, empty or null is accepted, 
 along.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, cast
@@ -38,6 +39,7 @@ _NUMBERS = {
 _DATES = {"createdBefore": "created_before", "noncurrentTimeBefore": "noncurrent_before"}
 _LISTS = {"matchesPrefix": "prefixes", "matchesSuffix": "suffixes"}
 MOST_RULES = 100
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def parse_versioning(body: Mapping[str, object], old: bool) -> bool:
@@ -85,6 +87,8 @@ def _rule(where: str, given: object) -> LifecycleRule:
             texts = cast("list[object]", value) if isinstance(value, list) else []
             if not texts or not all(isinstance(text, str) and text for text in texts):
                 raise fault(name, f"{name} must be a list of texts.")
+            for text in texts:
+                check_line(name, str(text))
             fields[_LISTS[key]] = tuple(texts)
         elif key == "isLive" and isinstance(value, bool):
             fields["is_live"] = value
@@ -124,6 +128,12 @@ def check_bucket(body: Mapping[str, object]) -> None:
     ]
     if wrong:
         raise Invalid(tuple(wrong))
+
+
+def check_line(field: str, value: str) -> None:
+    """Refuse a stored text that no header, list or terminal could show: one with control characters."""
+    if _CONTROL.search(value):
+        raise fault(field, f"{field} must not have control characters, as {value[:60]!r} does.")
 
 
 def fault(field: str, sentence: str) -> Invalid:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from trainshed.core.bucket import Attributes, ObjectInfo, Precondition
+from trainshed.core.bucket import PLAIN, Attributes, ObjectInfo, Precondition
 from trainshed.core.errors import Invalid
 from trainshed.wire.partial import partial
 from trainshed.wire.storage import (
@@ -135,3 +135,23 @@ def test_a_browser_saves_an_object_whatever_is_stored(stored: str, sent: str) ->
     assert (
         object_headers(info(attributes=Attributes(content_disposition=stored)))["content-disposition"] == sent
     )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"contentType": "a\0b"},
+        {"storageClass": "\x1b[2J"},
+        {"cacheControl": "\x7f"},
+        {"metadata": {"a": "\x01"}},
+        {"metadata": {"a\n": "b"}},
+    ],
+)
+def test_control_characters_in_an_attribute_are_refused_with_its_name(body: dict[str, object]) -> None:
+    with pytest.raises(Invalid, match=r"control characters|NUL") as error:
+        overlay(PLAIN, body)
+    assert [violation.field for violation in error.value.violations] == list(body)
+
+
+def test_a_value_of_metadata_may_have_several_lines() -> None:
+    assert overlay(PLAIN, {"metadata": {"a": "b\r\n\tc"}}).metadata == {"a": "b\r\n\tc"}
