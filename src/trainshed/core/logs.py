@@ -3,13 +3,15 @@
 `logs/` reads and writes them; the service and the API use them.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from trainshed.core.event import Event
 from trainshed.core.names import task_name
 
-INSERT_ID_LENGTH = 48
+# Older releases gave ids without a job. Such an id still names the place behind which a client goes on.
+_INSERT_ID = re.compile(r"l([0-9]{20})[0-9]{27}(?:-[A-Za-z0-9_.-]{1,128})?")
 _PLACE_PARTS, _STREAM_PART = 6, 3
 _LONGEST_NUMBER = 18  # digits: what a signed 64-bit number always holds
 
@@ -34,10 +36,11 @@ class Line:
 
     @property
     def insert_id(self) -> str:
-        """Fixed width, so that it sorts as text in the order of the lines."""
+        """Sorts as text in the order of the lines; the job, last, tells apart lines of two in one moment."""
         stream = 0 if self.stream is OutputStream.STDOUT else 1
         return (
             f"l{self.at_ns:020d}{self.attempt:04d}{self.pool:02d}{self.index:04d}{stream}{self.sequence:016d}"
+            f"-{self.job}"
         )
 
     @property
@@ -47,14 +50,8 @@ class Line:
 
 def place_of(insert_id: str) -> tuple[int, str] | None:
     """The position of the line of that id; None where no line can have such an id."""
-    digits = insert_id[1:]
-    if (
-        len(insert_id) != INSERT_ID_LENGTH
-        or insert_id[0] != "l"
-        or not (digits.isascii() and digits.isdigit())
-    ):
-        return None
-    return int(insert_id[1:21]), insert_id
+    match = _INSERT_ID.fullmatch(insert_id)
+    return (int(match[1]), insert_id) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
