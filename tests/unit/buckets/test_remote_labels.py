@@ -15,6 +15,7 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
         Attributes,
         content_type=TEXTS,
         content_encoding=TEXTS,
+        content_disposition=TEXTS | st.just("attachment"),
         cache_control=TEXTS,
         custom_time=TEXTS,
         metadata=st.dictionaries(TEXTS, TEXTS, max_size=4),

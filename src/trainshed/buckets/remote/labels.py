@@ -13,6 +13,7 @@ from typing import Any, cast
 from trainshed.core.bucket import PLAIN, Attributes
 
 OURS = "trainshed"  # letters only: Azure takes no others
+SAVED = "attachment"  # a server of ours, as the remote store, says so of every object
 _HEADERS = {
     "Content-Type": "content_type",
     "Content-Encoding": "content_encoding",
@@ -33,6 +34,8 @@ def written(attributes: Attributes, sums: Mapping[str, str]) -> dict[str, str]:
             labels[header] = value
         elif value:
             more[field] = value
+    if attributes.content_disposition == SAVED:
+        more["content_disposition"] = SAVED
     if attributes.custom_time:
         more["custom_time"] = attributes.custom_time
     hidden: dict[str, str] = {}
@@ -52,7 +55,7 @@ def read(labels: Mapping[str, str]) -> tuple[Attributes, dict[str, str]]:
     more = _parsed(lower.pop(OURS, "{}"))
     fields = {field: lower.pop(header.lower(), "") for header, field in _HEADERS.items()}
     lower.pop("storage-class", None)
-    if fields["content_disposition"] == "attachment":  # a server of ours says so of every object
+    if fields["content_disposition"] == SAVED:  # where it was stored, it is among `more` too
         fields["content_disposition"] = ""
     texts = {key: value for key, value in more.items() if isinstance(value, str)}
     hidden = cast("dict[str, str]", more.get("metadata") or {})
