@@ -128,10 +128,13 @@ def read(name: str, text: str | bytes, *, partial: bool = False) -> JobFile:
     return _shaped(*load(name, text, EXAMPLE), partial)
 
 
-def load(name: str, text: str | bytes, example: str) -> tuple[str, Json, dict[str, int]]:
-    """The name, the file's fields, and the line of each. What else it holds is told with the example."""
+def load(name: str, text: str | bytes, example: str, before: int = 0) -> tuple[str, Json, dict[str, int]]:
+    """The name, the file's fields, and the line of each. What else it holds is told with the example.
+
+    `before` is how many lines of the file stand before the text.
+    """
     try:
-        content, lines = _parsed(name, text, example)
+        content, lines = _parsed(name, text, example, before)
     except yaml.MarkedYAMLError as error:
         raise CommandFailed(*_explained(name, error)) from error
     except yaml.YAMLError as error:
@@ -150,8 +153,9 @@ def load(name: str, text: str | bytes, example: str) -> tuple[str, Json, dict[st
     return name, fields, lines
 
 
-def _parsed(name: str, text: str | bytes, example: str) -> tuple[object, dict[str, int]]:
+def _parsed(name: str, text: str | bytes, example: str, before: int) -> tuple[object, dict[str, int]]:
     loader: Any = _Loader(text)
+    loader.line = before  # PyYAML counts on from there
     root: Any = loader.get_single_node()
     if root is None:
         raise CommandFailed(f"{name} is empty; a small job reads:", example.splitlines())

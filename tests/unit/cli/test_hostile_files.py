@@ -1,6 +1,7 @@
 """Files that would take a reader all its memory or its stack are refused with a sentence."""
 
 import json
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -108,3 +109,23 @@ def test_deep_settings_are_told_as_wrong(tmp_path: Path):
         read_file(file, {"warm": True})
     with pytest.raises(Invalid, match="cannot be read"):
         load_rows(file)
+
+
+def test_the_work_for_a_file_grows_with_its_documents_not_with_their_square() -> None:
+    def calls(count: int) -> int:
+        made = 0
+
+        def note(frame: object, event: str, argument: object) -> None:
+            nonlocal made
+            made += event == "call"
+
+        text = "apiVersion: v1\nkind: Pod\n---\n" * count
+        sys.setprofile(note)
+        try:
+            documents("pods.yaml", text)
+        finally:
+            sys.setprofile(None)
+        return made
+
+    calls(1)  # what is only done once
+    assert calls(400) < 5 * calls(100)

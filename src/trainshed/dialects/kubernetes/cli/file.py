@@ -80,9 +80,8 @@ def _parts(text: str) -> Iterator[tuple[str, int]]:
 
 def _read(file: str, text: str, before: int) -> Document:
     failure: CommandFailed | None = None
-    space = "\n" * before  # so that lines are counted in the file
     try:
-        _, fields, lines = load(file, space + text, EXAMPLE)
+        _, fields, lines = load(file, text, EXAMPLE, before)
         if str(fields.get("kind")) not in shapes() or fits(fields, str(fields["kind"])):
             return Document(file, fields, lines, text=text)
     except CommandFailed as error:
@@ -90,7 +89,7 @@ def _read(file: str, text: str, before: int) -> Document:
     mended = repair(text)
     if mended is not None:
         try:
-            _, better, places = load(file, space + mended[0], EXAMPLE)
+            _, better, places = load(file, mended[0], EXAMPLE, before)
             if fits(better, str(better.get("kind"))):
                 return Document(file, better, places, [before + item for item in mended[1]], mended[0])
         except CommandFailed:
