@@ -95,6 +95,15 @@ def test_half_a_point_at_the_end_costs_that_point_only(folder: Path, torn: int) 
     assert [second for second, _ in told(read_job(folder, window()), "memory")] == [0, 2, 4, 6, 10, 12]
 
 
+def test_a_link_in_the_place_of_points_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"a file of somebody else")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "all.new").symlink_to(other)
+    JobMetrics(folder)
+    assert other.read_bytes() == b"a file of somebody else"
+
+
 @pytest.mark.parametrize("damage", [b"\0" * 4096, random.Random(7).randbytes(999), b""])
 def test_damaged_files_cost_points_never_an_answer(folder: Path, damage: bytes) -> None:
     fill(JobMetrics(folder), 0, 100)

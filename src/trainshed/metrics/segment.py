@@ -49,10 +49,11 @@ class Segment:
         self._begin: float | None = None
         self._size = 0
         with contextlib.suppress(OSError):
-            self._size = self._new.stat().st_size
-            if torn := self._size % _POINT.size:
-                self._size -= torn
-                os.truncate(self._new, self._size)
+            with os.fdopen(open_regular(self._new, os.O_RDWR), "r+b") as file:
+                self._size = os.fstat(file.fileno()).st_size
+                if torn := self._size % _POINT.size:
+                    self._size -= torn
+                    file.truncate(self._size)
             self._begin = next(read_file(read_regular(self._new, _POINT.size)), (None,))[0]
 
     def append(self, rows: Sequence[Row]) -> None:
