@@ -6,7 +6,6 @@ Exit codes are those of diff(1): 0 the same, 1 different, 2 trouble. The names o
 import difflib
 import functools
 import json
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from trainshed.cli.code import code_of, content, place
 from trainshed.cli.complete import jobs
 from trainshed.cli.failure import CommandFailed, Misuse
 from trainshed.cli.options import as_json, connected
-from trainshed.cli.paint import Paint, harmless
+from trainshed.cli.paint import Paint
 from trainshed.client import Client, Json
 
 LONGEST = 1 << 20  # bytes of a text whose lines are compared
@@ -67,8 +66,7 @@ def command(client: Client, first: str, second: str, as_json: bool) -> int:
         click.echo(_line(field, paint))
     for file in files:
         for line in _lines(client, pair, file):
-            shown = harmless(line) if sys.stdout.isatty() else line
-            click.echo(paint(shown, COLOURS.get(line[:1])))
+            click.echo(paint(line, COLOURS.get(line[:1])))
     return 1 if fields or files else 0
 
 

@@ -270,17 +270,17 @@ def _follow(steps: Iterator[Json], as_json: bool, *, every_line: bool = False) -
     try:
         for step in steps:
             if last and every_line:
-                click.echo(harmless(str(last["message"])), err=True)
+                click.echo(str(last["message"]), err=True)
             elif last:
                 line.say(str(last["message"]))
             last = step
     except ClientError:
         if last and every_line:
-            click.echo(harmless(str(last["message"])), err=True)
+            click.echo(str(last["message"]), err=True)
         raise
     finally:
         line.end()
-    click.echo(json.dumps(last) if as_json else harmless(str(last.get("message", ""))))
+    click.echo(json.dumps(last) if as_json else str(last.get("message", "")))
 
 
 class _Line:

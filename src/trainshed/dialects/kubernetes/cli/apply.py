@@ -96,9 +96,9 @@ def made(client: Client, file: str, text: str) -> Iterator[str]:
 
 
 def _warn(text: str) -> None:
-    from trainshed.cli.paint import Paint, harmless
+    from trainshed.cli.paint import Paint
 
-    click.echo(f"{Paint.for_stderr()('warning:', 'yellow')} {harmless(text)}", err=True)
+    click.echo(f"{Paint.for_stderr()('warning:', 'yellow')} {text}", err=True)
 
 
 def outcome_line(answer: Json) -> str:
