@@ -24,7 +24,8 @@ from trainshed.core.replica import Exit
 from trainshed.core.runtime import RuntimeNeed, RuntimePhase
 from trainshed.core.verdict import Cause, Evidence, Verdict, judge
 from trainshed.runtimes import folders, interpreters
-from trainshed.runtimes.recipe import Interpreter
+from trainshed.runtimes.build import Build
+from trainshed.runtimes.recipe import EnvironmentRecipe, Interpreter
 from trainshed.runtimes.rows import RuntimeRow
 from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
 from trainshed.verdict_rules import load_rules
@@ -330,3 +331,15 @@ async def _until(check: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not check():
             await asyncio.sleep(0.02)
+
+
+async def test_a_link_in_the_place_of_a_build_s_log_is_replaced_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"of somebody else")
+    places = folders.RuntimeFolders(tmp_path / "runtimes")
+    places.open(other)
+    places.log("d").symlink_to(other)
+    python = Interpreter(path=sys.executable, version="3.11")
+    await Build(EnvironmentRecipe(name="x", interpreter=python, digest="d"), places, (), os.environ).run()
+    assert other.read_bytes() == b"of somebody else"
+    assert b"-m venv" in places.log("d").read_bytes()

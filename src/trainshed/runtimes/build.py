@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainshed.core.package import Package
+from trainshed.regular_file import open_regular, write_regular
 from trainshed.runtimes import install
 from trainshed.runtimes.folders import RuntimeFolders
 from trainshed.runtimes.progress import PipProgress
@@ -85,7 +86,9 @@ class Build:
         self.folders.discard(self.recipe.digest)
         place = self.folders.place(self.recipe.digest)
         (place / "tmp").mkdir(parents=True, mode=0o700)
-        self.folders.log(self.recipe.digest).write_bytes(b"")
+        log = self.folders.log(self.recipe.digest)
+        log.unlink(missing_ok=True)  # a job may have put a link there
+        write_regular(log, b"", os.O_EXCL)
 
     def _connect(self) -> None:
         packages = self.folders.packages(self.recipe.digest)
@@ -180,7 +183,8 @@ class Build:
 
     async def _listen(self, output: asyncio.StreamReader, argv: tuple[str, ...]) -> None:
         rest = b""
-        with self.folders.log(self.recipe.digest).open("ab", buffering=0) as log:
+        file = open_regular(self.folders.log(self.recipe.digest), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        with os.fdopen(file, "ab", buffering=0) as log:
             log.write(f"+ {' '.join(argv)}\n".encode())
             while chunk := await output.read(1 << 16):
                 with contextlib.suppress(OSError):  # a full disk: what is said counts, not that it is kept
