@@ -116,3 +116,18 @@ def test_an_object_s_attribute_is_refused_with_its_field(server: LiveServer, fie
     body = {field: {"k": text} if field == "metadata" else text}
     answer = server.request("PATCH", "/storage/v1/b/headers/o/y", json.dumps(body).encode())
     assert answer.status == 400 and field in answer.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "field"),
+    [
+        ("POST", "/v1/projects/p1/locations/a%00b/customJobs", "location"),
+        ("POST", "/v1/projects/a%00b/jobs", "project"),
+        ("GET", f"{JOBS}/a%00b", "job"),
+        ("GET", f"{JOBS}?filter=displayName%3D%22%00%22", "filter"),
+    ],
+)
+def test_nul_in_an_address_is_refused_with_its_field(server: LiveServer, verb: str, path: str, field: str):
+    body = json.dumps(a_custom_job("A", "1")[1]).encode() if verb == "POST" else None
+    answer = server.request(verb, path, body)
+    assert (answer.status, list(answer.violations)) == (400, [field]), answer.body
