@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 FITS = ("shrink", "strict")
+LEAST = 16  # processes and threads of a replica: with fewer not even a shell and what holds it run
 SUBNETS = "10.210.0.0/16"
 _UNITS = {
     "": 1,
@@ -150,6 +151,14 @@ def output(text: str) -> str:
 def port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 1 << 16):
         raise SettingsError(f"{text!r} is not a port; it is a number from 1 to 65535, or 0 for any free one")
+    return int(text)
+
+
+def processes(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and (int(text) == 0 or int(text) >= LEAST)):
+        raise SettingsError(
+            f"{text!r} is not a number of processes and threads; write {LEAST} or more, or 0 for no limit"
+        )
     return int(text)
 
 

@@ -65,6 +65,13 @@ class Settings:
     memory: int | None = _setting(
         None, parse_size, "SIZE", "How much memory jobs may use, such as 8GiB.", told="all"
     )
+    processes_per_replica: int | None = _setting(
+        None,
+        values.processes,
+        "N",
+        "Processes and threads a replica may have; 0: no limit.",
+        told="4096, more with many CPUs",
+    )
     log_quota: int = _setting(GIB, parse_size, "SIZE", "How much a job may log.", told="1GiB")
     allowed_hosts: tuple[str, ...] = _setting(
         (), str, "NAME", "Another host name to answer to.", flag="--allowed-host", many=True

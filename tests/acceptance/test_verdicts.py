@@ -157,6 +157,32 @@ def test_a_port_somebody_has_is_named_as_such(sentence: Sentence, server: LiveSe
     assert verdict["retryMayHelp"]
 
 
+FORKS = """
+import os, time
+for _ in range(300):  # not without end, whatever the limits do
+    if os.fork() == 0:
+        time.sleep(1000)
+        os._exit(0)
+    time.sleep(0.02)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.fault(
+    "Programs",
+    "A program starts processes or threads without end",
+    "It may have so many and no more, and the machine goes on. If it then fails, the verdict is "
+    "PROCESS_LIMIT. Nothing of it is left.",
+    sentence="its limit is 64",
+)
+def test_a_fork_bomb_is_held_to_its_processes_and_told_the_setting(sentence: Sentence) -> None:
+    with LiveServer("--cpus", "32", "--memory", "120GiB", "--processes-per-replica", "64") as live:
+        verdict = run(live, *python(FORKS))
+        assert verdict["cause"] == "PROCESS_LIMIT"
+        assert sentence.is_in(verdict["summary"])
+        assert "trainshed up --processes-per-replica" in verdict["advice"]
+
+
 @pytest.mark.parametrize("command", [["no-such-program-here"], ["sh", "-c", "no-such-program-here"]])
 def test_a_command_that_is_not_there_is_named(server: LiveServer, command: list[str]) -> None:
     verdict = run(server, *command)

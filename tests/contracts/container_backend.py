@@ -15,7 +15,7 @@ from tests.contracts.backend_bench import Bench, benched, until
 from tests.contracts.test_container_backend import ContainerWorld
 from tests.engine import Podman
 from tests.engine_images import BASE
-from trainshed.backends.container import render
+from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.core.launch import Launch
 from trainshed.core.replica import Exit, Observation, Sight
 
@@ -114,8 +114,7 @@ class ContainerContract:
         assert seen.exit == Exit(code=0) and seen.out_of_memory == ""
 
     async def test_a_fork_bomb_stays_in_its_box(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(render, "PIDS", 64)
-        monkeypatch.setattr(render, "PIDS_PER_CPU", 0)
+        monkeypatch.setattr(ProcessCeiling, "of", lambda *_: 64)
         bomb = """
 import os, time
 count = 1
@@ -135,6 +134,15 @@ except OSError:
         assert bench.out(1) == "here\n"
         await bench.backend.stop(bench.key(), force=True)
         assert (await bench.ended(bench.key())).exit == Exit(signal=9)
+
+    async def test_a_program_that_fails_because_it_may_have_no_more_processes_is_told_its_limit(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(ProcessCeiling, "of", lambda *_: 64)
+        bomb = "import os, time\nfor _ in range(200):\n    if os.fork() == 0: time.sleep(1000)"
+        seen = await run(bench, sized(bench.launch(python(bomb)), memory=512 * MIB))
+        assert seen.exit == Exit(code=1)
+        assert "its limit is 64 processes and threads" in seen.process_limit
 
     async def test_a_program_has_the_processors_it_was_given_and_no_more(self, bench: Bench):
         burn = """

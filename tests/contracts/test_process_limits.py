@@ -1,17 +1,86 @@
-"""Processes are held to their memory: by a cgroup where one can be made, else by a watch."""
+"""Processes are held to their memory and their number: by a cgroup where one can be made, else by a watch."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.contracts.backend_bench import Bench, benched
-from tests.contracts.limits import LimitsContract, limited
+from tests.contracts.backend_bench import Bench, benched, until
+from tests.contracts.limits import LimitsContract, ended, limited
+from tests.contracts.stats import stats_of
 from tests.contracts.test_process_backend import ProcessWorld
 from trainshed.backends.machine import cgroup
-from trainshed.backends.machine.memory_group import discard, found_below, limit_memory
+from trainshed.backends.machine.limit_tree import discard, found_below
+from trainshed.backends.machine.memory_group import limit_memory
+from trainshed.backends.machine.process_group import ProcessCeiling
+from trainshed.core.replica import Exit
+
+MOST = 40
+# Forks until it is refused, or 400 times: never without end, whatever the limits do.
+BOMB = """
+import os, time
+for _ in range(400):
+    if os.fork() == 0:
+        time.sleep(1000)
+        os._exit(0)
+    {pace}
+time.sleep(1000)
+"""
+# Each process starts another one; a file counts them, so that there are never more than 400.
+CHAIN = """
+import os, sys, time
+while True:
+    try:
+        pid = os.fork()
+    except OSError:
+        continue
+    with open(sys.argv[1], "ab") as file:
+        file.write(b"x")
+    if os.path.getsize(sys.argv[1]) > 400:
+        time.sleep(1000)
+"""
+
+
+def bomb(pace: str = "pass") -> tuple[str, ...]:
+    return ("python3", "-c", BOMB.format(pace=pace))
 
 
 class ProcessLimits(LimitsContract):
+    @pytest.fixture
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ProcessCeiling, "of", lambda *_: MOST)
+
+    async def test_a_fork_bomb_is_held_leaves_nothing_and_is_told_its_limit(self, bench: Bench, few: None):
+        seen = await ended(bench, bench.launch(bomb("time.sleep(0.02)")))
+        assert seen.exit is not None and not seen.exit.ok
+        assert f"its limit is {MOST}" in seen.process_limit
+        assert bench.world.leftovers(bench.job) == []
+
+    async def test_threads_count_like_processes(self, bench: Bench, few: None):
+        source = f"""
+import threading, time
+for _ in range(2 * {MOST}):
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    time.sleep(0.02)
+time.sleep(1000)
+"""
+        seen = await ended(bench, bench.launch(("python3", "-c", source)))
+        assert seen.exit is not None and not seen.exit.ok
+        assert f"its limit is {MOST}" in seen.process_limit
+
+    async def test_a_program_within_its_processes_is_left_alone_and_counted(self, bench: Bench, few: None):
+        source = f"""
+import threading, time
+for _ in range({MOST} // 2):
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+        key = await bench.begin(("python3", "-c", source))
+        usage = (await stats_of(bench).sample())[key]
+        assert (usage.processes, usage.threads) == (1, MOST // 2 + 1)
+        seen = await bench.see(key)
+        assert seen is not None and seen.alive
+
     keeper = "compiled"
 
     @pytest.fixture
@@ -21,9 +90,32 @@ class ProcessLimits(LimitsContract):
 
 
 class TestByTheKernel(ProcessLimits):
+    async def test_the_kernel_refuses_a_process_over_the_limit_and_nobody_need_look(
+        self, bench: Bench, few: None
+    ):
+        launch = bench.launch(bomb())
+        await bench.backend.launch(launch)  # nobody counts
+        seen = await bench.ended(launch.key)
+        assert seen.exit == Exit(code=1) and "BlockingIOError" in bench.err()
+        assert f"its limit is {MOST} processes and threads" in seen.process_limit and not seen.over_limit
+        await bench.renew()  # the cgroup that counted is gone
+        again = await bench.see(launch.key)
+        assert again is not None and again.process_limit == seen.process_limit
+
+    async def test_a_fork_bomb_that_does_not_stop_is_killed_whole(
+        self, bench: Bench, few: None, tmp_path: Path
+    ):
+        counted = tmp_path / "counted"
+        await bench.backend.launch(bench.launch(("python3", "-c", CHAIN, str(counted))))
+        await until(lambda: counted.exists() and counted.stat().st_size >= MOST)
+        await bench.backend.stop(bench.key(), force=True)
+        await bench.ended(bench.key())
+        assert counted.stat().st_size <= 2 * MOST  # two write for each fork
+        assert bench.world.leftovers(bench.job) == []
+
     @pytest.fixture(autouse=True)
     def needs_groups(self) -> None:
-        if found_below(cgroup.locate(), "trainshed-test") is None:
+        if found_below(cgroup.locate(), "trainshed-test", "memory") is None:
             pytest.skip("needs the right to make cgroups that limit memory")
 
     async def test_the_kernel_itself_kills_it(self, bench: Bench):
@@ -42,14 +134,16 @@ class TestByTheKernel(ProcessLimits):
         assert "its limit is 64 MiB" in seen.out_of_memory and seen.over_limit
 
     async def test_no_cgroup_stays_behind(self, bench: Bench):
-        tree = found_below(cgroup.locate(), "")
+        tree = found_below(cgroup.locate(), "", "memory")
         assert tree is not None
         await bench.run(("true",))
         await bench.backend.remove(bench.job)
         assert not list(Path(tree.base).rglob(f"*{bench.job}*"))
+        counting = found_below(cgroup.locate(), "", "pids")
+        assert counting is not None and not list(Path(counting.base).rglob(f"*{bench.job}*"))
 
     def test_a_limit_can_grow_and_shrink(self, tmp_path: Path):
-        tree = found_below(cgroup.locate(), f"trainshed-{tmp_path.name}")
+        tree = found_below(cgroup.locate(), f"trainshed-{tmp_path.name}", "memory")
         assert tree is not None
         group = tree.make("job")
         assert group is not None

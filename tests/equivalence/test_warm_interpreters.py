@@ -186,7 +186,7 @@ async def test_a_warm_interpreter_that_answers_one_order_after_the_other_is_wait
 
     monkeypatch.setattr("trainshed.backends.process.warm.process._spawn", spawn)
     process = WarmProcess("python", (), {}, "keeper", tmp_path / "log", lambda _: None)
-    order = StartRequest(run="", work="", group=None, argv=("python",), env={}, stdout="", stderr="")
+    order = StartRequest(run="", work="", argv=("python",), env={}, stdout="", stderr="")
     answers, _ = await asyncio.gather(
         asyncio.gather(*(process.fork(order) for _ in range(6))), answer_slowly()
     )

@@ -15,6 +15,7 @@ from trainshed.backends.fleet import Fleet
 from trainshed.backends.fleet_member import LateMember, PresentMember
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.machine.node import LocalNode
+from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.backends.process.interpreters import Interpreters
@@ -48,7 +49,7 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
     settings = shared.settings
     runtimes, google = make_runtimes(settings, storage), GoogleRedirect()
     loopback = make_loopback(shared, storage, google)
-    node = LocalNode(settings.cpus, settings.memory)
+    node = LocalNode(settings.cpus, settings.memory, ProcessCeiling(settings.processes_per_replica))
     runs = RunStorage(
         files=storage.files,
         code=storage.code,
@@ -114,7 +115,13 @@ async def start_containers(
     ledger = ImageLedger(home / "images.json")
     images = EngineImages(engine, auth=RegistryAuth(settings.registry_auth), ledger=ledger)
     backend = ContainerBackend(
-        home, engine, images, storage=storage, node=node, subnets=settings.subnets, loopback=loopback
+        home,
+        engine,
+        images,
+        storage=storage,
+        node=node,
+        subnets=settings.subnets,
+        loopback=loopback,
     )
     try:
         await images.start()

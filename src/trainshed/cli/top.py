@@ -13,7 +13,19 @@ from trainshed.client import Client, Json
 EVERY = 2.0  # seconds between pictures: the server looks no more often
 BARS = "▁▂▃▄▅▆▇█"
 HEADERS = [
-    *("JOB", "NAME", "REPLICA", "CPU", "MEMORY", "READ/S", "WRITE/S", "IN/S", "OUT/S"),
+    *(
+        "JOB",
+        "NAME",
+        "REPLICA",
+        "CPU",
+        "MEMORY",
+        "PROCESSES",
+        "THREADS",
+        "READ/S",
+        "WRITE/S",
+        "IN/S",
+        "OUT/S",
+    ),
     *("GPU", "GPU MEMORY", "PROGRESS", "VALUES", "CPU, LAST MINUTE"),
 ]
 
@@ -104,6 +116,7 @@ def _rows(job: Json, sparks: bool) -> Iterator[list[str]]:
             task,
             f"{last['cpu']:.2f}" if "cpu" in last else "",
             words.size(last["memory"]) if "memory" in last else "",
+            *(f"{last[name]:.0f}" if name in last else "" for name in ("processes", "threads")),
             *(
                 words.size(last[name]) if last.get(name) else ""
                 for name in ("disk_read", "disk_write", "network_in", "network_out")

@@ -115,6 +115,7 @@ class Reporter:
             stderr=await self._newest(job, replica, OutputStream.STDERR, ERROR_LINES),
             stdout=await self._newest(job, replica, OutputStream.STDOUT, OUTPUT_LINES),
             out_of_memory=own.out_of_memory if own else "",
+            process_limit=own.process_limit if own else "",
             disk_full=own.disk_full if own else "",
             no_room=replica.no_room or (own is not None and own.no_room),
             no_gcs=own.no_gcs if own else "",

@@ -13,6 +13,9 @@ from trainshed.core.job import JobSpec
 from trainshed.core.machine import in_gib
 
 LEAST_MEMORY = 32 << 20  # bytes: with less neither an interpreter nor a container starts
+PROCESSES = 4096  # processes and threads of a replica, and more for many CPUs
+PROCESSES_PER_CPU = 1024  # of its own
+PROCESSES_PER_SEEN_CPU = 64  # of the machine's: libraries start a thread for each in each loader process
 _CLOSE = 1e-9  # shares of a CPU are floats
 
 
@@ -63,6 +66,22 @@ def memory_limit(place: Placement, room: SharedRoom | None) -> MemoryLimit:
         "because this machine has no more"
     )
     return MemoryLimit(most=max(room.memory, LEAST_MEMORY), weight=place.memory, shared=True, words=words)
+
+
+def process_limit(place: Placement, room: SharedRoom | None, *, machine_cpus: int, machine_room: int) -> int:
+    """How many processes and threads a replica may have where no setting says so.
+
+    More than any framework needs, but never more than half of what the machine can have, so that one replica
+    leaves enough for the others. `machine_room` is what it can have; 0: not known.
+    """
+    cpus = max(place.cpus, room.cpus if room else 0)
+    wanted = max(PROCESSES, round(cpus * PROCESSES_PER_CPU), machine_cpus * PROCESSES_PER_SEEN_CPU)
+    return min(wanted, machine_room // 2) if machine_room else wanted
+
+
+def too_many_processes(most: int) -> str:
+    """What happened to a run that the kernel refused a process, for a verdict."""
+    return f"the kernel refused it a process or a thread: its limit is {most} processes and threads"
 
 
 def without_gpus(spec: JobSpec, placements: Iterable[Placement]) -> str:

@@ -46,6 +46,7 @@ class Usage:
     received_bytes: int | None = None
     sent_bytes: int | None = None
     processes: int = 0
+    threads: int = 0  # of all processes together, at least one of each: what a limit of processes counts
     gpus: tuple[GpuUse, ...] = ()
 
 
@@ -120,6 +121,7 @@ _UNITS = {
     "network_in": "bytes/s",
     "network_out": "bytes/s",
     "processes": "processes",
+    "threads": "threads",
     "step": "steps",
     "total": "steps",
 }
@@ -168,6 +170,8 @@ def rates(before: Usage | None, now: Usage) -> dict[str, float]:
         result["memory"] = float(now.memory)
     if now.processes:
         result["processes"] = float(now.processes)
+    if now.threads:
+        result["threads"] = float(now.threads)
     for gpu in now.gpus:
         result[f"gpu{gpu.device}"] = gpu.share
         result[f"gpu_memory{gpu.device}"] = float(gpu.memory)

@@ -66,6 +66,7 @@ class Observation:
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory
     no_gcs: str = ""  # why it had no /gcs; empty: it had one
     disk_full: str = ""  # a sentence, where it was killed because its disk was full
+    process_limit: str = ""  # a sentence, where it had too many processes, or was refused one
     over_limit: bool = False  # it exceeded a limit of its own, as the next run would
     no_room: bool = False  # the disk of its output was full when its end was seen
     unstarted: str = ""  # why its program never started; empty: it did

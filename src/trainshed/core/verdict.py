@@ -30,6 +30,7 @@ class Cause(StrEnum):
     """All classes of causes. Scripts may rely on these words."""
 
     HOST_OUT_OF_MEMORY = "HOST_OUT_OF_MEMORY"
+    PROCESS_LIMIT = "PROCESS_LIMIT"
     CUDA_OUT_OF_MEMORY = "CUDA_OUT_OF_MEMORY"
     CUDA_ERROR = "CUDA_ERROR"
     IMPORT_ERROR = "IMPORT_ERROR"
@@ -102,6 +103,7 @@ class Rule:
     exited: bool = False  # with any code
     abrupt: bool = False  # the program could not say why: its output is not taken for the reason
     out_of_memory: bool = False  # only where the kernel counted a kill for memory
+    process_limit: bool = False  # only where it had too many processes, or was refused one
     disk_full: bool = False  # only where it was killed for that
     no_room: bool = False  # only where the disk of its output was full when it ended
     no_gcs: bool = False  # only where it had no /gcs
@@ -129,6 +131,7 @@ class Evidence:
     stdout: Sequence[str] = ()
     stderr: Sequence[str] = ()
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory during the run
+    process_limit: str = ""  # a sentence, where it had too many processes, or was refused one
     no_gcs: str = ""  # why it had no /gcs, where it had none
     disk_full: str = ""  # a sentence, where it was killed because its disk was full
     no_room: bool = False  # the disk of its output was full when it ended
@@ -230,6 +233,8 @@ def _ends_so(rule: Rule, evidence: Evidence, output: _ParsedOutput) -> bool:
         return False
     if rule.out_of_memory and not evidence.out_of_memory:
         return False
+    if rule.process_limit and not evidence.process_limit:
+        return False
     if rule.disk_full and not evidence.disk_full:
         return False
     if rule.no_room and not evidence.no_room:
@@ -249,6 +254,8 @@ def _ends_so(rule: Rule, evidence: Evidence, output: _ParsedOutput) -> bool:
 def _summary(evidence: Evidence, output: _ParsedOutput, rule: Rule, line: str) -> str:
     if rule.out_of_memory:
         return evidence.out_of_memory
+    if rule.process_limit:
+        return evidence.process_limit
     if rule.disk_full:
         return evidence.disk_full
     if rule.no_gcs:

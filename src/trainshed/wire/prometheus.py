@@ -66,6 +66,7 @@ def of_replicas(readings: Iterable[tuple[Job, RunReading]]) -> list[Family]:
     received = Family("trainshed_replica_network_received_bytes_total", "counter", "Bytes received.")
     sent = Family("trainshed_replica_network_sent_bytes_total", "counter", "Bytes sent.")
     processes = Family("trainshed_replica_processes", "gauge", "Processes of a replica.")
+    threads = Family("trainshed_replica_threads", "gauge", "Threads of all processes of a replica.")
     gpu = Family("trainshed_replica_gpu_busy_ratio", "gauge", "Share of time a replica's GPU was busy.")
     gpu_memory = Family("trainshed_replica_gpu_memory_bytes", "gauge", "Memory in use on a replica's GPU.")
     step = Family("trainshed_replica_step", "gauge", "The step a replica reported last.")
@@ -90,6 +91,7 @@ def of_replicas(readings: Iterable[tuple[Job, RunReading]]) -> list[Family]:
             received.add(use.received_bytes, **labels)
             sent.add(use.sent_bytes, **labels)
             processes.add(use.processes, **labels)
+            threads.add(use.threads, **labels)
             for item in use.gpus:
                 gpu.add(item.share, **labels, gpu=item.device)
                 gpu_memory.add(item.memory, **labels, gpu=item.device)
@@ -98,5 +100,5 @@ def of_replicas(readings: Iterable[tuple[Job, RunReading]]) -> list[Family]:
             total.add(report.total, **labels)
             for called, number in sorted(report.values.items()):
                 value.add(number, **labels, metric=called)
-    usage = [cpu, memory, read, written, received, sent, processes, gpu, gpu_memory]
+    usage = [cpu, memory, read, written, received, sent, processes, threads, gpu, gpu_memory]
     return [*usage, step, total, value]

@@ -40,6 +40,7 @@ FRAME = ContainerFrame(
     network="trainshed-abcd-j",
     address="10.210.0.3",
     hosts={"workerpool0-0": "10.210.0.2", "workerpool0-1": "10.210.0.3"},
+    processes=4096,
     output=Sink(stdout="/logs/out", stderr="/logs/err"),
 )
 PLACE = Placement(pool=0, index=1, node="local", host="workerpool0-1", cpus=1.5, memory=2 * GIB)
@@ -154,9 +155,9 @@ def test_what_no_runtime_could_start_with_is_raised_to_what_it_can():
     assert host(body)["Memory"] == host(body)["MemorySwap"] == LEAST_MEMORY
 
 
-def test_many_processors_come_with_room_for_their_threads():
-    body = render(replace(LAUNCH, placement=replace(PLACE, cpus=96)), IMAGE, FRAME, RunMounts())
-    assert host(body)["PidsLimit"] == 96 * 1024
+def test_a_container_without_a_limit_of_processes_is_said_to_have_none():
+    body = render(LAUNCH, IMAGE, replace(FRAME, processes=0), RunMounts())
+    assert host(body)["PidsLimit"] == -1  # without a number Podman would choose one
 
 
 def test_furniture_is_beside_our_own_and_weaker_than_the_jobs_variables():

@@ -27,7 +27,6 @@ def order(*words: str, **env: str) -> StartRequest:
     return StartRequest(
         run="/r",
         work="/w",
-        group=None,
         argv=words or (PYTHON, "train.py"),
         env=SHARED | PLATFORM | env,
         stdout="/o",

@@ -27,7 +27,7 @@ IO = (
 
 
 def test_a_process_is_read_behind_its_name_whatever_that_holds():
-    assert stat_of(STAT) == Stat(parent=77, start=987654, ticks=40, reaped=7)
+    assert stat_of(STAT) == Stat(parent=77, start=987654, ticks=40, reaped=7, threads=1)
 
 
 @pytest.mark.parametrize("text", [b"", b"1 (x", b"1 (x) S 1", STAT[:40]])

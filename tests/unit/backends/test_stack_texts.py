@@ -83,7 +83,7 @@ def test_the_program_and_the_server_mean_the_same_signal() -> None:
 
 
 def an_order(**env: str) -> StartRequest:
-    return StartRequest(run="/r", work="/w", group=None, argv=("python",), env=env, stdout="o", stderr="e")
+    return StartRequest(run="/r", work="/w", argv=("python",), env=env, stdout="o", stderr="e")
 
 
 def test_a_fresh_start_offers_stacks_only_where_it_is_to() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.builders import a_job, a_node, a_placement, a_pool, admitted
 from trainshed.core.fleet import Fit
 from trainshed.core.launching import launch_of
-from trainshed.core.limits import memory_limit, shared_room, without_gpus
+from trainshed.core.limits import memory_limit, process_limit, shared_room, without_gpus
 from trainshed.core.machine import GIB, in_cpus, in_gib
 from trainshed.core.place import Room, fitted
 from trainshed.core.replica import Replica
@@ -93,3 +93,15 @@ def test_gpus_that_are_asked_for_and_not_there_are_told_of():
 def test_numbers_in_words_are_short():
     assert [in_cpus(n) for n in (0.0784314, 2, 1.5, 0.001, 0)] == ["0.08", "2", "1.5", "0.01", "0"]
     assert [in_gib(n) for n in (184 << 20, GIB, int(4.6 * GIB))] == ["184 MiB", "1.0 GiB", "4.6 GiB"]
+
+
+def test_a_replica_has_room_for_the_threads_of_its_own_cpus_and_of_those_it_sees():
+    small, large = a_placement(0, 0, cpus=1), a_placement(0, 0, cpus=96)
+    assert process_limit(small, None, machine_cpus=2, machine_room=32768) == 4096
+    assert process_limit(large, None, machine_cpus=96, machine_room=4 << 20) == 96 * 1024
+    assert process_limit(small, None, machine_cpus=256, machine_room=4 << 20) == 256 * 64
+
+
+def test_no_replica_may_have_more_than_half_of_the_processes_of_a_machine():
+    assert process_limit(a_placement(0, 0, cpus=64), None, machine_cpus=64, machine_room=32768) == 16384
+    assert process_limit(a_placement(0, 0, cpus=64), None, machine_cpus=64, machine_room=0) == 64 * 1024

@@ -31,6 +31,7 @@ def judged(
     signal: int | None = None,
     memory: str = "",
     no_room: bool = False,
+    processes: str = "",
     reason: Reason = Reason.PROGRAM_FAILED,
 ) -> Verdict:
     end = Exit(code=None if signal else code, signal=signal)
@@ -42,6 +43,7 @@ def judged(
         stdout=stdout.splitlines(),
         out_of_memory=memory,
         no_room=no_room,
+        process_limit=processes,
     )
     return judge(evidence, load_rules())
 
@@ -87,7 +89,11 @@ GLOO = (
     "for recv operation to complete"
 )
 
+REFUSED = "the kernel refused it a process or a thread: its limit is 64 processes and threads"
+EAGAIN = traceback("BlockingIOError: [Errno 11] Resource temporarily unavailable")
+
 EXAMPLES = [
+    (Cause.PROCESS_LIMIT, judged(EAGAIN, processes=REFUSED)),
     (Cause.CUDA_OUT_OF_MEMORY, judged(traceback(CUDA))),
     (Cause.CUDA_OUT_OF_MEMORY, judged("terminate called\n  what():  CUDA error: out of memory", signal=6)),
     (Cause.HOST_OUT_OF_MEMORY, judged(signal=9, memory="the kernel killed a process")),
@@ -275,6 +281,29 @@ def test_a_path_below_gcs_is_put_down_to_its_absence_only_where_it_is_absent() -
     assert "TRAINSHED_MODEL_DIR" in told.advice
     assert without_gcs(raised, why="").summary == raised
     assert without_gcs("FileNotFoundError: 'data/gcs/x'").summary == "FileNotFoundError: 'data/gcs/x'"
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        judged(EAGAIN, processes=REFUSED),
+        judged(traceback("RuntimeError: can't start new thread"), processes=REFUSED),
+        judged("bash: fork: retry: Resource temporarily unavailable\n", code=254, processes=REFUSED),
+        judged("libgomp: Thread creation failed: Resource temporarily unavailable\n", processes=REFUSED),
+        judged("", processes=REFUSED),
+        judged("terminate called\n", signal=6, processes=REFUSED),
+        judged("", signal=9, processes="it was ended: it had 70 processes and threads, and its limit is 64"),
+    ],
+)
+def test_who_may_have_no_more_processes_is_told_the_limit_and_the_setting(verdict: Verdict) -> None:
+    assert verdict.cause is Cause.PROCESS_LIMIT
+    assert "its limit is 64" in verdict.summary
+    assert "--processes-per-replica" in verdict.advice and not verdict.retry_may_help
+
+
+def test_who_was_refused_a_process_and_failed_for_another_reason_is_told_the_other_one() -> None:
+    assert judged(traceback("KeyError: 'x'"), processes=REFUSED).cause is Cause.USER_EXCEPTION
+    assert judged(EAGAIN).cause is not Cause.PROCESS_LIMIT
 
 
 def test_a_kill_without_evidence_is_not_put_down_to_memory() -> None:

@@ -119,6 +119,7 @@ class ContainerBackend:
             mount_preparer=self._mount_preparer,
             derived=self.derived,
             groups=groups,
+            ceiling=self._node.ceiling,
             files=self._files,
         )
         memory = (await self.nodes())[0].memory

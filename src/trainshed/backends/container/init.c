@@ -13,6 +13,7 @@
  *         init BOOT NANOSECONDS              it has begun; a record with this line is never begun again
  *         unstarted ERRNO                    its program cannot be run
  *         oom COUNT                          processes the kernel killed here for want of memory
+ *         refused COUNT                      processes and threads the kernel refused here at their limit
  *         held exit CODE NANOSECONDS         or: held signal NUMBER NANOSECONDS
  *         exit CODE NANOSECONDS              or: signal NUMBER NANOSECONDS
  *
@@ -118,28 +119,35 @@ static void become(char **words) {
     _exit(code);
 }
 
-/* How many the kernel killed here: version 2 of cgroups, then version 1. */
-static long killed(void) {
-    static const char *const files[] = {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"};
+/* What the kernel counted here under that word: in a file of version 2 of cgroups, else of version 1. */
+static long counted(const char *word, const char *const files[2]) {
     char text[1024], *found;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (slurp(files[i], text, sizeof text) > 0 && (found = strstr(text, "oom_kill "))) return atol(found + 9);
+    for (size_t i = 0; i < 2; i++)
+        if (slurp(files[i], text, sizeof text) > 0 && (found = strstr(text, word))) return atol(found + strlen(word));
     return -1;
 }
 
 /* Once, also for a held container: a shell in it may have been killed since. */
-static void note_kills(void) {
+static void note_counts(void) {
+    static const char *const kills[] = {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"};
+    static const char *const refusals[] = {"/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"};
     static int noted;
     char line[128];
-    long oom = noted++ ? -1 : killed();
-    if (oom < 0) return;
-    snprintf(line, sizeof line, "oom %ld\n", oom);
-    note(line);
+    long oom, refused;
+    if (noted++) return;
+    if ((oom = counted("oom_kill ", kills)) >= 0) {
+        snprintf(line, sizeof line, "oom %ld\n", oom);
+        note(line);
+    }
+    if ((refused = counted("max ", refusals)) > 0) {
+        snprintf(line, sizeof line, "refused %ld\n", refused);
+        note(line);
+    }
 }
 
 static void note_end(const char *how, int status) {
     char line[128];
-    note_kills();
+    note_counts();
     if (WIFSIGNALED(status))
         snprintf(line, sizeof line, "%ssignal %d %lld\n", how, WTERMSIG(status), now());
     else

@@ -18,7 +18,7 @@ from typing import Any
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine import cgroup, memory_group
-from trainshed.backends.machine.memory_group import put
+from trainshed.backends.machine.limit_tree import put
 from trainshed.backends.machine.proc import slurp
 from trainshed.backends.machine.run import note_of
 from trainshed.background_tasks import BackgroundTasks

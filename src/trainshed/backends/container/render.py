@@ -21,8 +21,7 @@ LABEL = "trainshed"
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
 PYTHON = "python3"  # the image's interpreter; the init tries `python` too
 _PERIOD = 100_000  # microseconds
-PIDS = 4096  # and more for many CPUs: a program has threads for each
-PIDS_PER_CPU = 1024
+_UNLIMITED = -1
 _WEIGHT = 1024  # of one CPU, as engines count
 _LEAST_WEIGHT, _MOST_WEIGHT = 2, 262_144
 CDI = "cdi"
@@ -62,6 +61,7 @@ class ContainerFrame:
     network: str
     address: str = ""  # of the replica; the engine chooses where empty
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # address by name
+    processes: int = 0  # that it may have; 0: no limit
     parent: str = ""  # the cgroup of the job (limits.py); none where empty
     output: Sink | None = None  # the files for its output; None where it is only shown what would be created
 
@@ -128,8 +128,7 @@ def _env(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> dict[str,
 
 
 def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[str, object]:
-    place = launch.placement
-    memory = memory_limit(place, launch.room).most
+    memory = memory_limit(launch.placement, launch.room).most
     own = (
         Mount(source=frame.init, target=f"{INSIDE}/init", read_only=True),
         Mount(source=frame.record, target=f"{INSIDE}/record"),
@@ -144,10 +143,10 @@ def _host(launch: Launch, frame: ContainerFrame, run_mounts: RunMounts) -> dict[
         "MemorySwap": memory,  # memory and swap together: no swap
         **_processors(launch),
         **({"CgroupParent": frame.parent} if frame.parent else {}),
-        "PidsLimit": max(PIDS, round(max(place.cpus, launch.room.cpus if launch.room else 0) * PIDS_PER_CPU)),
+        "PidsLimit": frame.processes or _UNLIMITED,  # threads count too
         "ShmSize": memory // 2,
         **security_options(),
-        **_gpus(place.gpus, frame.podman),
+        **_gpus(launch.placement.gpus, frame.podman),
         # Docker lets every user in its containers listen below 1024; Podman needs this.
         **({"Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"}} if run_mounts.hosts else {}),
         **({"StorageOpt": {"size": str(run_mounts.quota)}} if run_mounts.quota else {}),

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from trainshed.backends.container.render import INSIDE, LABEL, PIDS, PYTHON, Mount, mounted, security_options
+from trainshed.backends.container.render import INSIDE, LABEL, PYTHON, Mount, mounted, security_options
 from trainshed.core.image import ImageConfig
+from trainshed.core.limits import PROCESSES
 from trainshed.core.package import Package
 from trainshed.core.requirements import normal
 from trainshed.core.runtime import RuntimeNeed
@@ -93,7 +94,7 @@ def body(
         "OpenStdin": False,
         "HostConfig": {
             "Mounts": [mounted(mount) for mount in own],
-            "PidsLimit": PIDS,
+            "PidsLimit": PROCESSES,
             **({"Memory": memory, "MemorySwap": memory} if memory else {}),
             **security_options(),
         },

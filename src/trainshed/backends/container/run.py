@@ -36,6 +36,7 @@ from trainshed.backends.machine.run import (
     not_run,
     note_of,
 )
+from trainshed.core.limits import too_many_processes
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Handle
 from trainshed.regular_file import open_regular, read_regular, write_regular
@@ -50,6 +51,7 @@ _ANYBODY = 0o666  # the image's user may be anybody; the folder above is closed 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerRecord(KnownRecord):
     oom: int = 0
+    refusals: int = 0  # of processes and threads, by the kernel
 
     @property
     def begun(self) -> bool:
@@ -57,7 +59,7 @@ class ContainerRecord(KnownRecord):
 
 
 def parse(text: bytes) -> ContainerRecord:
-    boot, oom, unstarted = "", 0, ""
+    boot, oom, refusals, unstarted = "", 0, 0, ""
     held_exit = ended = started_at = ended_at = None
     for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, OverflowError, OSError):
@@ -66,6 +68,8 @@ def parse(text: bytes) -> ContainerRecord:
                     started_at, boot = _moment(at), boot_id
                 case ["oom", count]:
                     oom = int(count)
+                case ["refused", count]:
+                    refusals = int(count)
                 case ["unstarted", number]:
                     unstarted = not_run(number)
                 case ["held", how, number, at] if held_exit is None:
@@ -78,6 +82,7 @@ def parse(text: bytes) -> ContainerRecord:
         boot=boot,
         started_at=started_at,
         oom=oom,
+        refusals=refusals,
         held=held_exit,
         exit=ended,
         ended_at=ended_at,
@@ -154,6 +159,7 @@ class ContainerRun(KnownRun):
             "container": self.container,
             "hold": self.holds,
             "memory": as_plain(self.memory),
+            "most_processes": self.most_processes,
             "group": self.group,
             "body": body,
         }
@@ -168,6 +174,12 @@ class ContainerRun(KnownRun):
             return None
         except OSError:
             return ContainerRecord()
+
+    def refused_processes(self) -> str:
+        record = self.read()
+        if record is None or not record.refusals or self.most_processes <= 0:
+            return ""
+        return too_many_processes(self.most_processes)
 
     def init_pid(self) -> int | None:
         return lock_owner(self.record)
@@ -214,5 +226,6 @@ def reload(key: RunKey, path: Path) -> ContainerRun:
         unstarted=note_of(path, "unstarted"),
         memory=as_limit(launch.get("memory")),
         over_memory=note_of(path, OVER_MEMORY),
+        most_processes=int(launch.get("most_processes") or 0),
         group=str(launch.get("group") or ""),
     )

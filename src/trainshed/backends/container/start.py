@@ -22,6 +22,7 @@ from trainshed.backends.container.network import JobNetwork, Networks
 from trainshed.backends.container.render import ContainerFrame, render, without_secrets
 from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine.compiled import compiled
+from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.core.image_port import Images
 from trainshed.core.launch import Launch
@@ -58,6 +59,7 @@ class Starter:
     mount_preparer: MountPreparer
     derived: DerivedImages
     groups: JobGroups
+    ceiling: ProcessCeiling
     files: RunFiles
 
     async def begin(self, run: ContainerRun, launch: Launch, *, shared: bool) -> None:
@@ -72,6 +74,7 @@ class Starter:
         )
         run.note = run_mounts.note
         run.memory = memory_limit(launch.placement, launch.room)
+        run.most_processes = self.ceiling.of(launch.placement, launch.room)
         run.group = self.groups.make(job, launch.room)
         net = await self.networks.make(job, len(launch.peers), internal=launch.isolated)
         body = render(launch, image, self.frame(run, launch, net, output), run_mounts)
@@ -105,6 +108,7 @@ class Starter:
             network=self.networks.name(run.key.name.job),
             address=hosts.get(launch.placement.host, ""),
             hosts=hosts,
+            processes=self.ceiling.of(launch.placement, launch.room),
             parent=run.group,
             output=output,
         )

@@ -168,12 +168,12 @@ class ContainerSampler:
     def _use(self, tracked: _TrackedContainer, pids: list[int], gpus: tuple[str, ...]) -> Usage:
         taken, groups = time.monotonic(), tracked.groups
         seconds, memory = cpu_in(groups), memory_in(groups)
-        ticks = own = shared = read = written = 0
+        ticks = own = shared = read = written = threads = 0
         # The init first: its counters include children that ended, so none is counted twice.
         for pid in sorted(pids, key=lambda pid: pid != tracked.pid):
             folder = f"{self._proc}/{pid}"
-            if seconds is None and (stat := stat_of(slurp(f"{folder}/stat"))):
-                ticks += stat.ticks
+            if stat := stat_of(slurp(f"{folder}/stat")):
+                ticks, threads = ticks + stat.ticks, threads + stat.threads
             if memory is None:
                 everything, some = memory_of(slurp(f"{folder}/statm"))
                 own, shared = own + everything - some, max(shared, some)
@@ -189,6 +189,7 @@ class ContainerSampler:
             received_bytes=int(tracked.received.take(received)),
             sent_bytes=int(tracked.sent.take(sent)),
             processes=max(0, len(pids) - 1),  # without our init
+            threads=max(0, threads - 1),
             gpus=self._gpus.use(gpus),
         )
 

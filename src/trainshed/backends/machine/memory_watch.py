@@ -5,35 +5,21 @@ seconds. Near a limit the watch samples sooner. Of runs that share a limit it en
 over its own part. It needs a running event loop. It never ends a run whose use was not measured.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from trainshed.backends.machine.run import KnownRun
-from trainshed.background_tasks import BackgroundTasks
+from trainshed.backends.machine.limit_watch import AHEAD, NEAR, AnyRun, LimitWatch
 from trainshed.core.limits import MemoryLimit
 from trainshed.core.machine import in_gib
 from trainshed.core.names import RunKey
 
-_SOON = 0.25  # seconds to the next look at what is near its limit
-_NEAR = 0.8  # of a limit
-_AHEAD = 4  # steps of growth, as the last one was, in which a limit may be reached
 
-AnyRun = TypeVar("AnyRun", bound=KnownRun)
-
-
-class MemoryWatch(Generic[AnyRun]):
+class MemoryWatch(LimitWatch[AnyRun]):
     def __init__(
         self, look: Callable[[], Awaitable[object]], end: Callable[[AnyRun], Coroutine[Any, Any, None]]
     ) -> None:
-        self._look, self._end = look, end
-        self._background = BackgroundTasks()
+        super().__init__(look, end)
         self._before: Mapping[RunKey, int] = {}
-        self._ending: set[RunKey] = set()
-        self._looks_again = False
-
-    async def close(self) -> None:
-        await self._background.close()
 
     def take(self, runs: Iterable[AnyRun], used: Mapping[RunKey, int]) -> None:
         """What the runs use that no cgroup holds to their limits."""
@@ -44,19 +30,11 @@ class MemoryWatch(Generic[AnyRun]):
         for key, run in watched.items():
             if key in over and not run.over_memory:
                 run.note_over_memory(in_words(limits[key], used[key], over[key]))
-            # Noted by an earlier server, it may not have been killed before that server was.
-            if run.over_memory and key not in self._ending and not run.gone.is_set():
-                self._ending.add(key)
-                self._background.run(self._end(run))
-        if limits and not self._looks_again and is_near(limits, used, self._before):
-            self._looks_again = True
-            self._background.run(self._look_soon())
+            if run.over_memory:
+                self.end_once(run)
+        if limits and is_near(limits, used, self._before):
+            self.look_soon()
         self._before = {key: used[key] for key in limits}
-
-    async def _look_soon(self) -> None:
-        await asyncio.sleep(_SOON)
-        self._looks_again = False
-        await self._look()
 
 
 def excess(limits: Mapping[RunKey, MemoryLimit], used: Mapping[RunKey, int]) -> dict[RunKey, int]:
@@ -76,7 +54,7 @@ def is_near(
     for keys in _rooms(limits):
         now, most = sum(used[key] for key in keys), limits[keys[0]].most
         grown = max(0, now - sum(before.get(key, 0) for key in keys))
-        if now > most * _NEAR or now + grown * _AHEAD > most:
+        if now > most * NEAR or now + grown * AHEAD > most:
             return True
     return False
 

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from trainshed.backends.machine import cgroup
+from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.core.fleet import Node
 
 _HOST = "127.0.0.1"  # where replicas find each other: all of them are here
@@ -20,8 +21,11 @@ _log = logging.getLogger(__name__)
 class LocalNode:
     """This machine as the one node of a backend, looked at once; as large as is said, or as it is."""
 
-    def __init__(self, cpus: float | None = None, memory: int | None = None) -> None:
+    def __init__(
+        self, cpus: float | None = None, memory: int | None = None, ceiling: ProcessCeiling | None = None
+    ) -> None:
         self._size = (cpus, memory)
+        self.ceiling = ceiling or ProcessCeiling()
         self._node: Node | None = None
 
     async def nodes(self) -> tuple[Node, ...]:

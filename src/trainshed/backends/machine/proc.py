@@ -18,6 +18,7 @@ class Stat:
     start: int
     ticks: int  # of CPU, its own and those of children it has waited for
     reaped: int  # of the latter alone
+    threads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ def stat_of(text: bytes) -> Stat | None:
     if len(fields) < 20:
         return None
     reaped = int(fields[13]) + int(fields[14])
-    return Stat(int(fields[1]), int(fields[19]), int(fields[11]) + int(fields[12]) + reaped, reaped)
+    ticks = int(fields[11]) + int(fields[12]) + reaped
+    return Stat(int(fields[1]), int(fields[19]), ticks, reaped, threads=int(fields[17]))
 
 
 def memory_of(text: bytes) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from trainshed.regular_file import read_regular, write_regular
 
 OUT_OF_MEMORY = "the kernel killed a process of this replica for want of memory"
 OVER_MEMORY = "over-memory"  # the file of a run that was ended for want of memory: that it was, in words
+OVER_PROCESSES = "over-processes"  # ... for its processes
 MOST_TEXT = 64 * 1024  # bytes of a sentence that a server left in the folder of a run
 MOST_LAUNCH = 64 * 1024 * 1024  # bytes of launch.json: far above what a request may have
 _SHELL = 128  # and the signal: how a shell tells that its last program was killed
@@ -54,6 +55,8 @@ class KnownRun(ABC):
     unstarted: str = ""  # why its program never began, where it did not
     memory: MemoryLimit | None = None
     over_memory: str = ""  # that it was ended for want of memory, where that is looked at
+    most_processes: int = 0  # processes and threads; 0: no limit
+    over_processes: str = ""  # that it was ended for having more, where that is looked at
     has_limits: bool = False  # of its own, held by the kernel: nobody else's doing brings it over them
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     observation: Observation | None = None
@@ -65,6 +68,10 @@ class KnownRun(ABC):
     @abstractmethod
     def read(self) -> KnownRecord | None:
         """What was written about it; None where it is not so far."""
+
+    @abstractmethod
+    def refused_processes(self) -> str:
+        """A sentence, where the kernel refused it a process or a thread."""
 
     @property
     def alive(self) -> bool:
@@ -84,7 +91,11 @@ class KnownRun(ABC):
         out_of_memory: str = "",
     ) -> None:
         self.sight = sight
-        over_memory = "" if exit is None or exit.ok else self.over_memory
+        failed = exit is not None and not exit.ok
+        over_memory = self.over_memory if failed else ""
+        over_processes = self.over_processes if failed else ""
+        # Who is refused a process is not killed for it.
+        refused = self.refused_processes() if failed and not _was_killed(exit) else ""
         self.observation = Observation(
             key=self.key,
             sight=sight,
@@ -95,10 +106,12 @@ class KnownRun(ABC):
             out_of_memory=over_memory or out_of_memory,
             note=self.note,
             disk_full=self.full,
+            process_limit=over_processes or refused,
             no_gcs=self.no_gcs,
             unstarted=self.unstarted,
             over_limit=bool(self.full)
             or bool(over_memory)
+            or bool(over_processes)
             or (self.has_limits and bool(out_of_memory) and _was_killed(exit)),
         )
         if not self.observation.alive:
@@ -112,8 +125,16 @@ class KnownRun(ABC):
     def note_over_memory(self, text: str) -> None:
         """It is about to be ended for want of memory: a later server is to know why."""
         self.over_memory = text
+        self.leave_note(OVER_MEMORY, text)
+
+    def note_over_processes(self, text: str) -> None:
+        """It is about to be ended for having too many processes: a later server is to know why."""
+        self.over_processes = text
+        self.leave_note(OVER_PROCESSES, text)
+
+    def leave_note(self, name: str, text: str) -> None:
         with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
-            write_regular(f"{self.folder}/{OVER_MEMORY}", text.encode())
+            write_regular(f"{self.folder}/{name}", text.encode())
 
     async def pause(self, seconds: float) -> None:
         """So long, or until it is gone."""

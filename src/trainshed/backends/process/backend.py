@@ -77,13 +77,19 @@ class ProcessBackend:
         self._keeper: Keeper | None = keeper
         self._making: asyncio.Task[Keeper] | None = None
         self._spares = SpareFolders(home / "spare")
-        self._groups = RunCgroups(home)
+        self._groups = RunCgroups(home, self._node.ceiling)
         self._ports = GangPorts()
         self._folders, self._files = CodeFolders(storage.code, self._hint_job), storage.files
         self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job, storage.buckets)
         self.hosts = HostsFile(home / "hosts", redirect)
         self._starter = RunStarter(
-            frame, interpreters, self._groups, self._spares, self._folders, self.views, self.hosts
+            frame,
+            interpreters,
+            self._groups,
+            self._spares,
+            self._folders,
+            self.views,
+            self.hosts,
         )
         self._supervisor = ProcessRunSupervisor(ProcessEndWatch(), self._groups, self._hint)
         self._hints: list[Callable[[str], None]] = []
@@ -267,7 +273,7 @@ class ProcessBackend:
         self._offer_python()
         self._starter.frame = replace(self._starter.frame, asks=self.stacks.asks)
         result = list(find_runs(self._jobs_folder, reload))
-        self._groups.tidy(group for _, runs in result for run in runs for group in run.groups)
+        self._groups.tidy(group for _, runs in result for run in runs for group in run.groups.all)
         return result
 
     def _offer_python(self) -> None:
@@ -282,7 +288,8 @@ class ProcessBackend:
 
     def _put_away(self, job: str, runs: list[ProcessRun]) -> bool:
         """Take the job's folder out of sight; False where it has to be erased yet."""
-        self._groups.discard(group for run in runs for group in run.groups)
+        for run in runs:
+            self._groups.discard(run.groups)
         # Moved away first: at once and whole, so that neither a crash nor a late keeper finds half a job.
         home, grave = f"{self._jobs_folder}/{job}", f"{self._trash}/{job}"
         try:

@@ -129,7 +129,8 @@ def _become(libc: ctypes.CDLL, run: str, pid: int, terminal: bool, program: list
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         with open(f"{run}/launch.json", "rb") as file:  # noqa: PTH123
             launch = json.load(file)
-        _join(launch.get("group"))
+        for name in ("group", "process_group"):
+            _join(launch.get(name))
         _enter(libc, pid)
         os.chdir(launch["cwd"])
         env = {**launch["env"], **_secrets(pid, launch.get("secrets") or [])}

@@ -1,12 +1,12 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--hosts FILE] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | [--hold] [--memory OLD]]
+ *     keeper [--hosts FILE] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | [--hold] [--join OLD]...]
  *            RUN WORK GROUP PROGRAM [ARG...]
  *     keeper --place VIEW
  *     keeper --try VIEW | --try-lazy VIEW | --try-hosts FILE
  *
  * RUN is the run's directory, WORK the program's working directory, GROUP a cgroup v2 directory or "-", OLD one of
- * the memory hierarchy of cgroup v1.
+ * a hierarchy of cgroup v1, by which memory or processes are limited.
  * The environment, and the files open as 0, 1 and 2, are the program's. With --adopt the program is there
  * already, a child that becomes it once a byte is written to the descriptor LATCH (warm/interpreter.py). With --view
  * the program finds VIEW as /gcs and, where the machine has nothing there, as /s3, in a mount namespace that it
@@ -65,6 +65,7 @@
 #define TRIGGER_READY _IO(0x93, 0x60) /* of autofs */
 #define TRIGGER_FAIL _IO(0x93, 0x61)
 #define STOP_ROUNDS 32
+#define HIERARCHIES 2
 
 struct process {
     pid_t pid, parent;
@@ -502,7 +503,7 @@ static const char *place_hosts(const char *file, int separate) {
 }
 
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
-static void become(const char *work, const char *view, const char *memory, const char *hosts, int end, int held,
+static void become(const char *work, const char *view, const char **joined, const char *hosts, int end, int held,
                    char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
@@ -513,7 +514,7 @@ static void become(const char *work, const char *view, const char *memory, const
     setsid();
     trigger = -1; /* the keeper's */
     /* The one thread there is moves itself: nobody has to wait for a grace period of RCU then. */
-    if (memory) put(memory, "tasks", "0");
+    for (; *joined; joined++) put(*joined, "tasks", "0");
     if (view && (failed = end ? set_trigger(end, keeper) : enter(view, getpid()))) refuse("no /gcs:", failed, 126);
     if (hosts && (failed = place_hosts(hosts, view != NULL))) refuse("no redirected hosts:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* without a keeper nobody enforces its limits */
@@ -557,7 +558,7 @@ int main(int count, char **words) {
     sigset_t every;
     int number, latch = 0, held = 0, ends[2] = {0, 0};
     pid_t program = 0, keeper = getpid();
-    const char *group, *view = NULL, *memory = NULL, *hosts = NULL, *failed;
+    const char *group, *view = NULL, *hosts = NULL, *failed, *joined[HIERARCHIES + 1] = {NULL};
     if (count == 3 && (!strncmp(words[1], "--try", 5) || !strcmp(words[1], "--place"))) {
         if (!strcmp(words[1], "--try-lazy") && pipe(ends) < 0) return 1;
         failed = ends[1]                              ? set_trigger(ends[1], getpgrp())
@@ -589,8 +590,8 @@ int main(int count, char **words) {
         words++;
         count--;
     }
-    if (count > 2 && !strcmp(words[1], "--memory")) {
-        memory = words[2];
+    for (number = 0; number < HIERARCHIES && count > 2 && !strcmp(words[1], "--join"); number++) {
+        joined[number] = words[2];
         words += 2;
         count -= 2;
     }
@@ -619,7 +620,7 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, memory, hosts, ends[1], held, words + 4, keeper);
+    if (program == 0) become(words[2], view, joined, hosts, ends[1], held, words + 4, keeper);
     if (ends[1]) close(ends[1]);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);

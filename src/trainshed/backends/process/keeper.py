@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from trainshed.backends.machine.compiled import compiled
+from trainshed.backends.process.net import NO_GROUPS, RunGroups
 from trainshed.regular_file import open_regular
 
 _log = logging.getLogger(__name__)
@@ -31,8 +32,7 @@ class StartRequest:
 
     run: str
     work: str
-    group: str | None
-    memory: str | None = None  # a cgroup of version 1 that holds it to its memory
+    groups: RunGroups = NO_GROUPS
     argv: Sequence[str]
     env: Mapping[str, str]
     stdout: str
@@ -47,8 +47,8 @@ class StartRequest:
         hosts = ["--hosts", self.hosts] if self.hosts else []
         view = ["--lazy", self.view, "0"] if self.lazy else ["--view", self.view] if self.view else []
         hold = ["--hold"] if self.hold else []
-        memory = ["--memory", self.memory] if self.memory else []
-        return [*hosts, *view, *hold, *memory, self.run, self.work, self.group or "-", *self.argv]
+        join = [word for group in self.groups.joined for word in ("--join", group)]
+        return [*hosts, *view, *hold, *join, self.run, self.work, self.groups.own or "-", *self.argv]
 
 
 class Keeper(Protocol):

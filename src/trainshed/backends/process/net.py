@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainshed.backends.machine import cgroup, memory_group
-from trainshed.backends.machine.memory_group import MemoryTree
-from trainshed.backends.machine.proc import slurp
+from trainshed.backends.machine import cgroup, memory_group, process_group
+from trainshed.backends.machine.limit_tree import LimitTree, discard, found_below, passes_on
+from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.backends.machine.processes import Identity, Process, look, send
 from trainshed.backends.process.render import MARK
 from trainshed.core.limits import MemoryLimit
@@ -139,68 +139,86 @@ def label(home: Path) -> str:
     return "trainshed-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
 
 
+@dataclass(frozen=True, slots=True)
+class RunGroups:
+    """The cgroups of one run. One group may do for all; None: there is none."""
+
+    own: str | None = None  # of version 2: all of its processes
+    memory: str | None = None  # that limits its memory; None where the memory watch does
+    processes: str | None = None  # that limits how many they are; None where the process watch does
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(group for group in (self.own, self.memory, self.processes) if group))
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """Those that a process has to join by itself: it is born in its own."""
+        return tuple(group for group in self.all if group != self.own)
+
+
+NO_GROUPS = RunGroups()
+
+
 class RunCgroups:
     """The cgroups of runs, below this server's own group; none where the system does not let us.
 
-    Memory is limited in the same groups where version 2 can, else in groups of version 1 beside them. Runs
-    that share one limit are below a group of their job's.
+    Memory and processes are limited in the same groups where version 2 can, else in groups of version 1
+    beside them. Runs that share one limit of memory are below a group of their job's.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, ceiling: ProcessCeiling) -> None:
+        self.ceiling = ceiling
         self._label = label(home)
         self._base: str | None = None
-        self._memory: MemoryTree | None = None
+        self._memory: LimitTree | None = None
+        self._processes: LimitTree | None = None
 
     def open(self) -> None:
         own = cgroup.locate()
-        self._memory = memory_group.found_below(own, self._label)
-        if own is None:
-            return
-        if self._memory is not None and self._memory.is_v2:
-            if self._try(Path(self._memory.base)):
-                return
-            self._memory = None
-        self._try(own / self._label)
+        trees = [found_below(own, self._label, part.CONTROLLER) for part in (memory_group, process_group)]
+        places = [tree.base for tree in trees if tree is not None and tree.is_v2]
+        if own is not None:
+            places.append(f"{own}/{self._label}")
+        self._base = next((base for base in dict.fromkeys(places) if self._try(base)), None)
+        # A run has one group of version 2: a controller that only another place has is no use.
+        self._memory, self._processes = (
+            None if tree is not None and tree.is_v2 and tree.base != self._base else tree for tree in trees
+        )
 
-    def _try(self, base: Path) -> bool:
+    def _try(self, base: str) -> bool:
         try:
-            base.mkdir(exist_ok=True)
+            os.makedirs(base, exist_ok=True)
         except OSError:
             return False
-        if b"memory" in slurp(f"{base}/cgroup.subtree_control").split():
-            # Made by an earlier server. A group that passes memory on takes no process itself.
-            self._base = str(base)
-            return True
+        if any(passes_on(base, part.CONTROLLER) for part in (memory_group, process_group)):
+            return True  # by an earlier server: a group that passes a controller on takes no process itself
         # Permissions are not enough (delegation, threaded groups): let a process try.
         tried = subprocess.run(
-            ["/bin/sh", "-c", 'echo 0 >"$1/cgroup.procs"', "sh", str(base)], check=False, capture_output=True
+            ["/bin/sh", "-c", 'echo 0 >"$1/cgroup.procs"', "sh", base], check=False, capture_output=True
         )
-        if tried.returncode == 0:
-            self._base = str(base)
-            return True
-        memory_group.discard(str(base))
-        return False
+        if tried.returncode != 0:
+            discard(base)
+        return tried.returncode == 0
 
     def close(self) -> None:
         for base in self._bases():
-            memory_group.discard(base)  # stays while a run lives in it
+            discard(base)  # stays while a run lives in it
 
-    def make(self, key: RunKey, limit: MemoryLimit | None) -> tuple[str | None, str | None]:
-        """The run's group, and the one that limits its memory; None for each that cannot be made."""
+    def make(self, key: RunKey, limit: MemoryLimit | None, processes: int) -> RunGroups:
+        """The run's groups, with its limits; `processes` is 0 where they are not limited."""
         tree = self._memory
-        limited = self._limited(tree, key, limit) if tree is not None and limit is not None else None
-        if tree is not None and tree.is_v2 and limited is not None:
-            return limited, limited
-        if self._base is None:
-            return None, limited
-        group = f"{self._base}/{key}"
-        try:
-            os.makedirs(group, exist_ok=True)  # an empty base may have been tidied away by somebody
-        except OSError:
-            return None, limited
-        return group, limited
+        memory = self._limited(tree, key, limit) if tree is not None and limit is not None else None
+        own = memory if tree is not None and tree.is_v2 else None
+        if own is None and self._base is not None:
+            own = f"{self._base}/{key}"
+            try:
+                os.makedirs(own, exist_ok=True)  # an empty base may have been tidied away by somebody
+            except OSError:
+                own = None
+        return RunGroups(own, memory, self._counted(own, key, processes))
 
-    def _limited(self, tree: MemoryTree, key: RunKey, limit: MemoryLimit) -> str | None:
+    def _limited(self, tree: LimitTree, key: RunKey, limit: MemoryLimit) -> str | None:
         names = (key.name.job, str(key)) if limit.shared else (str(key),)
         group = tree.make(*names)
         if group is None:
@@ -208,22 +226,34 @@ class RunCgroups:
         holder = os.path.dirname(group) if limit.shared else group
         if memory_group.limit_memory(holder, limit.most):
             return group
-        memory_group.discard(group, tree.base)
+        discard(group, tree.base)
         return None
 
-    def tidy(self, known: Iterable[str | None]) -> None:
+    def _counted(self, own: str | None, key: RunKey, most: int) -> str | None:
+        """The group that limits the processes of the run; None where none can, or none is to."""
+        tree = self._processes
+        if tree is None or not most or (tree.is_v2 and own is None):
+            return None
+        names = own.removeprefix(f"{tree.base}/").split("/") if tree.is_v2 and own else (str(key),)
+        group = tree.make(*names)
+        if group is None or process_group.limit_processes(group, most):
+            return group
+        if not tree.is_v2:
+            discard(group, tree.base)
+        return None
+
+    def tidy(self, known: Iterable[str]) -> None:
         """Remove groups of no known run: a server was killed between making and noting them."""
         used = set(known)
         for base in self._bases():
             for folder, _, _ in os.walk(base, topdown=False):
                 if folder not in used and folder != base:
-                    memory_group.discard(folder)
+                    discard(folder)
 
-    def discard(self, groups: Iterable[str | None]) -> None:
-        for group in groups:
-            if group is not None:
-                memory_group.discard(group, next((b for b in self._bases() if group.startswith(b)), ""))
+    def discard(self, groups: RunGroups) -> None:
+        for group in groups.all:
+            discard(group, next((base for base in self._bases() if group.startswith(base)), ""))
 
     def _bases(self) -> tuple[str, ...]:
-        tree = self._memory.base if self._memory is not None else None
-        return tuple(dict.fromkeys(base for base in (self._base, tree) if base is not None))
+        trees = (tree.base for tree in (self._memory, self._processes) if tree is not None)
+        return tuple(dict.fromkeys(base for base in (self._base, *trees) if base is not None))

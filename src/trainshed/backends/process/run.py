@@ -5,6 +5,7 @@
     record        ... to this, and writes itself, the program and the end into it
     term          exists once SIGTERM has been sent
     over-memory   that it was ended for want of memory, in words (memory_watch.py)
+    over-processes, refused-processes   that it had too many processes or was refused one, in words
 
 Every step is a rename or a link, which need no room on a full disk and happen once. One server at a time
 works on a home. It never signals anything and never waits.
@@ -18,20 +19,31 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from trainshed.backends.machine.run import MOST_LAUNCH, OVER_MEMORY, KnownRun, as_limit, as_plain, note_of
-from trainshed.backends.process.net import RunTrace
+from trainshed.backends.machine.process_group import refusals
+from trainshed.backends.machine.run import (
+    MOST_LAUNCH,
+    OVER_MEMORY,
+    OVER_PROCESSES,
+    KnownRun,
+    as_limit,
+    as_plain,
+    note_of,
+)
+from trainshed.backends.process.net import NO_GROUPS, RunGroups, RunTrace
 from trainshed.backends.process.record import BLANK, ProcessRecord, moment, parse
+from trainshed.core.limits import too_many_processes
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Handle
 from trainshed.regular_file import open_regular, read_regular, write_regular
 
+REFUSED_PROCESSES = "refused-processes"
 MOST_RECORD = 64 * 1024  # bytes: far above what a keeper writes
 
 
 @dataclass(slots=True, eq=False)
 class ProcessRun(KnownRun):
-    group: str | None = None
-    memory_group: str | None = None  # that limits its memory; None where the memory watch does
+    groups: RunGroups = NO_GROUPS
+    refused: str = ""  # that the kernel refused it a process, in words
     oom_kills: int | None = None  # of the whole machine, when this server began to watch the run
 
     @property
@@ -39,8 +51,16 @@ class ProcessRun(KnownRun):
         return {"run": self.folder}
 
     @property
-    def groups(self) -> tuple[str | None, str | None]:
-        return self.group, self.memory_group
+    def group(self) -> str | None:
+        return self.groups.own
+
+    def refused_processes(self) -> str:
+        """Its cgroup, which knows, goes with its end: so it is written down once it is known."""
+        group = self.groups.processes
+        if not self.refused and group is not None and refusals(group):
+            self.refused = too_many_processes(self.most_processes)
+            self.leave_note(REFUSED_PROCESSES, self.refused)
+        return self.refused
 
     @property
     def path(self) -> Path:
@@ -55,8 +75,10 @@ class ProcessRun(KnownRun):
             json.dumps(
                 {
                     **request,
-                    "group": self.group,
-                    "memory_group": self.memory_group,
+                    "group": self.groups.own,
+                    "memory_group": self.groups.memory,
+                    "process_group": self.groups.processes,
+                    "most_processes": self.most_processes,
                     "memory": as_plain(self.memory),
                     "hold": self.holds,
                 }
@@ -126,10 +148,11 @@ def reload(key: RunKey, path: Path) -> ProcessRun:
         launch = json.loads(read_regular(path / "launch.json", MOST_LAUNCH))
     except (OSError, ValueError):
         return run  # killed while it was being prepared: to be prepared again
-    group = launch.get("group")
-    run.group = group if isinstance(group, str) else None
-    memory_group = launch.get("memory_group")
-    run.memory_group = memory_group if isinstance(memory_group, str) else None
+    names = (launch.get(name) for name in ("group", "memory_group", "process_group"))
+    run.groups = RunGroups(*(name if isinstance(name, str) else None for name in names))
+    most = launch.get("most_processes")
+    run.most_processes = most if isinstance(most, int) else 0
+    run.over_processes, run.refused = note_of(path, OVER_PROCESSES), note_of(path, REFUSED_PROCESSES)
     run.memory, run.over_memory = as_limit(launch.get("memory")), note_of(path, OVER_MEMORY)
     run.holds = bool(launch.get("hold"))
     return run

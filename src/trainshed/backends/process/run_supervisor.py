@@ -15,7 +15,7 @@ from trainshed.backends.machine.memory_group import oom_kills, reached_limit
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process import net, oom
-from trainshed.backends.process.net import RunCgroups
+from trainshed.backends.process.net import NO_GROUPS, RunCgroups
 from trainshed.backends.process.record import ProcessRecord
 from trainshed.backends.process.run import ProcessRun
 from trainshed.background_tasks import BackgroundTasks
@@ -139,16 +139,17 @@ class ProcessRunSupervisor:
 
     def _memory(self, run: ProcessRun) -> str:
         """A sentence where it was killed for want of memory; with its limit where it had reached that."""
-        text = oom.killed_for_memory(self.kills.before(run.oom_kills), run.memory_group)
-        if run.memory_group is None or run.memory is None or not oom_kills(run.memory_group):
+        text = oom.killed_for_memory(self.kills.before(run.oom_kills), run.groups.memory)
+        group = run.groups.memory
+        if group is None or run.memory is None or not oom_kills(group):
             return text
-        holder = str(Path(run.memory_group).parent) if run.memory.shared else run.memory_group
+        holder = str(Path(group).parent) if run.memory.shared else group
         run.has_limits = reached_limit(holder)
         return run.killed_for_memory if run.has_limits else text
 
     def _discard(self, run: ProcessRun) -> None:
         self._groups.discard(run.groups)
-        run.group = run.memory_group = None
+        run.groups = NO_GROUPS
 
     def _lose(self, run: ProcessRun, record: ProcessRecord | None) -> None:
         known = record.started_at if record else None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trainshed.backends.machine.processes import Identity
-from trainshed.backends.process.net import RunCgroups
+from trainshed.backends.process.net import RunCgroups, RunGroups
 from trainshed.backends.process.run import ProcessRun, ProcessRuns
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.names import RunKey
@@ -135,7 +135,7 @@ class ProcessShells:
                 os.close(end)
         terminal = ProcessTerminal(process, *ours, screen is not None)
         self._open[terminal] = run
-        task = asyncio.create_task(self._await_end(terminal, run, run.group))
+        task = asyncio.create_task(self._await_end(terminal, run, run.groups))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return terminal
@@ -147,11 +147,11 @@ class ProcessShells:
         if job is None:
             await asyncio.gather(*self._tasks)
 
-    async def _await_end(self, terminal: ProcessTerminal, run: ProcessRun, group: str | None) -> None:
+    async def _await_end(self, terminal: ProcessTerminal, run: ProcessRun, groups: RunGroups) -> None:
         await terminal.wait()
         self._open.pop(terminal, None)
-        if run.gone.is_set():  # it ended first, and could not take its group along
-            self._groups.discard([group])
+        if run.gone.is_set():  # it ended first, and could not take its groups along
+            self._groups.discard(groups)
 
 
 def set_size(end: int, screen: Screen) -> None:

@@ -20,7 +20,7 @@ from trainshed.backends.process.ask import offering
 from trainshed.backends.process.google_hosts import HostsFile
 from trainshed.backends.process.interpreters import Interpreters
 from trainshed.backends.process.keeper import Keeper, StartRequest
-from trainshed.backends.process.net import RunCgroups
+from trainshed.backends.process.net import NO_GROUPS, RunCgroups
 from trainshed.backends.process.plain import NO_HOLD, unmounted
 from trainshed.backends.process.render import ProcessFrame, Rendered, render, runtime_frame, with_google
 from trainshed.backends.process.run import ProcessRun
@@ -94,8 +94,7 @@ class RunStarter:
         request = StartRequest(
             run=rendered.run,
             work=rendered.start,
-            group=run.group,
-            memory=run.memory_group if run.memory_group != run.group else None,
+            groups=run.groups,
             argv=rendered.argv,
             env=rendered.env,
             stdout=output.stdout,
@@ -118,12 +117,13 @@ class RunStarter:
                 return False
             if fresh or not run.prepared():
                 run.memory = memory_limit(launch.placement, launch.room)
+                run.most_processes = self._groups.ceiling.of(launch.placement, launch.room)
                 if keeper.joins_groups:
-                    run.group, run.memory_group = self._groups.make(run.key, run.memory)
+                    run.groups = self._groups.make(run.key, run.memory, run.most_processes)
                 run.holds = launch.held and keeper.holds
                 run.prepare({**rendered.plain(), "stdout": output.stdout, "stderr": output.stderr})
-            elif run.group is not None or run.memory_group is not None:
-                self._groups.make(run.key, run.memory)
+            elif run.groups.all:
+                self._groups.make(run.key, run.memory, run.most_processes)
         except OSError as error:
             self._undo(run)
             raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
@@ -159,7 +159,7 @@ class RunStarter:
 
     def _undo(self, run: ProcessRun) -> None:
         self._groups.discard(run.groups)
-        run.group = run.memory_group = None
+        run.groups = NO_GROUPS
         # Not if a keeper has it, which happens where an earlier server's keeper was late.
         if run.read() is None:
             shutil.rmtree(run.path, ignore_errors=True)

@@ -27,6 +27,8 @@ from trainshed.backends.machine.proc import (
     slurp,
     stat_of,
 )
+from trainshed.backends.machine.process_group import count
+from trainshed.backends.machine.process_watch import ProcessWatch
 from trainshed.backends.machine.processes import Identity, ProcessFamilies
 from trainshed.backends.machine.run import MOST_LAUNCH
 from trainshed.backends.process.run import ProcessRun, ProcessRuns
@@ -92,7 +94,7 @@ class ProcessSampler:
                 pids = families.get(tracked.keeper.pid, []) if tracked.keeper else []
             if counts is not None:
                 tracked.carried.add(counts, sockets_of(pids, self._proc))
-            result[run.key] = self._use(tracked, pids, group)
+            result[run.key] = self._use(tracked, pids, group, run.groups.processes)
             self._pids[run.key] = pids
         return result
 
@@ -117,10 +119,13 @@ class ProcessSampler:
     def close(self) -> None:
         self._gpus.close()
 
-    def _use(self, tracked: _TrackedRun, pids: list[int], group: str | None) -> Usage:
+    def _use(
+        self, tracked: _TrackedRun, pids: list[int], group: str | None, counting_group: str | None
+    ) -> Usage:
         taken = time.monotonic()
         seconds = cpu_of_group(slurp(f"{group}/cpu.stat")) if group is not None else None
-        ticks = own = shared = read = written = 0
+        tasks = count(counting_group) if counting_group is not None else None
+        ticks = own = shared = read = written = threads = 0
         # Parents first: what ends meanwhile is missed once, and never counted twice.
         if tracked.keeper is not None:
             # What it holds of its own is nothing; what it has reaped is the run's.
@@ -130,8 +135,8 @@ class ProcessSampler:
                 read, written = io.read, io.written
         for pid in pids:
             folder = f"{self._proc}/{pid}"
-            if seconds is None and (stat := stat_of(slurp(f"{folder}/stat"))):
-                ticks += stat.ticks
+            if (seconds is None or tasks is None) and (stat := stat_of(slurp(f"{folder}/stat"))):
+                ticks, threads = ticks + stat.ticks, threads + stat.threads
             everything, some = memory_of(slurp(f"{folder}/statm"))
             own, shared = own + everything - some, max(shared, some)
             if io := io_of(slurp(f"{folder}/io")):
@@ -145,17 +150,19 @@ class ProcessSampler:
             received_bytes=tracked.carried.received if self._traffic.works else None,
             sent_bytes=tracked.carried.sent if self._traffic.works else None,
             processes=len(pids),
+            threads=tasks if tasks is not None else threads,
             gpus=self._gpus.use(tracked.gpus or ()),
         )
 
 
 class ProcessStats:
-    """Implements `core.ports.Stats` for the runs of a backend. It kills runs that take too much memory."""
+    """Implements `core.ports.Stats` for the runs of a backend. It kills runs over their limits."""
 
     def __init__(self, runs: ProcessRuns, kill: Callable[[ProcessRun], Coroutine[Any, Any, None]]) -> None:
         self._runs, self._sampler = runs, ProcessSampler()
         self._sampling = asyncio.Lock()
         self._memory = MemoryWatch[ProcessRun](self.sample, kill)
+        self._processes = ProcessWatch[ProcessRun](self.sample, kill)
 
     @property
     def measures(self) -> frozenset[Measure]:
@@ -168,10 +175,13 @@ class ProcessStats:
         async with self._sampling:
             usages, used = await asyncio.to_thread(measured, self._sampler, runs)
         self._memory.take(runs, used)
+        uncounted = [run for run in runs if run.groups.processes is None]
+        self._processes.take(uncounted, {key: usage.threads for key, usage in usages.items()})
         return usages
 
     async def close(self) -> None:
         await self._memory.close()
+        await self._processes.close()
         async with self._sampling:
             self._sampler.close()
 
@@ -185,7 +195,7 @@ def measured(
     the kernel is asked for the truth, which takes it a while, so nobody is ended for what was counted twice.
     """
     usages = sampler.sample(runs)
-    watched = {run.key: run.memory for run in runs if run.memory is not None and run.memory_group is None}
+    watched = {run.key: run.memory for run in runs if run.memory is not None and run.groups.memory is None}
     used = {key: usage.memory for key, usage in usages.items() if key in watched and usage.memory is not None}
     limits = {key: limit for key, limit in watched.items() if key in used}
     jobs = {key.name.job for key in excess(limits, used)}

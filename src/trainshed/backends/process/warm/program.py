@@ -60,7 +60,7 @@ class WarmStartRequest(TypedDict):
     run: str
     work: str
     group: str
-    memory: str  # a cgroup of version 1
+    join: list[str]  # cgroups of version 1
     stdout: str
     stderr: str
     hosts: str  # the file it finds as /etc/hosts; may be empty
@@ -150,13 +150,13 @@ def enter(request: WarmStartRequest) -> None:
         os.chdir(request["work"])
     except OSError as error:
         _refuse("cannot enter", request["work"], error, 126)
-    for group, name in ((request["group"], "/cgroup.procs"), (request["memory"], "/tasks")):
-        if group:
-            try:
-                with open(group + name, "w") as file:
-                    file.write("0")
-            except OSError:
-                pass  # as the keeper does: the other nets remain
+    own = request["group"]
+    for path in (*([own + "/cgroup.procs"] if own else []), *(group + "/tasks" for group in request["join"])):
+        try:
+            with open(path, "w") as file:
+                file.write("0")
+        except OSError:
+            pass  # as the keeper does: the other nets remain
     env = request["env"]
     os.environ.clear()
     os.environ.update(env)
