@@ -2,18 +2,22 @@
 
 `serving` names it to uvicorn. Nobody is authenticated before the head of a request is there, so heads are
 bounded: in size, in time, and all connections outside a request together, of which the longest waiting is
-closed first. A body that stops coming ends its request. It never ends a request that waits for the server:
-long polls, followers, uploads that the disk holds up, and WebSockets, which have another protocol, go on.
+closed first. A body that stops coming ends its request. So many connections are served at a time, and those
+beyond are refused with 503: all but /healthz, and some of this machine's own, for who has to see to it. It
+never ends a request that waits for the server: long polls, followers, uploads that the disk holds up, and
+WebSockets, which have another protocol, go on.
 """
 
 import asyncio
 import json
+import resource
 from typing import Any, NoReturn, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from trainshed.setting_values import is_loopback
 from trainshed.wire.status import HeadFault
 
 MOST_HEAD = 64 << 10  # bytes of a head
@@ -24,6 +28,11 @@ BODY_SECONDS = 120.0  # without a byte of a body that is not whole
 LINGER = 1.0  # seconds in which a client may read a refusal while it still sends
 
 MOST_WAITING = 32 << 20  # bytes of memory for all connections that are outside a request
+MOST_CONNECTIONS = 4096  # in a request, at most; half of the file numbers where these are fewer
+RESERVE = 128  # more connections, for heads of requests that may be refused, and for /healthz
+OWN_RESERVE = 64  # of them for requests from this machine
+_MOST_LEAVING = 1024  # refused connections whose clients may still read that
+_HEALTH = b"/healthz"
 _CONNECTION_COST = 8 << 10  # bytes that a connection is taken to need; an estimate
 _HEADER_COST = 200  # bytes that a header is taken to need beside its text; an estimate
 
@@ -44,20 +53,51 @@ class WaitingConnections:
         self._total += cost - self._sizes.get(connection, 0)
         self._sizes[connection] = cost
         while self._total > self._most:
-            first = next(iter(self._sizes))
-            self.remove(first)
-            first.give_up()
+            self.give_up_first()
 
     def remove(self, connection: "BoundedHttp") -> None:
         self._total -= self._sizes.pop(connection, 0)
+
+    def give_up_first(self) -> bool:
+        """Close the one that waits longest; False where none waits."""
+        first = next(iter(self._sizes), None)
+        if first is None:
+            return False
+        self.remove(first)
+        first.give_up()
+        return True
 
 
 class ConnectionState(ServerState):
     """What all connections share."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         super().__init__()
         self.waiting = WaitingConnections()
+        self.leaving = 0  # refused ones, which are closed in a moment
+        self._most = _most_connections() if most is None else most
+
+    def make_room(self) -> bool:
+        """For a connection that is about to come, by closing one outside a request; False where none is."""
+        return self._open < self._most + RESERVE or self.waiting.give_up_first()
+
+    def is_crowded(self, *, own: bool) -> bool:
+        """Whether the request whose head is whole now is one too many; `own`: it is from this machine."""
+        return self._open - len(self.waiting) > self._most + (OWN_RESERVE if own else 0)
+
+    @property
+    def _open(self) -> int:
+        return len(self.connections) - self.leaving
+
+
+def _most_connections() -> int:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if files < 0 else min(MOST_CONNECTIONS, files // 2)
+
+
+def is_own(client: tuple[str, int] | None) -> bool:
+    """Whether a client is on this machine; None: at a Unix socket."""
+    return client is None or is_loopback(client[0].removeprefix("::ffff:"))
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -72,7 +112,8 @@ class BoundedHttp(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._waiting = cast(ConnectionState, server_state).waiting
+        self._state = cast(ConnectionState, server_state)
+        self._waiting = self._state.waiting
         self._fault: HeadFault | None = None
         self._refused = False  # what still comes is thrown away
         self._head_since: float | None = None  # when the head that is not whole began
@@ -85,13 +126,18 @@ class BoundedHttp(HttpToolsProtocol):
     # ---- a connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        has_room = self._state.make_room()
         super().connection_made(transport)
         self._begin_head()
+        if not has_room:
+            self._refuse(HeadFault.CROWDED)
+            return
         self._waiting.add(self, 0)
         self._timer = self.loop.call_later(self.head_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting.remove(self)
+        self._state.leaving -= self._refused
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -150,6 +196,8 @@ class BoundedHttp(HttpToolsProtocol):
             self._stop(HeadFault.TOO_MANY)
         self._head_since, self._in_body = None, True
         self._waiting.remove(self)
+        if self._state.is_crowded(own=is_own(self.client)) and self.url.partition(b"?")[0] != _HEALTH:
+            self._stop(HeadFault.CROWDED)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -190,6 +238,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _refuse(self, fault: HeadFault) -> None:
         """Answer and close, a little later: closed with bytes unread, the client would not see the answer."""
+        self._state.leaving += not self._refused
         self._refused = True
         self._waiting.remove(self)
         self.headers, self.scope, self.parser = [], None, None  # type: ignore[assignment] - while it lingers
@@ -201,7 +250,7 @@ class BoundedHttp(HttpToolsProtocol):
                 return
         self.flow.resume_reading()
         self.transport.write(_rendered(fault))
-        self.loop.call_later(LINGER, self.transport.close)
+        self.loop.call_later(LINGER if self._state.leaving < _MOST_LEAVING else 0, self.transport.close)
 
     def _look(self) -> None:
         """Close the connection if it is late; else look again, at the latest when a head could be late."""
@@ -229,8 +278,9 @@ class BoundedHttp(HttpToolsProtocol):
 def _rendered(fault: HeadFault) -> bytes:
     code, body = fault.to_http()
     content = json.dumps(body).encode()
+    retry = b"retry-after: 1\r\n" if fault is HeadFault.CROWDED else b""
     head = (
         b"content-type: application/json; charset=UTF-8\r\nx-content-type-options: nosniff\r\n"
-        b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(content)
+        b"connection: close\r\n%bcontent-length: %d\r\n\r\n" % (retry, len(content))
     )
     return STATUS_LINE[code] + head + content

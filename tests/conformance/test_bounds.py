@@ -11,9 +11,18 @@ from pathlib import Path
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from tests.faults import Sentence
 from tests.live import JOBS, LiveServer
 from trainshed.google_protocol import ForgivingHttp
-from trainshed.http_protocol import BoundedHttp, ConnectionState, WaitingConnections
+from trainshed.http_protocol import (
+    MOST_CONNECTIONS,
+    OWN_RESERVE,
+    RESERVE,
+    BoundedHttp,
+    ConnectionState,
+    WaitingConnections,
+    is_own,
+)
 from trainshed.serving import configure
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
@@ -278,3 +287,48 @@ async def test_of_too_many_silent_connections_the_oldest_are_closed(hasty: Hasty
 
 def test_google_s_names_have_the_same_bounds() -> None:
     assert issubclass(ForgivingHttp, BoundedHttp)
+
+
+# ---- how many
+
+
+@pytest.mark.fault(
+    "The server",
+    "Thousands of connections are open at a time",
+    "Requests beyond 4096 are refused with 503 and Retry-After. /healthz is answered, and some more requests "
+    "from the server's own machine. Requests that are there go on.",
+    sentence="The server has all the connections it can serve: try again in a moment.",
+)
+def test_connections_beyond_the_most_are_refused_with_a_sentence_and_healthz_is_answered(
+    sentence: Sentence,
+) -> None:
+    with LiveServer() as server, contextlib.ExitStack() as lines:
+        head = f"POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
+        half = f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode()
+        busy: list[socket.socket] = []
+        for _ in range(MOST_CONNECTIONS + OWN_RESERVE):
+            busy.append(lines.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60)))
+            busy[-1].sendall(half)
+        until_refused = (sent(server, half) for _ in range(RESERVE))  # the last ones may not be counted yet
+        answer = next(answer for answer in until_refused if answer)
+        assert status(answer) == 503 and b"\r\nretry-after: 1\r\n" in answer.lower()
+        assert sentence.is_in(answer.decode())
+        for _ in range(2 * RESERVE):  # those that say nothing take no place from /healthz
+            lines.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+        assert status(sent(server, WHOLE)) == 200
+        busy[0].sendall(b"        ")
+        assert status(heard(busy[0])) == 400  # as it would have been: it is no JSON
+        lines.close()
+        assert status(sent(server, WHOLE)) == 200
+        deadline = time.monotonic() + 60
+        while server.request("GET", JOBS).status != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+async def test_who_is_not_on_this_machine_is_refused_first() -> None:
+    state = ConnectionState(most=1)
+    state.connections |= {object(), object()}  # type: ignore[arg-type]
+    assert state.is_crowded(own=False) and not state.is_crowded(own=True)
+    assert is_own(("127.0.0.1", 1)) and is_own(("::ffff:127.0.0.9", 1)) and is_own(None)
+    assert not is_own(("192.0.2.7", 1))

@@ -89,6 +89,7 @@ class HeadFault(Enum):
     LATE = (408, "DEADLINE_EXCEEDED", "The rest of the request did not come in time: send it again.")
     LONG_ADDRESS = (414, "INVALID_ARGUMENT", "The address is longer than 65536 bytes: send less in it.")
     TOO_MANY = (429, "RESOURCE_EXHAUSTED", "Too many requests wait for the answer before: wait for it.")
+    CROWDED = (503, "UNAVAILABLE", "The server has all the connections it can serve: try again in a moment.")
     LARGE_HEAD = (431, "INVALID_ARGUMENT", "The headers are larger than 65536 bytes, or more than 1000.")
 
     def to_http(self) -> tuple[int, dict[str, Any]]:
