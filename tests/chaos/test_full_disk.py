@@ -116,6 +116,39 @@ def test_a_full_disk_under_the_logs_neither_stops_a_job_nor_changes_its_end(serv
         server.stop()
 
 
+# Prints twice what its disk holds, not faster than a server can look.
+TALKER = """
+import time
+for number in range(2000):
+    print(number, "x" * 1000, flush=True)
+    if number % 20 == 0: time.sleep(0.1)
+print("after", flush=True)
+"""
+
+
+@pytest.mark.fault(
+    "Disks",
+    "What a job prints would fill the disk under the logs",
+    "The middle of its output is dropped before the disk is full, and a line says how much. The program goes "
+    "on. What others write there may still fill it.",
+    sentence="bytes of output dropped here: the server's disk was almost full",
+)
+def test_a_job_that_prints_more_than_the_disk_holds_goes_on_and_its_log_says_what_is_missing(
+    sentence: Sentence, server: LiveServer
+) -> None:
+    with small_disk(server.home / "logs"):
+        server.start()
+        job = server.submit(["python", "-u", "-c", TALKER])
+        assert server.wait(job)["state"] == "JOB_STATE_SUCCEEDED"
+        texts = [row["text"] for row in server.lines(job)]
+        assert texts[0].startswith("0 x") and texts[-1] == "after"
+        assert len([text for text in texts if sentence.is_in(text)]) == 1
+        told = [event for event in events(server, job) if event["reason"] == "LOG_DROPPED"]
+        assert len(told) == 1 and "The disk under the logs is almost full" in told[0]["message"]
+        assert not [event for event in events(server, job) if event["reason"] == "REPLICA_RESTARTED"]
+        server.stop()
+
+
 # Prints until printing fails, as most programs do: with an exception, and exit code 1.
 PLAIN = """
 import pathlib, sys, time

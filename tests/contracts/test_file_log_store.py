@@ -124,7 +124,7 @@ async def test_a_program_that_empties_its_output_loses_only_what_it_emptied(tmp_
 
 async def test_a_drop_is_told_once_a_job(tmp_path: Path) -> None:
     told: list[tuple[str, int]] = []
-    store = FileLogStore(tmp_path, quota=200_000, on_drop=lambda job, size: told.append((job, size)))
+    store = FileLogStore(tmp_path, quota=200_000, on_drop=lambda job, _, size: told.append((job, size)))
     await store.start()
     sink = store.sink(FIRST)
     for _ in range(10):

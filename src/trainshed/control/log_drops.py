@@ -16,14 +16,14 @@ class LogDropRecorder:
     clock: Clock
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
 
-    def record(self, job_id: str, dropped: int) -> None:
+    def record(self, job_id: str, why: str, dropped: int) -> None:
         """Call it in the event loop's thread. It returns before the event is written."""
-        self._tasks.run(self._write(job_id, dropped))
+        self._tasks.run(self._write(job_id, f"{why}: {dropped} bytes of its output were dropped so far."))
 
     async def close(self) -> None:
         await self._tasks.close()
 
-    async def _write(self, job_id: str, dropped: int) -> None:
+    async def _write(self, job_id: str, message: str) -> None:
         for _ in range(MOST_TRIES):
             job = await self.store.load(job_id)
             if job is None:
@@ -31,7 +31,7 @@ class LogDropRecorder:
             event = Event(
                 at=self.clock.now(),
                 reason=Reason.LOG_DROPPED,
-                message=f"The job is over its log quota: {dropped} bytes of its output were dropped so far.",
+                message=message,
                 severity=Severity.WARNING,
                 attempt=job.status.attempt,
             )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from trainshed.regular_file import read_regular, write_regular
 
+FULL_DISK = -1  # in place of a quota: the disk was almost full
 _RECORD = struct.Struct("<qqq")
 
 
@@ -17,7 +18,7 @@ _RECORD = struct.Struct("<qqq")
 class Drop:
     head: int  # the first byte that is gone
     cut: int  # the first byte that is there again
-    quota: int  # which the job was over; 0: the program itself emptied the file
+    quota: int  # which the job was over, or FULL_DISK; 0: the program itself emptied the file
 
     @property
     def size(self) -> int:
@@ -25,6 +26,8 @@ class Drop:
 
     @property
     def marker(self) -> str:
+        if self.quota == FULL_DISK:
+            return f"[trainshed: {self.size} bytes of output dropped here: the server's disk was almost full]"
         if self.quota:
             return (
                 f"[trainshed: {self.size} bytes of output dropped here: "

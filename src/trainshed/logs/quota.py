@@ -1,4 +1,5 @@
-"""Keeps a job's output within its quota: the middle of the largest file goes, its start and newest part stay.
+"""Keeps a job's output within its quota, or makes room on a disk that is almost full (reserve.py): the middle
+of the largest file goes, its start and newest part stay.
 
 The range is recorded first and freed afterwards, so that nobody is ever given the zeros of a hole. Where
 the file system cannot free the middle of a file nothing is dropped: the data are kept, and the log says so
@@ -10,9 +11,10 @@ import os
 import tempfile
 from collections.abc import Sequence
 
-from trainshed.logs.drop import Drop
+from trainshed.logs.drop import FULL_DISK, Drop
 from trainshed.logs.file import LogFile
 from trainshed.logs.punch import PAGE, punch
+from trainshed.logs.reserve import LEAST
 from trainshed.logs.scan import line_start
 
 _log = logging.getLogger(__name__)
@@ -32,17 +34,25 @@ class Quota:
         total = sum(file.kept for file in files)
         if total <= self.size or not self._can_punch():
             return 0
-        need = total - self.size * 9 // 10
+        return self._drop_from(files, total - self.size * 9 // 10, self.size)
+
+    def make_room(self, files: Sequence[LogFile], need: int) -> int:
+        """Drop so much, but never of the least that stays; the bytes dropped. OSError on a full disk."""
+        if not self._can_punch():
+            return 0
+        return self._drop_from(files, min(need, sum(file.kept for file in files) - LEAST), FULL_DISK)
+
+    def _drop_from(self, files: Sequence[LogFile], need: int, why: int) -> int:
         dropped = 0
         while dropped < need:
             largest = max(files, key=lambda file: file.kept)
-            got = self._drop(largest, need - dropped)
+            got = self._drop(largest, need - dropped, why)
             if got == 0:
                 break
             dropped += got
         return dropped
 
-    def _drop(self, file: LogFile, need: int) -> int:
+    def _drop(self, file: LogFile, need: int, why: int) -> int:
         end = file.index.last.end
         if file.drop:
             head, begin = file.drop.head, file.drop.cut
@@ -52,7 +62,7 @@ class Quota:
         cut = line_start(file, begin + min(need, (end - begin) // 2))
         if cut <= begin:
             return 0
-        file.set_drop(Drop(head, cut, self.size))
+        file.set_drop(Drop(head, cut, why))
         # The byte before the cut stays: by it a reader sees that a line begins there.
         if not punch(file.path, head, cut - 1):
             _log.warning(

@@ -11,16 +11,17 @@ one that could lead out of the folder is a job without output.
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import re
 import shutil
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trainshed.core.errors import Invalid, Unavailable, Violation
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
@@ -31,6 +32,7 @@ from trainshed.logs.chunks import ChunkReader
 from trainshed.logs.file import LogFile, ReadableRange
 from trainshed.logs.job import JobLog
 from trainshed.logs.quota import Quota
+from trainshed.logs.reserve import LEAST, DiskReserve
 from trainshed.logs.watch import LogFileWatch
 
 _log = logging.getLogger(__name__)
@@ -46,17 +48,18 @@ T = TypeVar("T")
 
 
 class FileLogStore:
-    """`on_drop(job, bytes)` is called once per job, when the first part of its output had to go."""
+    """`on_drop(job, why, bytes)` is called once per job, when the first part of its output had to go."""
 
     def __init__(
         self,
         home: Path,
         quota: int = GIB,
         wall: Callable[[], int] = time.time_ns,
-        on_drop: Callable[[str, int], None] | None = None,
+        on_drop: Callable[[str, str, int], None] | None = None,
     ) -> None:
         self._home = home
         self._quota = Quota(quota, str(home))
+        self._reserve = DiskReserve(home)
         self._wall = wall
         self._on_drop = on_drop
         self._live: dict[str, JobLog] = {}
@@ -203,12 +206,8 @@ class FileLogStore:
             raise Unavailable(f"The folder of logs cannot be read: {error.strerror}.") from error
 
     def has_room(self) -> bool:
-        try:
-            disk = os.statvfs(self._home)
-        except OSError:
-            return True  # nothing is known of it
-        free = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
-        return free * disk.f_frsize >= _ROOM and (disk.f_files == 0 or disk.f_ffree > 0)
+        free = self._reserve.free()
+        return free is None or free >= _ROOM
 
     def _forget(self, log: JobLog) -> None:
         self._live.pop(log.job, None)
@@ -267,24 +266,38 @@ class FileLogStore:
 
     def _look(self, log: JobLog, files: Iterable[LogFile]) -> set[str]:
         grown = log.stamp(files, self._wall())
-        if grown and log.job not in self._dropping and self._quota.is_over(log.kept):
-            task = asyncio.get_running_loop().create_task(self._within_quota(log))
-            self._dropping[log.job] = task
-            task.add_done_callback(lambda _: self._dropping.pop(log.job, None))
+        if grown and log.job not in self._dropping:
+            if self._quota.is_over(log.kept):
+                self._drop_in_background(log, self._within_quota(log))
+            elif log.kept > LEAST and (missing := self._reserve.missing()):
+                self._drop_in_background(log, self._make_room(log, missing))
         return grown
+
+    def _drop_in_background(self, log: JobLog, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._dropping[log.job] = task
+        task.add_done_callback(lambda _: self._dropping.pop(log.job, None))
 
     async def _within_quota(self, log: JobLog) -> None:
         running = self._dropping.get(log.job)
         if running is not None and running is not asyncio.current_task():
             await running
+        if self._quota.is_over(log.kept):
+            await self._drop(log, "The job is over its log quota", self._quota.enforce)
+
+    async def _make_room(self, log: JobLog, missing: int) -> None:
+        drop = functools.partial(self._quota.make_room, need=missing)
+        await self._drop(log, "The disk under the logs is almost full", drop)
+
+    async def _drop(self, log: JobLog, why: str, drop: Callable[[list[LogFile]], int]) -> None:
         files = list(log.files.values())
         first = not any(file.drop and file.drop.quota for file in files)
-        if not self._quota.is_over(log.kept):
-            return
         try:
-            dropped = await asyncio.to_thread(self._quota.enforce, files)
+            dropped = await asyncio.to_thread(drop, files)
         except OSError as error:
-            _log.warning("The log of job %s is over its quota and cannot be cut: %s", log.job, error)
+            _log.warning("%s, and the log of job %s cannot be cut: %s", why, log.job, error)
             return
-        if dropped and first and self._on_drop is not None:
-            self._on_drop(log.job, dropped)
+        if dropped and first:
+            _log.warning("%s: the middle of the log of job %s is dropped.", why, log.job)
+            if self._on_drop is not None:
+                self._on_drop(log.job, why, dropped)
