@@ -1,76 +1,149 @@
-"""Values that broke some server once, and JSON that `json.dumps` would not write."""
+"""Wrong values, by the kind of field they stand in; and JSON that `json.dumps` would not write."""
 
+import base64
+import contextlib
+import hashlib
 import json
+import re
 from collections.abc import Iterator
 from random import Random
 from typing import Any, cast
-
-from trainshed.wire.base import Message
 
 
 class Token(str):
     """Written into JSON as it is, without quotes."""
 
 
-AMOUNTS = (
-    "1e400", "-1e400", "1e-400", "9" * 4400, "1" * 400, "1e300Gi", "1e400Gi", "1.5Gi", "500m", "0", "-1",
-    "0x10", "NaN", "inf", "²", "٣", "1_0", "1" * 19, "1" * 25, "9999999999999999999", "9" * 18, "1e18",
-    "2.5", "1e3", ".",
+HALF = "\ud800"  # of a surrogate pair
+DEEP = (
+    Token("[" * 5000 + "]" * 5000),
+    Token('{"a":' * 5000 + "1" + "}" * 5000),
+)
+NO_JSON = (Token("1e400"), Token("NaN"), Token("-Infinity"), Token("9" * 4400), *DEEP)
+TEXTS = (
+    "", " ", "\0", "a\0b", "\n", "a\r\nb", "\x1b[2J", "\x7f", "🚀", "ü" * 200, "x" * 300, "x" * 9000,
+    "\ufeff",
+    HALF, f"a{HALF}b", "<a>&b", "'\"\\", "%", "%s", "{}", "null", "*", "a=", "../../etc/passwd", "gs://",
+    "gs://b/o",
+    "s3://\0", "http://[", "projects/p1", f"projects/{HALF}", "custom-1e9-1", "custom-1-" + "9" * 4400,
+    "a:b@sha256:c",
+    "JOB_STATE_RUNNING", "workerpool0-0", "workerpool" + "9" * 4400 + "-0", "resumable", "multipart",
 )  # fmt: skip
-TIMES = (
-    "3600s", "1e9s", "999999999999s", "-5s", "0.1234567890123s", "9999-12-31T23:59:59Z",
-    "0000-00-00T00:00:00Z", "0s", "2026-01-01T00:00:00+99:99", "2026-01-01T00:00:00Z",
-    "2026-01-01T00:00:00.123456789Z", "1d", "9" * 30 + "s", "0001-01-01T00:00:00+23:59", "1970-01-01",
-    "0001-01-01",
-)  # fmt: skip
-LETTERS = (
-    "", " ", "\0", "\ud800", "a\udfffb", "\n", "\r\n", "🚀", "ü" * 200, "x" * 300, "x" * 9000, "\ufeff",
-    "<a>&b", "'\"\\", "%", "%s", "{}", "true", "null", "*", "=", "a=",
-)  # fmt: skip
-GRAMMAR = (
-    "a.b." * 900, "a(" * 900, "a/" * 900, "((((", "a" + " AND a" * 400, 'state="X" OR (', 'timestamp>="1"',
-    "NOT " * 500 + "a", "labels" + ".a" * 1500, "jobSpec" + ".a" * 99, "displayName desc", "create_time",
-    "labels.a=b", "(" * 2000 + ")" * 2000, "labels.a:*", "name,labels", 'state=~"(a+)+$"',
-    "a=" + "9" * 4400, "bytes=0-", "bytes 0-99/*", "bytes */" + "9" * 19, "bytes=" + "9" * 30 + "-",
-    "AAAAAAAAAAAAAAAAAAAAAAAAWyJhIiwgImIiXQ", "WzEsMl0", "Cg==", "Cjk5OTk5OTk5OTk5OTk5OTk5OTk=", "AAo5",
-)  # fmt: skip
-NAMES = (
-    "../../etc/passwd", "gs://", "gs://b/o", "s3://\0", "https://x/../y", "http://[", "projects/p1",
-    "n1-standard-4", "custom-1e9-1", "custom-" + "9" * 400 + "-1", "custom-1-" + "9" * 4400,
-    "a2-highgpu-1g", "JOB_STATE_RUNNING", "workerpool0-0", "workerpool999999999999999999999-0",
-    "workerpool" + "9" * 4400 + "-0", "a:b@sha256:c", "x/y:z", "resumable", "multipart", "media",
-)  # fmt: skip
-GROUPS = (AMOUNTS, AMOUNTS, TIMES, LETTERS, GRAMMAR, NAMES)
-TEXTS = tuple(text for group in GROUPS for text in group)
-NUMBERS: tuple[object, ...] = (
-    0, 1, -1, 2, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**40, 1.5, -0.0, 1e308, 1e-320,
-    Token("1e400"), Token("-1e400"), Token("NaN"), Token("Infinity"), Token("9" * 4400), Token("9" * 299),
-    Token("1E5"), Token("1.0"), Token("0.1e-999"),
-)  # fmt: skip
-PLAIN = (True, False, None, [], {}, [[]], [None], {"": None}, {"a": {"b": []}})
+# Each kind of field has the values that broke one of its kind somewhere; some more often than others.
+WRONG: dict[str, tuple[object, ...]] = {
+    "text": TEXTS,
+    "variable": ("A\nB", "A\0", "A=B", "", "A\x1b", HALF, "\x85", "A" * 9000),
+    "quantity": (
+        *["1e400"] * 4, "-1e400", "1e-400", "9" * 4400, "1e300Gi", "1e400Gi", "1.5Gi", "500m", "-1", "NaN",
+        "inf", "²", "٣",
+        "1_0", ".", "1e19", 2**63, 0, True, Token("1e400"),
+    ),
+    "number": (
+        *["9" * 4400] * 4, "9" * 25, "9" * 19, str(2**63), "-1", "0x10", "²", "1_0", "1.5", "", 0, -1, 1.5,
+        1e308, -0.0,
+        2**31, 2**63, 2**64, 10**40, True, Token("1e400"), Token("9" * 4400), Token("0.1e-999"),
+    ),
+    "time": (
+        "1e9s", "999999999999s", "-5s", "0.1234567890123s", "9" * 30 + "s", "1d", "9999-12-31T23:59:59Z",
+        "0000-00-00T00:00:00Z", "2026-01-01T00:00:00+99:99", "0001-01-01T00:00:00+23:59", "1970-01-01", 7,
+    ),
+    "mask": (
+        "labels" + ".a" * 1500, "jobSpec" + ".a" * 99, "a(" * 900, "a/" * 900,
+        "items(" * 900 + ")" * 900, "name,labels",
+        "*", ",", "labels.", "no", "labels" + ".a" * 1500 + ",name",
+    ),
+    "order": ("create_time", "displayName desc, name", "desc", HALF, "a." * 900, "create_time  desc,"),
+    "address": ("http://[", "//[x", "?", HALF, "/", "/storage/v1/b/%ED%A0%80/o/x",
+    "/storage/v1/b/fuzz/o?maxResults=" + "9" * 4400),
+    "page token": ("AAAAAAAAAAAAAAAAAAAAAAAAWyJhIiwgImIiXQ", "WzEsMl0", "Cg==", "AAo5", "x", HALF, "é",
+    "A" * 5000),
+    "odd": (True, None, [], {}, [[]], [None], {"": None}, {"a": {"b": []}}, 7, "x",
+    Token("[" * 900 + "]" * 900)),
+}  # fmt: skip
+FIELDS = (
+    "state",
+    "displayName",
+    "createTime",
+    "labels.a",
+    *["trainingTaskDefinition"] * 3,
+    "textPayload",
+    "a" + ".b" * 900,
+)
+OPERATORS = ("=", "!=", ":", "<", ">=", "=~")
+PATTERNS = (*["******!"] * 4, "*a" * 900, "(a+)+$", "[", "9" * 4400, HALF, "\0", "2026-01-01T00:00:00Z")
+FORMS = (
+    "{}",
+    "NOT {}",
+    "({})",
+    "{0} OR {0}",
+    "{} AND",
+    "(" * 2000 + "{}",
+    "NOT " * 500 + "{}",
+    "{}" + " a" * 400,
+)
+PLACES = (
+    b"5",
+    b"null",
+    b"{}",
+    b"[1]",
+    b'["\\ud800","\\ud800"]',
+    b'["\\u0000","x"]',
+    b"[" * 2000,
+    b"[[],{}]",
+    b"\xff",
+)
+_KINDS = (
+    ("variable", r"env\.\d+\.name"),
+    ("page token", r"page_?token|upload_?id|continuation-token"),
+    ("filter", r"filter"),
+    ("mask", r"mask|fields"),
+    ("order", r"order_?by"),
+    ("address", r"target"),
+    ("quantity", r"cpu|memory|gpu|size"),
+)
 
 
-def text(random: Random) -> str:
-    """Seldom no Unicode: such a body is refused as a whole, and nothing behind is reached."""
-    chosen = random.choice(random.choice(GROUPS))
-    return chosen if random.random() < 0.1 or chosen.isascii() else chosen.encode(errors="replace").decode()
+def kind_of(path: str, value: object) -> str:
+    """The kind of the field at the path, by its name and by the right value that it has now."""
+    for kind, name in _KINDS:
+        if re.search(rf"(^|\.)[^.]*({name})$", path, re.IGNORECASE):
+            return kind
+    if isinstance(value, int) or str(value).isdecimal():
+        return "number"
+    return "time" if re.fullmatch(r"\d{4}-.*Z|\d+s", str(value)) else "text"
 
 
-def number(random: Random) -> object:
-    chosen = random.choice(NUMBERS)
-    return chosen if random.random() < 0.2 or not isinstance(chosen, Token) else 7
+def wrong(random: Random, kind: str) -> object:
+    """A value that the field must refuse, or may take; now and then one of another kind."""
+    if random.random() < 0.15:
+        kind = random.choice((*WRONG, "filter"))
+    if kind == "filter":
+        term = f'{random.choice(FIELDS)}{random.choice(OPERATORS)}"{random.choice(PATTERNS)}"'
+        return random.choice(("{}", "{}", random.choice(FORMS))).format(term)
+    return random.choice(WRONG[kind])
 
 
-def odd(random: Random) -> object:
-    kind = random.random()
-    if kind < 0.55:
-        return text(random)
-    if kind < 0.8:
-        return number(random)
-    if kind < 0.97:
-        return random.choice(PLAIN)
-    depth = random.choice((50, 99, 101, 300, 5000))
-    return Token("[" * depth + "]" * depth if random.random() < 0.5 else '{"a":' * depth + "1" + "}" * depth)
+def forged(random: Random, token: str) -> str:
+    """The token of a page with another place in it, as somebody without the server's key would make it."""
+    raw = b""
+    with contextlib.suppress(ValueError):  # tokens of buckets are names
+        raw = base64.b64decode(token + "==", altchars=b"-_")
+    question, place = raw[8:16], random.choice(PLACES)
+    sealed = hashlib.blake2b(question + place, digest_size=8).digest() + question + place
+    return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+
+def refusal(kind: str, value: object) -> str:
+    """Why no body may have the value in such a field; empty where one may."""
+    if value in NO_JSON and isinstance(value, Token):
+        return f"{value[:9]} in JSON"
+    if not isinstance(value, str) or isinstance(value, Token):
+        return ""
+    if HALF in value:
+        return f"half of a surrogate pair in a {kind}"
+    if kind == "variable" and not value.isprintable():
+        return "a control character in the name of a variable"
+    return f"NUL in a {kind}" if "\0" in value else ""
 
 
 def written(value: object) -> str:
@@ -79,90 +152,52 @@ def written(value: object) -> str:
         case Token():
             return str(value)
         case dict():
-            fields = cast("dict[str, object]", value)
-            return (
-                "{" + ",".join(f"{json.dumps(name)}:{written(item)}" for name, item in fields.items()) + "}"
-            )
-        case list() | tuple():
+            fields = cast("dict[str, object]", value).items()
+            return "{" + ",".join(f"{json.dumps(name)}:{written(item)}" for name, item in fields) + "}"
+        case list():
             return "[" + ",".join(map(written, cast("list[object]", value))) + "]"
         case _:
             return json.dumps(value)
 
 
-def of_schema(random: Random, message: type[Message], depth: int = 0) -> dict[str, Any]:
-    """A body with some fields of the message, in either spelling, most of them of the right kind."""
-    names = random.sample(sorted(message.fields), min(len(message.fields), random.randint(0, 6)))
-    return {name: _of_field(random, message, name, depth) for name in names}
-
-
-def _of_field(random: Random, message: type[Message], name: str, depth: int) -> object:
-    slot = message.fields[name]
-    if random.random() < 0.15 or depth > 6:
-        return odd(random)
-    if slot.kind.inner is not None:
-        inner = of_schema(random, slot.kind.inner, depth + 1)
-        return [inner] * random.randint(0, 2) if slot.default == () else inner
-    match slot.default:
-        case bool():
-            return random.random() < 0.5
-        case int() | float():
-            return number(random)
-        case str():
-            return text(random)
-        case tuple():
-            return [text(random) for _ in range(random.randint(0, 3))]
-        case _:
-            return {text(random): odd(random)} if slot.kind.is_open else odd(random)
-
-
-def mutated(random: Random, value: Any) -> Any:
-    """The value with one leaf of it replaced, or a part of it dropped, renamed or repeated."""
-    if random.random() < 0.2:
-        return _reshaped(random, value)
-    path = random.choice(list(_leaves(value)) or [()])
-    return _replaced(random, value, path)
-
-
-def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    if isinstance(value, dict) and value:
-        for name, item in cast("dict[str, Any]", value).items():
-            yield from _leaves(item, (*path, name))
-    elif isinstance(value, list) and value:
-        for at, item in enumerate(cast("list[Any]", value)):
-            yield from _leaves(item, (*path, at))
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict | list) and value:
+        branches = cast("dict[Any, Any]", value if isinstance(value, dict) else dict(enumerate(value)))
+        for name, item in branches.items():
+            yield from leaves(item, (*path, name))
     else:
         yield path
 
 
-def _replaced(random: Random, value: Any, path: tuple[Any, ...]) -> Any:
-    if path:
-        copy = value.copy()
-        copy[path[0]] = _replaced(random, value[path[0]], path[1:])
-        return copy
-    if isinstance(value, str) and random.random() < 0.8:
-        return text(random)
-    if isinstance(value, int) and random.random() < 0.7:
-        return random.choice((number(random), random.choice(AMOUNTS)))
-    return odd(random)
+def value_at(value: Any, path: tuple[Any, ...]) -> Any:
+    return value_at(value[path[0]], path[1:]) if path else value
 
 
-def _reshaped(random: Random, value: Any) -> Any:
+def replaced(value: Any, path: tuple[Any, ...], new: object) -> Any:
+    """A copy with the new value at the path."""
+    if not path:
+        return new
+    copy = value.copy()
+    copy[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+def reshaped(random: Random, value: Any) -> tuple[Any, str]:
+    """The value with one part dropped, renamed, repeated or of another type, and why none may be so."""
     if isinstance(value, list) and value:
-        items = cast("list[Any]", value)
-        return (
-            items * random.choice((2, 200))
-            if random.random() < 0.3
-            else [_reshaped(random, items[0]), *items[1:]]
-        )
+        return cast("list[Any]", value) * random.choice((0, 2, 200)), ""
     if not isinstance(value, dict) or not value:
-        return odd(random)
+        return wrong(random, "odd"), ""
     fields = dict(cast("dict[str, Any]", value))
     name = random.choice(sorted(fields))
-    act = random.random()
-    if act < 0.5:
-        fields[name] = _reshaped(random, fields[name])
-    elif act < 0.7:
-        del fields[name]
-    else:
-        fields[text(random)] = fields[name] if act < 0.85 else odd(random)
-    return fields
+    match random.randrange(4):
+        case 0:
+            twice = f"{{{json.dumps(name)}:{written(fields[name])},{written(fields)[1:]}"
+            return Token(twice), "a name that is given twice"
+        case 1:
+            del fields[name]
+        case 2:
+            fields[str(wrong(random, "text"))] = fields.pop(name)
+        case _:
+            fields[name] = wrong(random, "odd")
+    return fields, ""

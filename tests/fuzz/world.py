@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message
 
-from tests.fuzz.requests import JOB, FuzzedRequest
+from tests.fuzz.requests import BODIES, JOB, FuzzedRequest
 from tests.fuzz.values import written
 from tests.live import JOBS
 from trainshed.assembly.assembly import Assembly, assemble
@@ -86,26 +86,35 @@ class FuzzWorld:
         return FuzzAnswer(status or (499 if is_patient else 0), bytes(body), time.process_time() - start)
 
     async def names(self) -> dict[str, list[str]]:
-        """Makes a job, a bucket, objects and an upload, so that requests find something."""
+        """Makes two of each that a method can make, so that requests find something, and lists go on."""
         auth = (("host", b"127.0.0.1:8080"), ("authorization", f"Bearer {self.token}".encode()))
 
-        async def ask(verb: str, path: str, body: bytes = b"", query: str = "") -> Any:
-            answer = await self.send(FuzzedRequest(verb, path, query, auth, body))
-            assert answer.status == 200, (verb, path, answer)
-            return json.loads(answer.body or b"{}")
+        async def made(path: str, body: object, query: str = "") -> str:
+            content = body if isinstance(body, bytes) else written(body).encode()
+            answer = await self.send(FuzzedRequest("POST", path, query, auth, content))
+            assert answer.status == 200, (path, answer)
+            return str(json.loads(answer.body).get("name", "")).rpartition("/")[2]
 
-        jobs = [str((await ask("POST", JOBS, written(JOB).encode()))["name"]) for _ in range(3)]
-        await ask("POST", "/storage/v1/b", b'{"name": "fuzz"}', "project=p1")
+        parent = JOBS.removesuffix("/customJobs")
+        (pipeline,), (training,), (pod, job, _) = (
+            BODIES[end] for end in ("/trainingPipelines", "/jobs", "/manifests:apply")
+        )
+        names = {
+            "job": [await made(JOBS, JOB) for _ in "12"],
+            "pipeline": [await made(f"{parent}/trainingPipelines", pipeline) for _ in "12"],
+        }
+        for manifest in (pod, job):
+            await made(f"{parent}/manifests:apply", manifest)
+        for number in "12":
+            await made("/v1/projects/p1/jobs", training | {"jobId": f"job_{number}"})
+            await made("/storage/v1/b", {"name": f"fuzz-{number}"}, "project=p1")
+        await made("/storage/v1/b", {"name": "fuzz"}, "project=p1")
         for name in ("x", "y", "z"):
-            await ask("POST", "/upload/storage/v1/b/fuzz/o", b"abc", f"uploadType=media&name={name}")
-        pages = [
-            str((await ask("GET", JOBS, query="pageSize=1"))["nextPageToken"]),
-            str((await ask("GET", "/storage/v1/b/fuzz/o", query="maxResults=1"))["nextPageToken"]),
-        ]
-        return {
+            await made("/upload/storage/v1/b/fuzz/o", b"abc", f"uploadType=media&name={name}")
+        return names | {
             "project": ["p1"],
             "location": ["us-central1"],
-            "job": [job.rpartition("/")[2] for job in jobs],
+            "job": [*names["job"], "job_1"],
             "bucket": ["fuzz"],
             "target": ["fuzz"],
             "object": ["x", "y", "z"],
@@ -113,7 +122,6 @@ class FuzzWorld:
             "task": ["workerpool0-0"],
             "file": ["shell.js"],
             "account": ["default"],
-            "pageToken": pages,
         }
 
 
