@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk dev test check unit quick fuzz chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 programs dev bytecode test check unit quick fuzz chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
@@ -12,11 +12,14 @@ REQUESTS ?= 300000
 # Most tests wait for processes: one more at a time than there are cores. Files stay together, for their servers.
 AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
+# What tests import of large packages: scripts/venv compiles that much of them.
+TRAINING = "sklearn.datasets, sklearn.model_selection, torch._dynamo, torch.distributed.run, torch.utils.data"
+SDK = "gcsfs, google.cloud.aiplatform, google.cloud.storage.transfer_manager, obstore"
 SPREAD = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 help: ## list what can be made
 	@echo "Trainshed: make TARGET"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: ## put `trainshed` into .venv/bin
 	@scripts/venv .venv requirements.lock --editable
@@ -30,13 +33,16 @@ demo-stop: ## stop the server the demo left running
 	@$(BIN)/python scripts/demo.py --stop
 
 demo-env: ## PyTorch and scikit-learn in .venv-train
-	@scripts/venv .venv-train requirements-train.lock
+	@scripts/venv .venv-train requirements-train.lock --for $(TRAINING)
 
 tensorflow: ## TensorFlow in .venv-tensorflow, for the tests that ask it what it reads in TF_CONFIG
 	@scripts/venv .venv-tensorflow requirements-tensorflow.lock
 
-sdk: setup ## Google's Python SDK in .venv-sdk, for the conformance tests
-	@scripts/sdk-env
+sdk: ## Google's Python SDK in .venv-sdk, for the conformance tests
+	@scripts/venv .venv-sdk requirements-sdk.lock --for $(SDK)
+
+s3: ## SeaweedFS, boto3 and the aws command in .venv-s3, for tests against a real S3 store
+	@scripts/s3-env
 
 dev: setup ## what tests and checks need, in .venv
 	@scripts/venv .venv requirements-dev.lock
@@ -54,11 +60,18 @@ quick: check ## check, and all tests that are neither slow nor of containers: mi
 	@scripts/postgres
 	$(BIN)/pytest $(SPREAD) --ignore=tests/rules -m "not slow and not containers"
 
-test: check sdk demo-env ## set up, check, and run all everyday tests
-	@scripts/postgres
-	@scripts/s3-env
-	@scripts/containers-env
+test: ## set up, check, and run all everyday tests
+	@$(MAKE) -j4 check bytecode sdk demo-env s3 programs
 	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
+
+# One after the other: the package manager serves one at a time.
+programs: ## PostgreSQL, Podman and what else tests start, where they can be installed without a question
+	@scripts/postgres
+	@scripts/containers-env
+
+# Else each worker would compile all tests for itself. Python writes its caches here even where it may not later.
+bytecode: dev
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq >/dev/null || : # what is wrong, the run of the tests says
 
 fuzz: dev ## send REQUESTS (default 300000) requests that are nearly right; FUZZ_SEED=N repeats a run
 	FUZZ_REQUESTS=$(REQUESTS) $(BIN)/pytest tests/fuzz -rs

@@ -23,7 +23,7 @@ def weed_on_path() -> str:
     """A PATH on which `weed` is; the test is skipped where there is none."""
     path = f"{ROOT / '.venv-s3' / 'bin'}:{os.environ['PATH']}"
     if shutil.which("weed", path=path) is None:
-        pytest.skip("SeaweedFS is not there; get it with: scripts/s3-env")
+        pytest.skip("SeaweedFS is not there; get it with: make s3")
     return path
 
 
