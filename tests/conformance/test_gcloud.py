@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.gcloud_model import printed_environment
-from tests.live import IMAGE, LOCATION, LiveServer, python
+from tests.live import IMAGE, JOBS, LOCATION, LiveServer, python, until
 
 Unique = Callable[[str], str]
 
@@ -58,11 +57,41 @@ class Gcloud:
         return json.loads(self.run(*words, "--format=json").stdout)
 
     def create(self, name: str, *flags: str, track: str = "ga") -> str:
-        """Create a job; the full name of it, found by its display name as a person would."""
+        """Create a job; the full name of it."""
         self.run(*jobs(track), "create", REGION, f"--display-name={name}", *flags)
-        found = self.json(*jobs(track), "list", REGION, f"--filter=displayName={name}")
-        assert len(found) == 1
-        return str(found[0]["name"])
+        [created] = self.server.get(JOBS, filter=f'displayName="{name}"')["customJobs"]
+        return str(created["name"])
+
+
+class Stream:
+    """A stream-logs that goes on while the test does. The rows that tasks printed are in `rows`."""
+
+    def __init__(self, gcloud: Gcloud, track: str, job: str, printed: Path) -> None:
+        self._printed = printed
+        with printed.open("wb") as out:
+            self._process = subprocess.Popen(
+                gcloud.command(*jobs(track), "stream-logs", job, "--polling-interval=1"),
+                env={**gcloud.environ, "PYTHONUNBUFFERED": "1"},
+                cwd=gcloud.server.base,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Severity and text of each."""
+        rows = (row.split("\t") for row in self._printed.read_text().splitlines())
+        return [(row[0], row[3]) for row in rows if len(row) > 3 and row[2] == "workerpool0-0"]
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for _, text in self.rows]
+
+    def wait(self) -> None:
+        said = self._process.communicate(timeout=200)[1]
+        assert self._process.returncode == 0, said
 
 
 def jobs(track: str) -> tuple[str, ...]:
@@ -74,19 +103,26 @@ def gcloud(server: LiveServer) -> Iterator[Gcloud]:
     yield Gcloud(server, printed_environment(server))
 
 
+@pytest.fixture
+def streams(gcloud: Gcloud, tmp_path: Path) -> Callable[[str], list[Stream]]:
+    """Begins one in every track, side by side: each waits for seconds that gcloud itself sets."""
+    return lambda job: [Stream(gcloud, track, job, tmp_path / track) for track in TRACKS]
+
+
 @pytest.mark.parametrize("track", TRACKS)
 def test_create_list_describe_and_cancel_in_every_track(gcloud: Gcloud, unique: Unique, track: str) -> None:
+    display_name = unique(f"life-{track}")
     name = gcloud.create(
-        unique(f"life-{track}"),
+        display_name,
         f"--worker-pool-spec={POOL}",
         "--command=python",
         "--args=^@@^-c@@import time; time.sleep(600)",
         track=track,
     )
-    described = gcloud.json(*jobs(track), "describe", name)
+    [listed] = gcloud.json(*jobs(track), "list", REGION, f"--filter=displayName={display_name}")
+    assert listed["name"] == name
+    described = gcloud.json(*jobs(track), "describe", name.rsplit("/", 1)[1], REGION)
     assert described["name"] == name
-    by_id = gcloud.json(*jobs(track), "describe", name.rsplit("/", 1)[1], REGION)
-    assert by_id["name"] == name
     gcloud.server.wait_for(name, ("JOB_STATE_RUNNING",))
     done = gcloud.run(*jobs(track), "cancel", name)
     assert "has been sent" in done.stderr
@@ -219,47 +255,51 @@ def test_a_job_that_is_not_there(gcloud: Gcloud) -> None:
     assert "NOT_FOUND" in done.stderr
 
 
-@pytest.mark.parametrize("track", TRACKS)
-def test_stream_logs_of_a_finished_job_prints_all_and_ends(
-    gcloud: Gcloud, unique: Unique, track: str
+def test_stream_logs_of_a_finished_job_prints_all_and_ends_in_every_track(
+    gcloud: Gcloud, unique: Unique, streams: Callable[[str], list[Stream]]
 ) -> None:
     source = (
         "import sys\nfor i in range(1500): print('row', i, file=sys.stderr if i % 5 == 0 else sys.stdout)"
     )
     name = gcloud.server.submit(python(source), name=unique("finished"))
     gcloud.server.wait(name)
-    done = gcloud.run(*jobs(track), "stream-logs", name, "--polling-interval=1")
-    rows = [row.split("\t") for row in done.stdout.splitlines()]
-    printed = [row[3] for row in rows if row[2] == "workerpool0-0"]
-    assert sorted(printed) == sorted(f"row {i}" for i in range(1500))
-    assert {row[0] for row in rows if row[2] == "workerpool0-0"} == {"INFO", "ERROR"}
+    for stream in streams(name):
+        stream.wait()
+        assert sorted(stream.texts) == sorted(f"row {i}" for i in range(1500))
+        assert {severity for severity, _ in stream.rows} == {"INFO", "ERROR"}
 
 
-@pytest.mark.parametrize("track", TRACKS)
-def test_stream_logs_of_a_running_job_ends_when_the_job_ends(
-    gcloud: Gcloud, unique: Unique, track: str
+def test_stream_logs_of_a_running_job_outlasts_a_silence_and_ends_with_the_job_in_every_track(
+    gcloud: Gcloud, unique: Unique, streams: Callable[[str], list[Stream]], tmp_path: Path
 ) -> None:
-    source = "import time\nfor i in range(30): print('row', i, flush=True); time.sleep(0.5)"
+    # gcloud asks every ten seconds whether it shall go on: the silence has two of these questions.
+    source = f"""
+import os, time
+for i in range(30):
+    print('row', i, flush=True)
+    while i == 14 and not os.path.exists({str(tmp_path / "go")!r}): time.sleep(0.1)
+    time.sleep(25 if i == 14 else 0.1)
+"""
     name = gcloud.server.submit(python(source), name=unique("running"))
-    gcloud.server.wait_for(name, ("JOB_STATE_RUNNING",))
-    done = gcloud.run(*jobs(track), "stream-logs", name, "--polling-interval=1")
+    begun = streams(name)
+    for stream in begun:
+        until(lambda stream=stream: "row 14" in stream.texts)
+    (tmp_path / "go").touch()
+    for stream in begun:
+        stream.wait()
+        assert stream.texts == [f"row {i}" for i in range(30)]
     assert gcloud.server.state(name) == "JOB_STATE_SUCCEEDED"
-    rows = [row.split("\t") for row in done.stdout.splitlines()]
-    assert [row[3] for row in rows if row[2] == "workerpool0-0"] == [f"row {i}" for i in range(30)]
 
 
-def test_stream_logs_outlasts_a_silence_and_ends_with_a_cancel(gcloud: Gcloud, unique: Unique) -> None:
-    source = "import time\nprint('up', flush=True); time.sleep(25); print('still'); time.sleep(600)"
-    name = gcloud.server.submit(python(source), name=unique("silent"))
-    gcloud.server.wait_for(name, ("JOB_STATE_RUNNING",))
-    timer = threading.Timer(35, gcloud.server.cancel, (name,))
-    timer.start()
-    try:
-        done = gcloud.run(*jobs("ga"), "stream-logs", name, "--polling-interval=1")
-    finally:
-        timer.join()
-    rows = [row.split("\t") for row in done.stdout.splitlines()]
-    assert [row[3] for row in rows if row[2] == "workerpool0-0"] == ["up", "still"]
+def test_stream_logs_ends_with_a_cancel(gcloud: Gcloud, unique: Unique, tmp_path: Path) -> None:
+    name = gcloud.server.submit(
+        python("import time\nprint('up', flush=True); time.sleep(600)"), name=unique("up")
+    )
+    stream = Stream(gcloud, "ga", name, tmp_path / "printed")
+    until(lambda: stream.texts)
+    gcloud.server.cancel(name)
+    stream.wait()
+    assert stream.texts == ["up"]
 
 
 def test_logging_read_in_both_orders(gcloud: Gcloud, unique: Unique) -> None:
