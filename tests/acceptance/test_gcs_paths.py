@@ -6,6 +6,7 @@ import signal
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -20,12 +21,38 @@ OUT = f"gs://{BUCKET}/runs/one"
 MANIFEST = ".trainshed-manifest.json"
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@contextmanager
+def a_server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "32", "--memory", "120GiB") as live:
-        live.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
+    with a_server() as live:
+        yield live
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """All tests have the same one, and each a bucket that is new."""
+    make_bucket(shared_server)
+    yield shared_server
+    for name in names(shared_server):
+        shared_server.request("DELETE", f"/storage/v1/b/{BUCKET}/o/{quote(name, safe='')}")
+    shared_server.request("DELETE", f"/storage/v1/b/{BUCKET}")
+
+
+@pytest.fixture
+def own_server() -> Iterator[LiveServer]:
+    with a_server() as live:
+        make_bucket(live)
+        yield live
+
+
+def make_bucket(server: LiveServer) -> None:
+    server.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
 
 
 def put(server: LiveServer, name: str, content: bytes) -> None:
@@ -292,7 +319,7 @@ while not os.path.exists(f"/gcs/{BUCKET}/out/{{other}}"):
 print(open("/s3/{BUCKET}/x").read())
 """
     with LiveServer("--warm", IMAGE, "--cpus", "8", "--memory", "32GiB") as server:
-        server.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
+        make_bucket(server)
         put(server, "x", b"seen")
         until(lambda: "Forked" in running_event(server, server.submit(python("pass"))))
         job = server.submit(pools=[pool(python(source), replicas=2)])
@@ -307,7 +334,10 @@ def running_event(server: LiveServer, job: str) -> str:
     return next(one["message"] for one in found if one["reason"] == "RUNNING")
 
 
-def test_a_server_killed_while_it_stores_goes_on_and_the_job_ends_with_all_of_its_files(server: LiveServer):
+def test_a_server_killed_while_it_stores_goes_on_and_the_job_ends_with_all_of_its_files(
+    own_server: LiveServer,
+):
+    server = own_server
     source = (
         "import os\nd = os.environ['TRAINSHED_MODEL_DIR']\nos.makedirs(d)\n"
         "for n in range(3000): open(f'{d}{n:04}', 'w').write(str(n))\n"

@@ -63,3 +63,9 @@ def server(podman: Podman) -> Iterator[LiveServer]:
         live.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def own_server(server: LiveServer) -> LiveServer:
+    """Here every test has its own."""
+    return server
