@@ -9,8 +9,8 @@ export PYTHON
 BIN := .venv/bin
 ROUNDS ?= 300
 REQUESTS ?= 300000
-# Most tests wait for processes: one more at a time than there are cores. Files stay together, for their servers.
-AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Most tests wait for processes: two more at a time than there are cores. Files stay together, for their servers.
+AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
 # What tests import of large packages: scripts/venv compiles that much of them.
 TRAINING = "sklearn.datasets, sklearn.model_selection, torch._dynamo, torch.distributed.run, torch.utils.data"
