@@ -1,5 +1,7 @@
 """What tests of every folder may ask for, and the order in which their files are run."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -12,6 +14,12 @@ __all__ = ["podman", "registry", "sentence"]
 # How long one example takes says nothing on a busy machine.
 settings.register_profile("trainshed", deadline=None)
 settings.load_profile("trainshed")
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the programs in C lie that are compiled once for all tests of a worker."""
+    return tmp_path_factory.mktemp("tools")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

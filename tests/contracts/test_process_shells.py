@@ -45,11 +45,10 @@ class OnProcesses(ShellsContract):
     keeper: str
 
     @pytest.fixture
-    async def world(self, tmp_path: Path):
+    async def world(self, tmp_path: Path, tools: Path):
         if self.keeper == "compiled" and shutil.which("cc") is None:
             pytest.skip("needs a C compiler (cc)")
-        (tmp_path / "tools").mkdir()
-        yield ProcessWorld(tmp_path / "home", tmp_path / "tools", self.keeper)
+        yield ProcessWorld(tmp_path / "home", tools, self.keeper)
 
     @pytest.fixture
     async def bench(self, world: World, tmp_path: Path):

@@ -84,9 +84,8 @@ class WatchedBench(Bench):
 
 class _ProcessStacks(_Benched):
     @pytest.fixture
-    def world(self, tmp_path: Path) -> ProcessWorld:
-        (tmp_path / "tools").mkdir()
-        return ProcessWorld(tmp_path / "home", tmp_path / "tools", "compiled")
+    def world(self, tmp_path: Path, tools: Path) -> ProcessWorld:
+        return ProcessWorld(tmp_path / "home", tools, "compiled")
 
     @pytest.fixture
     async def bench(self, world: World, tmp_path: Path):
@@ -195,11 +194,10 @@ class _Warm(_ProcessStacks):
     """Programs forked from a warm interpreter tell no less."""
 
     @pytest.fixture
-    def world(self, tmp_path: Path) -> ProcessWorld:
+    def world(self, tmp_path: Path, tools: Path) -> ProcessWorld:
         if shutil.which("cc") is None:
             pytest.skip("needs a C compiler (cc)")
-        (tmp_path / "tools").mkdir()
-        return WarmWorld(tmp_path / "home", tmp_path / "tools")
+        return WarmWorld(tmp_path / "home", tools)
 
 
 class TestWarmByLooking(_Warm):

@@ -94,11 +94,10 @@ class _ProcessStats(_Benched):
     keeper: str
 
     @pytest.fixture
-    def world(self, tmp_path: Path) -> ProcessWorld:
+    def world(self, tmp_path: Path, tools: Path) -> ProcessWorld:
         if self.keeper == "compiled" and shutil.which("cc") is None:
             pytest.skip("needs a C compiler (cc)")
-        (tmp_path / "tools").mkdir()
-        return ProcessWorld(tmp_path / "home", tmp_path / "tools", self.keeper)
+        return ProcessWorld(tmp_path / "home", tools, self.keeper)
 
     async def sampled(self, stats: Stats, key: RunKey, enough: float = 0, least: int = 0) -> Usage:
         """The run's usage once it has used so much CPU and memory."""
@@ -164,12 +163,11 @@ class TestWithoutCgroups(_ProcessStats):
     keeper = "compiled"
 
     @pytest.fixture
-    def world(self, tmp_path: Path) -> ProcessWorld:
-        (tmp_path / "tools").mkdir()
-        keeper = make_keeper(tmp_path / "tools")
+    def world(self, tmp_path: Path, tools: Path) -> ProcessWorld:
+        keeper = make_keeper(tools)
         if not isinstance(keeper, CompiledKeeper):
             pytest.skip("needs a C compiler (cc)")
-        world = ProcessWorld(tmp_path / "home", tmp_path / "tools", self.keeper)
+        world = ProcessWorld(tmp_path / "home", tools, self.keeper)
         world.keeper = CompiledKeeper(keeper.path, joins_groups=False)
         return world
 

@@ -67,10 +67,10 @@ async def world(one: ViewWorld) -> AsyncIterator[ViewWorld]:
 
 
 @pytest.fixture(params=["mounted", "bound", "plain"])
-def keeper(request: pytest.FixtureRequest, tmp_path: Path) -> Keeper:
+def keeper(request: pytest.FixtureRequest, tmp_path: Path, tools: Path) -> Keeper:
     if request.param == "plain":
         return ShellKeeper()
-    made = make_keeper(tmp_path)
+    made = make_keeper(tools)
     trial = views.ProcessViews(tmp_path, tmp_path, lambda _: None)
     if why := trial.try_to_mount(made):
         pytest.skip(f"nothing can be mounted here: {why}")
@@ -149,8 +149,8 @@ async def test_what_has_to_be_copied_is_what_the_job_names(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to become somebody else one has to be root")
-def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path):
-    made = make_keeper(tmp_path)
+def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path, tools: Path):
+    made = make_keeper(tools)
     trial = views.ProcessViews(tmp_path, tmp_path, print)
     if not isinstance(made, CompiledKeeper) or trial.try_to_mount(made):
         pytest.skip("not even root can mount here")
@@ -177,9 +177,9 @@ def test_an_ordinary_user_finds_gcs_where_the_system_allows_it(tmp_path: Path):
 
 
 @pytest.fixture
-def triggered(tmp_path: Path) -> Callable[[str], str]:
+def triggered(tmp_path: Path, tools: Path) -> Callable[[str], str]:
     """What a program prints whose keeper mounts a trigger at /gcs and cannot ask for a view."""
-    made = make_keeper(tmp_path)
+    made = make_keeper(tools)
     trial = views.ProcessViews(tmp_path, tmp_path, print)
     trial.tried(made)
     if not isinstance(made, CompiledKeeper) or trial.means is None or trial.means.no_trigger:

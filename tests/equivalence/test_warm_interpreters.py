@@ -47,10 +47,10 @@ UNSAFE = {
 
 
 @pytest.fixture
-async def warm(tmp_path: Path):
+async def warm(tmp_path: Path, tools: Path):
     """Makes a backend whose warm interpreter imports a module of this text."""
     made: list[ProcessBackend] = []
-    keeper = make_keeper(tmp_path)
+    keeper = make_keeper(tools)
 
     async def make(text: str, keeper: Keeper = keeper) -> ProcessBackend:
         (tmp_path / "lib").mkdir()

@@ -5,6 +5,7 @@ import difflib
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,11 +25,12 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module", params=range(len(PYTHONS)))
-def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tools: Path
+) -> dict[str, Both]:
     folder = tmp_path_factory.mktemp("e")
-    keeper = make_keeper(tmp_path_factory.mktemp("tools"))
     runtime = OneRuntime(PYTHONS[request.param], IMPORTS)
-    return asyncio.run(run_both((*PROGRAMS, *HIDING, *ODD), folder, runtime, keeper))
+    return asyncio.run(run_both((*PROGRAMS, *HIDING, *ODD), folder, runtime, make_keeper(tools)))
 
 
 def told(ways: Both) -> str:

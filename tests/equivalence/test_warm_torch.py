@@ -81,8 +81,8 @@ MODULES = code("modules", "import torch, sys; print(*sorted(sys.modules))")
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
-    folder, tools = tmp_path_factory.mktemp("t"), tmp_path_factory.mktemp("tools")
+def both(tmp_path_factory: pytest.TempPathFactory, tools: Path) -> dict[str, Both]:
+    folder = tmp_path_factory.mktemp("t")
     programs = (*SAME, *DRAWS, MODULES)
     return asyncio.run(run_both(programs, folder, OneRuntime(str(PYTHON), ("torch",)), make_keeper(tools)))
 
