@@ -38,7 +38,6 @@ class Home:
         self.image, self.refused = "trainshed/python:3", "example/train:1"
         self.home = home
         self.code = MemoryCodeStore(Steps())
-        tools.mkdir()
         self.keeper = make_keeper(tools)
 
     async def backend(self) -> Backend:
@@ -50,8 +49,8 @@ class Home:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    home = Home(tmp_path / "home", tmp_path / "tools")
+async def bench(tmp_path: Path, tools: Path) -> AsyncIterator[Bench]:
+    home = Home(tmp_path / "home", tools)
     bench = Bench(home, tmp_path)  # type: ignore[arg-type]
     bench.backend = await home.backend()
     yield bench
