@@ -2,7 +2,8 @@
 
 Adapters call it. A job may put a FIFO, a device, a socket or a link at any path it can reach. An open of a
 FIFO waits for its other end, and a device may be read for ever. Here each of them is an OSError at once. A
-link counts as another file, so it is refused too; the folders above the file may be links.
+link counts as another file, so it is refused too; the folders above the file may be links, but for
+open_below.
 """
 
 import errno
@@ -12,6 +13,7 @@ from typing import TypeAlias
 
 FilePath: TypeAlias = str | os.PathLike[str]
 
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_WAIT = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 
 
@@ -30,6 +32,28 @@ def open_regular(
         os.close(handle)
         raise
     return handle
+
+
+def open_below(top: FilePath, inner: str) -> int:
+    """A descriptor of the regular file at that path below a folder; OSError where a link leads there."""
+    above, _, name = inner.rpartition("/")
+    place = open_folder_below(top, above)
+    try:
+        return open_regular(name, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def open_folder_below(top: FilePath, inner: str) -> int:
+    """A descriptor of the folder at that path below another; OSError where a link leads there."""
+    place = os.open(top, _FOLDER)
+    for name in filter(None, inner.split("/")):
+        above = place
+        try:
+            place = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+        finally:
+            os.close(above)
+    return place
 
 
 def read_regular(path: FilePath, most: int, offset: int = 0) -> bytes:

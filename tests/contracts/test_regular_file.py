@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainshed.regular_file import open_regular, read_regular, write_regular
+from trainshed.regular_file import open_below, open_regular, read_regular, write_regular
 
 
 def fifo(path: Path) -> None:
@@ -72,3 +72,16 @@ def test_a_file_is_opened_below_a_folder_that_is_open(tmp_path: Path):
     assert os.read(handle, 10) == b"here"
     os.close(handle)
     os.close(place)
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
+    secret, top = tmp_path / "secret", tmp_path / "top"
+    for folder in (secret, top / "a" / "b"):
+        folder.mkdir(parents=True)
+        (folder / "token").write_bytes(b"x")
+    handle = open_below(top, "a/b/token")
+    assert os.read(handle, 9) == b"x"
+    os.close(handle)
+    (top / "a" / "link").symlink_to(secret)
+    with pytest.raises(OSError, match="Not a directory"):
+        open_below(top, "a/link/token")

@@ -2,7 +2,8 @@
 
 mounts.py calls it. The overlay's upper folder holds exactly what was written, so a scan costs by what is new
 and not by what is shown. Programs may change everything at any moment: a file that changed since it was seen
-is refused, a folder that goes away during the scan counts as missing. It never changes a view.
+is refused, a folder that goes away during the scan counts as missing. It never changes a view, and never
+follows a link.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from stat import S_ISCHR, S_ISDIR, S_ISREG
 from trainshed.core.bucket import check_object_name
 from trainshed.core.errors import Conflict, Invalid, Unavailable
 from trainshed.core.view import Stored, ViewScan, Written
-from trainshed.regular_file import open_regular, read_regular, write_regular
+from trainshed.regular_file import open_below, open_folder_below, open_regular, read_regular, write_regular
 
 _log = logging.getLogger(__name__)
 _CHUNK = 1 << 20
@@ -100,8 +101,10 @@ def _finds(view: Path, inner: str) -> bool:
 async def read(written: Written) -> AsyncIterator[bytes]:
     """The file's bytes; Conflict where it does not have its stamp, or has not any more when all was read."""
     try:
-        file = await asyncio.to_thread(open_regular, written.path)
-    except FileNotFoundError as error:
+        inner = f"{written.bucket}/{written.name}"
+        # A program could put a link in the place of a folder, to what it may not read itself.
+        file = await asyncio.to_thread(open_below, written.path.removesuffix(inner), inner)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise Conflict(f"{written.name} is gone.") from error
     except OSError as error:
         raise Unavailable(f"{written.name} cannot be read: {error.strerror}.") from error
@@ -145,23 +148,26 @@ def _check(file: int, written: Written) -> None:
 
 def _walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
     """All but folders and whiteouts."""
-    waiting = [top]
+    waiting = [""]
     while waiting:
-        folder = waiting.pop()
+        inner = waiting.pop()
         try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
+            # By a descriptor: a program could put a link in the place of a folder while we look.
+            place = open_folder_below(top, inner)
+            try:
+                for name in os.listdir(place):  # noqa: PTH208 - by its descriptor
                     with contextlib.suppress(FileNotFoundError):
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
-                            continue
-                        status = entry.stat(follow_symlinks=False)
-                        if not (S_ISCHR(status.st_mode) and status.st_rdev == 0):
-                            yield entry.path, status
+                        status = os.stat(name, dir_fd=place, follow_symlinks=False)
+                        if S_ISDIR(status.st_mode):
+                            waiting.append(f"{inner}/{name}")
+                        elif not (S_ISCHR(status.st_mode) and status.st_rdev == 0):
+                            yield f"{top}{inner}/{name}", status
+            finally:
+                os.close(place)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            raise Unavailable(f"{folder} cannot be looked at: {error.strerror}.") from error
+            raise Unavailable(f"{top}{inner} cannot be looked at: {error.strerror}.") from error
 
 
 def stamp_of(status: os.stat_result) -> str:
