@@ -6,13 +6,11 @@ never looks into a container.
 """
 
 import asyncio
-import contextlib
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from stat import S_IMODE, S_ISDIR
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -33,6 +31,7 @@ from trainshed.backends.container.run_mounts import (
 )
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts, local_env
+from trainshed.backends.machine.open_to_all import ANYBODY, open_to_all
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
@@ -41,7 +40,6 @@ from trainshed.core.view import ROOT, S3_ROOT, View, ViewSource
 from trainshed.regular_file import open_regular, write_regular
 
 _WITH_QUOTA = frozenset({"btrfs", "zfs"})  # storage drivers that always have one
-_ANYBODY, _ALL = 0o666, 0o777
 _WORK, _TMP, _OPENED = "work", "tmp", ".work-is-open"
 
 
@@ -168,33 +166,13 @@ class ContainerViews(Mounts):
 
     def _hand_out(self, copies: Path) -> None:
         job = copies.parents[2].name
-        open_to_all(copies, self._users.get(job, ""))
+        _open_for(copies, self._users.get(job, ""))
 
 
-def open_to_all(top: Path, user: str) -> None:
-    """Let the image's user read and change what is there: the folder above is closed to other users.
-
-    A user given by number becomes the owner, where we may chown; a name is known in the image only.
-    """
+def _open_for(top: Path, user: str) -> None:
+    """Let the image's user read and change what is there. A name is known in the image only."""
     uid, _, gid = user.partition(":")
-    owner = (int(uid), int(gid) if gid.isdecimal() else -1) if uid.isdecimal() else None
-    _open(str(top), _ALL, owner)
-    for folder, folders, names in os.walk(top):
-        for name in folders:
-            _open(f"{folder}/{name}", _ALL, owner)
-        for name in names:
-            _open(f"{folder}/{name}", _ANYBODY, owner)
-
-
-def _open(path: str, mode: int, owner: tuple[int, int] | None) -> None:
-    place = Path(path)
-    if place.is_symlink():
-        return
-    status = place.stat()
-    place.chmod(S_IMODE(status.st_mode) | mode)
-    if owner is not None and (S_ISDIR(status.st_mode) or status.st_nlink == 1):  # else an object
-        with contextlib.suppress(PermissionError):
-            os.chown(path, *owner)
+    open_to_all(top, (int(uid), int(gid) if gid.isdecimal() else -1) if uid.isdecimal() else None)
 
 
 class MountPreparer:
@@ -287,7 +265,7 @@ class MountPreparer:
             shutil.rmtree(run.parent / str(before) / _TMP, ignore_errors=True)
         if report:
             handle = open_regular(report, os.O_WRONLY | os.O_CREAT)
-            os.fchmod(handle, _ANYBODY)
+            os.fchmod(handle, ANYBODY)
             os.close(handle)
         return tmp
 
@@ -295,5 +273,5 @@ class MountPreparer:
         """Open the job's folder to a user who is not root, once: later runs find it as they left it."""
         mark = run.parent / _OPENED
         if not mark.exists():
-            open_to_all(run.parent / _WORK, user)
+            _open_for(run.parent / _WORK, user)
             mark.touch()
