@@ -49,7 +49,7 @@ async def serve(settings: Settings) -> None:
     loopback = listen_in_containers(assembly, sockets, google)
     server = _Server(sockets, loopback, lambda: announce(settings.home, url))
     await assembly.open()
-    close_home(settings.home)  # again: the first start has made its folders
+    close_home(settings.home, ways=bool(settings.run_as))  # again: the first start has made its folders
     gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
     gc.enable()
     beside = (assembly.tick(), announce_containers(server, assembly), announce_google(server, google))
@@ -252,7 +252,7 @@ def run(args: Sequence[str]) -> int:
     try:
         settings = Settings.from_args(args)
         make_home(settings.home)
-        close_home(settings.home)
+        close_home(settings.home, ways=bool(settings.run_as))
         with contextlib.suppress(KeyboardInterrupt):
             _loop(settings)
     except (SettingsError, TrainshedError, OSError) as error:

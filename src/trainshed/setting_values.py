@@ -10,6 +10,7 @@ from pathlib import Path
 FITS = ("shrink", "strict")
 LEAST = 16  # processes and threads of a replica: with fewer not even a shell and what holds it run
 SUBNETS = "10.210.0.0/16"
+LAST_USER = (1 << 32) - 2  # the number after it means nobody at all
 _UNITS = {
     "": 1,
     "B": 1,
@@ -117,6 +118,26 @@ def engine(text: str) -> str:
             f"{text!r} is neither auto, none nor a socket of this machine, such as /run/podman/podman.sock"
         )
     return path
+
+
+def run_as(text: str) -> str:
+    """A user by name or number, or the first and the last number of a range. It need not exist."""
+    first, dash, last = text.partition("-")
+    if not (first.isascii() and first.isdigit()):
+        letters = text.rstrip("$").replace("-", "").replace("_", "").replace(".", "")
+        if not (letters.isascii() and letters.isalnum()):
+            raise SettingsError(
+                f"{text!r} is no user; write a name, a number, or a range such as 200000-200999"
+            )
+        return text
+    least, most = int(first), int(last) if last.isascii() and last.isdigit() else -1 if dash else int(first)
+    if least < 1 or most > LAST_USER or (dash and most <= least):
+        what = "no range of users of jobs" if dash else "no user of jobs"
+        raise SettingsError(
+            f"{text!r} is {what}: numbers go from 1, as 0 is root, to {LAST_USER}, "
+            "and the last of a range is larger than the first, as in 200000-200999"
+        )
+    return text
 
 
 def subnets(text: str) -> str:

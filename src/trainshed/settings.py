@@ -72,6 +72,13 @@ class Settings:
         "Processes and threads a replica may have; 0: no limit.",
         told="4096, more with many CPUs",
     )
+    run_as: str = _setting(
+        "",
+        values.run_as,
+        "USER|FIRST-LAST",
+        "Whom processes of jobs run as: a user, or a user of its own for each job.",
+        told="the server's own user",
+    )
     log_quota: int = _setting(GIB, parse_size, "SIZE", "How much a job may log.", told="1GiB")
     allowed_hosts: tuple[str, ...] = _setting(
         (), str, "NAME", "Another host name to answer to.", flag="--allowed-host", many=True
@@ -202,7 +209,13 @@ SETTINGS: Mapping[str, Setting] = {
 }
 _FLAGS = {row.flag: row for row in SETTINGS.values()}
 _NEGATIVES = {row.negative: row for row in SETTINGS.values() if row.is_switch}
-_LEFT_EMPTY = (values.place, values.folder, values.engine, str)  # whose empty text says nothing
+_LEFT_EMPTY = (
+    values.place,
+    values.folder,
+    values.engine,
+    values.run_as,
+    str,
+)  # whose empty text says nothing
 SettingTexts = dict[str, tuple[list[str], str]]  # a setting's name to its texts and where they were given
 
 

@@ -66,3 +66,26 @@ def test_a_folder_that_cannot_be_closed_is_named(home: Path, monkeypatch: pytest
 def test_a_new_home_is_closed(tmp_path: Path) -> None:
     make_home(tmp_path / "new")
     assert mode(tmp_path / "new") == 0o700
+
+
+def test_jobs_of_other_users_come_through_the_home_and_see_no_names(home: Path) -> None:
+    for name in ("logs", "run", "hatch"):
+        (home / name).mkdir()
+        (home / name).chmod(0o755)
+    for name in ("token", "trainshed.toml", ".gitignore"):
+        (home / name).touch(0o644)
+    close_home(home, ways=True)
+    ways = (".", "run", "runtimes", "tls", "metrics", "metrics/.reports")
+    assert [mode(home / name) for name in ways] == [0o711] * len(ways)
+    assert [mode(home / name) for name in ("logs", "token", "trainshed.toml")] == [0o700, 0o600, 0o600]
+    close_home(home)
+    assert [mode(home / name) for name in ways[:-1]] == [0o700] * len(ways[:-1])
+
+
+def test_what_is_not_the_servers_keeps_a_home_from_being_opened_for_jobs(home: Path) -> None:
+    (home / "photos").mkdir()
+    (home / "photos").chmod(0o755)
+    home.chmod(0o700)
+    with pytest.raises(Unavailable, match=r"photos \(mode 755\), which is not the server's.*chmod go-rwx"):
+        close_home(home, ways=True)
+    assert mode(home) == 0o700

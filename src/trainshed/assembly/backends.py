@@ -7,6 +7,7 @@ import functools
 import os
 from dataclasses import dataclass
 
+from trainshed.assembly.run_as import find_users
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder
@@ -62,6 +63,7 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
         interpreters=Interpreters(runtimes=runtimes, warm=settings.warm),
         storage=runs,
         redirect=google,
+        run_as=find_users(settings),
     )
 
     async def make(engine: AnsweringEngine) -> Backend:

@@ -1,5 +1,7 @@
 """Which orders may be started warm: those a fresh interpreter would have read the same for."""
 
+from dataclasses import replace
+
 import pytest
 
 from trainshed.backends.process.keeper import StartRequest
@@ -100,3 +102,11 @@ def test_a_variable_with_the_value_that_was_read_is_none():
 @pytest.mark.parametrize("name", ["", "A=B"])
 def test_a_variable_no_program_can_have_is_left_to_the_fresh_start(name: str):
     assert unfit(order(**{name: "x"}), HEAT) is not None
+
+
+def test_an_empty_home_is_as_good_as_the_one_the_warm_interpreter_found_empty() -> None:
+    request = order(HOME="/run/jobs/1/0/0-0/home")
+    assert "HOME" in str(unfit(request, HEAT))
+    assert unfit(replace(request, new_home=True), HEAT) is None
+    asked = replace(HEAT, asked=frozenset({"HOME"}))  # by what was imported: that has its path
+    assert "HOME" in str(unfit(replace(request, new_home=True), asked))

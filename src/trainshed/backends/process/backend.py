@@ -23,7 +23,10 @@ from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.backends.process.callers import ProcessCallers
 from trainshed.backends.process.google_hosts import HostsFile
+from trainshed.backends.process.hand_over import open_folder
 from trainshed.backends.process.interpreters import Interpreters
+from trainshed.backends.process.job_user import RunAs
+from trainshed.backends.process.job_users import JobUsers
 from trainshed.backends.process.keeper import Keeper, make_keeper
 from trainshed.backends.process.net import RunCgroups
 from trainshed.backends.process.plain import NO_FOLDERS, NO_WALLS
@@ -34,7 +37,7 @@ from trainshed.backends.process.run_supervisor import ProcessRunSupervisor
 from trainshed.backends.process.shell import ProcessShells
 from trainshed.backends.process.spare_folders import SpareFolders, strip
 from trainshed.backends.process.stacks import ProcessStacks
-from trainshed.backends.process.start import RunStarter
+from trainshed.backends.process.start import RunPlaces, RunStarter
 from trainshed.backends.process.stats import ProcessStats
 from trainshed.backends.process.views import ProcessViews
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -60,8 +63,12 @@ class ProcessBackend:
         interpreters: Interpreters | None = None,
         redirect: GoogleRedirect | None = None,
         keeper: Keeper | None = None,
+        run_as: RunAs | None = None,
     ) -> None:
-        """Without a keeper `start` makes one. Without a redirect Google's names lead to Google."""
+        """Without a keeper `start` makes one. Without a redirect Google's names lead to Google.
+
+        Without `run_as` programs run as the server's user.
+        """
         home, interpreters = home.absolute(), interpreters or Interpreters()
         self._jobs_folder, self._trash, self._tools = home / "jobs", home / "trash", home / "bin"
         frame = ProcessFrame(
@@ -80,17 +87,15 @@ class ProcessBackend:
         self._groups = RunCgroups(home, self._node.ceiling)
         self._ports = GangPorts()
         self._folders, self._files = CodeFolders(storage.code, self._hint_job), storage.files
-        self.views = ProcessViews(self._jobs_folder, self._trash, self._hint_job, storage.buckets)
-        self.hosts = HostsFile(home / "hosts", redirect)
-        self._starter = RunStarter(
-            frame,
-            interpreters,
-            self._groups,
-            self._spares,
-            self._folders,
-            self.views,
-            self.hosts,
+        self._users = JobUsers(self._jobs_folder, run_as)
+        self.views = ProcessViews(
+            self._jobs_folder, self._trash, self._hint_job, storage.buckets, self._users.of
         )
+        self.hosts = HostsFile(home / "hosts", redirect)
+        places = RunPlaces(
+            groups=self._groups, spares=self._spares, code=self._folders, views=self.views, users=self._users
+        )
+        self._starter = RunStarter(frame, interpreters, places, self.hosts)
         self._supervisor = ProcessRunSupervisor(ProcessEndWatch(), self._groups, self._hint)
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, ProcessRun]] = {}
@@ -211,6 +216,7 @@ class ProcessBackend:
             except OSError as error:
                 raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
             self._runs.pop(job, None)
+            self._users.release(job)
 
     async def jobs(self) -> frozenset[str]:
         return frozenset(self._runs)
@@ -231,7 +237,8 @@ class ProcessBackend:
         keeper = await self._ready_keeper()
         if self._starter.warm_pool is not None:
             frame = self._starter.frame
-            self._starter.warm_pool.open(frame, keeper, self.hosts.env(frame.environ))
+            env = {**self.hosts.env(frame.environ), **self._users.warm_env()}
+            self._starter.warm_pool.open(frame, keeper, env)
 
     async def _ready_keeper(self) -> Keeper:
         keeper = self._keeper
@@ -273,6 +280,10 @@ class ProcessBackend:
         self._offer_python()
         self._starter.frame = replace(self._starter.frame, asks=self.stacks.asks)
         result = list(find_runs(self._jobs_folder, reload))
+        self._users.open(job for job, _ in result)
+        if self._users.run_as is not None:
+            for folder in (self._jobs_folder, self._tools):
+                open_folder(folder)
         self._groups.tidy(group for _, runs in result for run in runs for group in run.groups.all)
         return result
 
@@ -284,7 +295,7 @@ class ProcessBackend:
             if Path(python).with_name(name).exists():
                 continue
             tool.write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
-            tool.chmod(0o700)
+            tool.chmod(0o755)  # the folder is closed, unless jobs run as other users
 
     def _put_away(self, job: str, runs: list[ProcessRun]) -> bool:
         """Take the job's folder out of sight; False where it has to be erased yet."""

@@ -2,7 +2,7 @@
 
 shell.py starts it. RUN is the run's directory, PID and START identify its program, SERVER is the server's
 pid, KIND is `terminal` or `pipes`. The program gets the files open as 0, 1 and 2, and the environment,
-working directory, cgroup and mounts of the run. Without a PROGRAM it is the best shell there is. The
+working directory, cgroup, mounts and user of the run. Without a PROGRAM it is the best shell there is. The
 companion ends when its program ends, when the run's program ends, when the server goes, or at SIGTERM, and
 ends everything that descends from it. Its exit status is that of its program. It imports nothing of Trainshed
 and never touches the run.
@@ -17,6 +17,7 @@ import signal
 import sys
 import termios
 import time
+from typing import Any
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
@@ -132,8 +133,10 @@ def _become(libc: ctypes.CDLL, run: str, pid: int, terminal: bool, program: list
         for name in ("group", "process_group"):
             _join(launch.get(name))
         _enter(libc, pid)
-        os.chdir(launch["cwd"])
         env = {**launch["env"], **_secrets(pid, launch.get("secrets") or [])}
+        if user := launch.get("user"):
+            _become_user(user)
+        os.chdir(launch["cwd"])
         env |= {"TERM": "xterm-256color"} if terminal else {}
         signal.set_wakeup_fd(-1)
         for number in range(1, 32):
@@ -154,6 +157,16 @@ def _secrets(pid: int, names: list[str]) -> dict[str, str]:
     with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
         pairs = (os.fsdecode(word).partition("=") for word in file.read().split(b"\0"))
         return {name: value for name, _, value in pairs if name in names}
+
+
+def _become_user(user: dict[str, Any]) -> None:
+    for number in (0, 1, 2):  # it may open its terminal again, by its name
+        os.fchown(number, user["uid"], -1)
+    rights: dict[str, Any] = {"__name__": "trainshed_rights"}
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rights.py")  # noqa: PTH100, PTH118, PTH120
+    with open(path, "rb") as file:  # noqa: PTH123
+        exec(compile(file.read(), path, "exec"), rights)
+    rights["drop_rights"](user["uid"], user["gid"], user["groups"])
 
 
 def _run(program: list[str], env: dict[str, str]) -> None:

@@ -1,6 +1,7 @@
 /* The keeper: the smallest parent that can hold a program's exit status while no server runs.
  *
- *     keeper [--hosts FILE] [--view VIEW | --lazy VIEW TRIGGER] [--adopt PID LATCH | [--hold] [--join OLD]...]
+ *     keeper [--hosts FILE] [--view VIEW | --lazy VIEW TRIGGER]
+ *            [--adopt PID LATCH | [--hold] [--join OLD]... [--user UID GID[,GROUP...]]]
  *            RUN WORK GROUP PROGRAM [ARG...]
  *     keeper --place VIEW
  *     keeper --try VIEW | --try-lazy VIEW | --try-hosts FILE
@@ -16,6 +17,9 @@
  * trigger itself, else 0. With --hosts the program finds FILE as /etc/hosts, in the same namespace. --place only
  * mounts VIEW for its parent, in the parent's mount namespace. --try, --try-lazy and --try-hosts only tell whether
  * that can be done here (views.py, google_hosts.py).
+ *
+ * With --user the program is that user's, without any right of the keeper's: other groups, capabilities, or a way to
+ * gain some by exec. The keeper itself stays who it is.
  *
  * With --hold the mounts and the cgroup of a program that ends badly, and was not asked to end, stay for a look: a
  * sitter stays in them until SIGTERM, then ends as the program did.
@@ -37,6 +41,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -66,6 +72,8 @@
 #define TRIGGER_FAIL _IO(0x93, 0x61)
 #define STOP_ROUNDS 32
 #define HIERARCHIES 2
+#define MOST_GROUPS 256
+#define NEW_KEYRING 1 /* KEYCTL_JOIN_SESSION_KEYRING */
 
 struct process {
     pid_t pid, parent;
@@ -502,9 +510,33 @@ static const char *place_hosts(const char *file, int separate) {
     return mount(file, "/etc/hosts", NULL, MS_BIND, NULL) < 0 ? "/etc/hosts cannot be another file" : NULL;
 }
 
+/* Be that user for good, with these groups (the first is the main one) and no right of root's. 0, or -1. */
+static int drop_rights(const char *user, const char *groups) {
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2];
+    gid_t list[MOST_GROUPS];
+    uid_t uid = (uid_t)strtoul(user, NULL, 10);
+    int count = 0, right;
+    pid_t parent = getppid();
+    char *next = (char *)groups;
+    do list[count++] = (gid_t)strtoul(next, &next, 10);
+    while (*next++ == ',' && count < MOST_GROUPS);
+    errno = EINVAL;
+    if (uid == 0 || list[0] == 0) return -1;
+    memset(none, 0, sizeof none);
+    for (right = 0; prctl(PR_CAPBSET_READ, right, 0, 0, 0) >= 0; right++) prctl(PR_CAPBSET_DROP, right, 0, 0, 0);
+    if (setgroups((size_t)count - 1, list + 1) < 0) return -1;
+    if (setresgid(list[0], list[0], list[0]) < 0 || setresuid(uid, uid, uid) < 0) return -1;
+    if (syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return -1;
+    syscall(SYS_keyctl, NEW_KEYRING, NULL); /* where there are keys: it has the keeper's otherwise */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);       /* becoming another user has cleared it */
+    if (getppid() != parent) _exit(127);
+    return 0;
+}
+
 /* In the child. Signals are still blocked: one sent meanwhile arrives with its default action, not ignored. */
 static void become(const char *work, const char *view, const char **joined, const char *hosts, int end, int held,
-                   char **program, pid_t keeper) {
+                   char **user, char **program, pid_t keeper) {
     const char *failed;
     static const char fallback[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
     int number;
@@ -519,8 +551,10 @@ static void become(const char *work, const char *view, const char **joined, cons
     if (hosts && (failed = place_hosts(hosts, view != NULL))) refuse("no redirected hosts:", failed, 126);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* without a keeper nobody enforces its limits */
     if (getppid() != keeper) _exit(127);
-    if (chdir(work) < 0) refuse("cannot enter", work, 126);
+    if (!user && chdir(work) < 0) refuse("cannot enter", work, 126);
     if (held) leave_a_sitter();
+    if (user && drop_rights(user[0], user[1]) < 0) refuse("cannot become user", user[0], 126);
+    if (user && chdir(work) < 0) refuse("cannot enter", work, 126); /* with no more rights than it has */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvp(program[0], program);
@@ -558,6 +592,7 @@ int main(int count, char **words) {
     sigset_t every;
     int number, latch = 0, held = 0, ends[2] = {0, 0};
     pid_t program = 0, keeper = getpid();
+    char **user = NULL;
     const char *group, *view = NULL, *hosts = NULL, *failed, *joined[HIERARCHIES + 1] = {NULL};
     if (count == 3 && (!strncmp(words[1], "--try", 5) || !strcmp(words[1], "--place"))) {
         if (!strcmp(words[1], "--try-lazy") && pipe(ends) < 0) return 1;
@@ -595,6 +630,11 @@ int main(int count, char **words) {
         words += 2;
         count -= 2;
     }
+    if (count > 3 && !strcmp(words[1], "--user")) {
+        user = words + 2;
+        words += 3;
+        count -= 3;
+    }
     if (count > 3 && !strcmp(words[1], "--adopt")) {
         program = atoi(words[2]);
         latch = atoi(words[3]);
@@ -620,7 +660,7 @@ int main(int count, char **words) {
         release(latch);
     else
         while ((program = split(group)) < 0) nap(50); /* no room for a process now: it is asked for again */
-    if (program == 0) become(words[2], view, joined, hosts, ends[1], held, words + 4, keeper);
+    if (program == 0) become(words[2], view, joined, hosts, ends[1], held, user, words + 4, keeper);
     if (ends[1]) close(ends[1]);
     sigemptyset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);

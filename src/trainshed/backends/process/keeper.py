@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from trainshed.backends.machine.compiled import compiled
+from trainshed.backends.process.job_user import JobUser
 from trainshed.backends.process.net import NO_GROUPS, RunGroups
 from trainshed.regular_file import open_regular
 
@@ -40,6 +41,8 @@ class StartRequest:
     hosts: str = ""  # the file it finds as /etc/hosts (google_hosts.py); only a compiled keeper can show it
     view: str = ""  # the folder it is to see as /gcs (views.py); only a compiled keeper can show it
     lazy: bool = False  # mount it when a program opens /gcs; the folder need not be there before
+    new_home: bool = False  # its HOME is an empty folder
+    user: JobUser | None = None  # who it is to be; None: who the server is. Only by a compiled keeper
     hold: bool = False  # keep its mounts and cgroup should it end badly; only by a keeper that `holds`
 
     @property
@@ -48,7 +51,8 @@ class StartRequest:
         view = ["--lazy", self.view, "0"] if self.lazy else ["--view", self.view] if self.view else []
         hold = ["--hold"] if self.hold else []
         join = [word for group in self.groups.joined for word in ("--join", group)]
-        return [*hosts, *view, *hold, *join, self.run, self.work, self.groups.own or "-", *self.argv]
+        user = ["--user", *self.user.words] if self.user is not None else []
+        return [*hosts, *view, *hold, *join, *user, self.run, self.work, self.groups.own or "-", *self.argv]
 
 
 class Keeper(Protocol):
@@ -102,6 +106,8 @@ class ShellKeeper:
         self._signal.restype = ctypes.c_void_p
 
     def spawn(self, request: StartRequest) -> int:
+        if request.user is not None:
+            raise ValueError("there is no C compiler to build what makes it another user's (--run-as)")
         with _outputs(request) as (out, err):
             child = subprocess.Popen(
                 [_SHELL, "-c", self._script, "keeper", *request.words],
@@ -129,6 +135,8 @@ def _outputs(request: StartRequest) -> Generator[list[int]]:
     try:
         for path in (request.stdout, request.stderr):
             opened.append(open_regular(path, _OUTPUT))
+            if request.user is not None:  # it may open its output again, as /dev/stdout
+                os.fchown(opened[-1], request.user.uid, request.user.gid)
             os.set_blocking(opened[-1], True)  # as a program expects its output to be
         yield opened
     finally:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.backends.machine.run_folders import run_folder
+from trainshed.backends.process.job_user import JobUser
 from trainshed.core.google import GoogleAccess, past_proxies
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import REPORT
@@ -42,6 +43,7 @@ class ProcessFrame:
     environ: Mapping[str, str]  # the server's environment
     venv: str = ""  # the environment the interpreter belongs to, where it is a runtime's
     asks: bool = False  # a watched program has to tell its stacks itself
+    user: JobUser | None = None  # who the programs are to be; None: who the server is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Rendered:
     start: str  # its working directory: that folder, or one in it
     tmp: str
     secrets: frozenset[str] = frozenset()  # names in `env`
+    home: str = ""  # the folder that is its HOME; empty where it has the server's
+    user: JobUser | None = None
 
     def plain(self) -> dict[str, object]:
         """For a file: without the values of secrets, which the program itself has."""
@@ -62,6 +66,7 @@ class Rendered:
             "cwd": self.start,
             "stdin": "/dev/null",
             **({"secrets": sorted(self.secrets)} if self.secrets else {}),
+            **({} if self.user is None else {"user": self.user.plain}),
         }
 
 
@@ -98,14 +103,17 @@ def render(launch: Launch, frame: ProcessFrame, report: str = "") -> Rendered:
     """`report`: the file that the program may report into."""
     folder = run_folder(frame.jobs, launch.key)
     run, work, tmp = str(folder), str(folder.parent / "work"), str(folder.parent / "tmp")
+    home = str(folder.parent / "home") if frame.user is not None else ""
     return Rendered(
         argv=_argv(launch, frame.python),
-        env=_env(launch, frame, run, tmp, report),
+        env=_env(launch, frame, run, (tmp, home), report),
         run=run,
         work=work,
         start=f"{work}/{launch.working_directory}" if launch.working_directory else work,
         tmp=tmp,
         secrets=launch.secrets,
+        home=home,
+        user=frame.user,
     )
 
 
@@ -130,8 +138,11 @@ def shared_env(frame: ProcessFrame) -> dict[str, str]:
     return env
 
 
-def _env(launch: Launch, frame: ProcessFrame, run: str, tmp: str, report: str) -> dict[str, str]:
+def _env(launch: Launch, frame: ProcessFrame, run: str, own: tuple[str, str], report: str) -> dict[str, str]:
+    tmp, home = own
     env = shared_env(frame)
+    if frame.user is not None:
+        env |= frame.user.env(home)
     if len(tmp.encode()) <= _LONGEST_TMPDIR:
         env["TMPDIR"] = tmp
     env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # so that a number means the same device as to NVML

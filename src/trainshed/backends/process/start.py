@@ -11,18 +11,34 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.mounts import local_env
 from trainshed.backends.machine.processes import Identity
+from trainshed.backends.process.ask import FILE as STACKS
 from trainshed.backends.process.ask import offering
 from trainshed.backends.process.google_hosts import HostsFile
+from trainshed.backends.process.hand_over import (
+    give_file,
+    give_folders,
+    is_given,
+    open_folder,
+    open_way,
+)
 from trainshed.backends.process.interpreters import Interpreters
+from trainshed.backends.process.job_users import JobUsers
 from trainshed.backends.process.keeper import Keeper, StartRequest
 from trainshed.backends.process.net import NO_GROUPS, RunCgroups
 from trainshed.backends.process.plain import NO_HOLD, unmounted
-from trainshed.backends.process.render import ProcessFrame, Rendered, render, runtime_frame, with_google
+from trainshed.backends.process.render import (
+    OFFERS,
+    ProcessFrame,
+    Rendered,
+    render,
+    runtime_frame,
+    with_google,
+)
 from trainshed.backends.process.run import ProcessRun
 from trainshed.backends.process.spare_folders import SpareFolders
 from trainshed.backends.process.views import ProcessViews, RunView
@@ -35,27 +51,33 @@ from trainshed.core.runtime import RuntimeNeed
 from trainshed.regular_file import write_regular
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlaces:
+    """Where runs are, and whose they are."""
+
+    groups: RunCgroups
+    spares: SpareFolders
+    code: CodeFolders
+    views: ProcessViews
+    users: JobUsers
+
+
 class RunStarter:
     def __init__(
-        self,
-        frame: ProcessFrame,
-        interpreters: Interpreters,
-        groups: RunCgroups,
-        spares: SpareFolders,
-        code: CodeFolders,
-        views: ProcessViews,
-        hosts: HostsFile,
+        self, frame: ProcessFrame, interpreters: Interpreters, places: RunPlaces, hosts: HostsFile
     ) -> None:
         self.frame = frame
         self.warm_pool = interpreters.warm_pool(frame.jobs.with_name("warm"))
-        self._runtimes, self._groups, self._spares = interpreters.runtimes, groups, spares
-        self._code, self._views, self._hosts = code, views, hosts
+        self._runtimes, self._groups, self._spares = interpreters.runtimes, places.groups, places.spares
+        self._code, self._views, self._users = places.code, places.views, places.users
+        self._hosts = hosts
 
     def frame_for(self, launch: Launch) -> ProcessFrame:
         """The frame with the interpreter of the launch's runtime."""
         need = RuntimeNeed(launch.image, launch.requirements, launch.packages)
         python = self._runtimes.python(need, launch.key.name.job)
-        return self.frame if python == self.frame.python else runtime_frame(self.frame, python)
+        frame = replace(self.frame, user=self._users.of(launch.key.name.job))
+        return frame if python == frame.python else runtime_frame(frame, python)
 
     async def start(
         self,
@@ -73,10 +95,13 @@ class RunStarter:
         hosts = ""
         if launch.google is not None and (hosts := self._hosts.path()):
             launch = with_google(launch, launch.google, self._hosts.roots, self.frame)
+        user = self._users.assign(launch.key.name.job)
         frame = self.frame_for(launch)
         rendered = render(launch, frame, report)
         run = runs.get(launch.key) or ProcessRun(launch.key, rendered.run)
-        if not runs:
+        if user is not None:
+            _open_way(run)
+        elif not runs:
             self._spares.take(rendered.run)
         if launch.code:
             await self._code.lay_out(launch.key.name, launch.code, rendered.work)
@@ -91,6 +116,8 @@ class RunStarter:
         run.note, run.no_gcs = _join(unmounted(launch.nfs), no_hold, shown.note), shown.fault
         if not self._prepare(run, launch, rendered, output, keeper):
             return run, None
+        if user is not None:
+            _give_files(run, rendered, report)
         request = StartRequest(
             run=rendered.run,
             work=rendered.start,
@@ -102,6 +129,8 @@ class RunStarter:
             hosts=hosts,
             view=shown.mount,
             lazy=shown.lazy,
+            user=user,
+            new_home=launch.key.run == 0 and rendered.env["HOME"] == rendered.home if user else False,
             hold=run.holds,
         )
         warm = await self._fork_warm(run, request, frame.python)
@@ -172,11 +201,38 @@ def _join(*sentences: str) -> str:
 def _make_folders(rendered: Rendered) -> bool:
     """Whether the run is new: then nobody can have prepared or claimed it."""
     fresh = _make(rendered.run)
+    if rendered.user is not None and is_given(rendered.work, rendered.user):
+        return fresh  # what is in its folders now is the user's own: links may lead out of them
     # The code store keeps no empty folders, so the working directory may be missing in the code.
     for folder in (rendered.work, rendered.tmp, rendered.start):
         with contextlib.suppress(NotADirectoryError):  # a file of its code: its keeper will say so
             _make(folder)
+    if rendered.user is not None:
+        _make(rendered.home)
+        # The working folder last: by it the others are known to be given.
+        give_folders((rendered.home, rendered.tmp, rendered.work), rendered.user)
     return fresh
+
+
+def _open_way(run: ProcessRun) -> None:
+    try:
+        open_way(run.path)
+    except OSError as error:
+        raise Unavailable(f"No place could be made for {run.key}: {error}.") from error
+
+
+def _give_files(run: ProcessRun, rendered: Rendered, report: str) -> None:
+    """Give the user the files that the program finds by their paths in folders that are not its own."""
+    if rendered.user is None:
+        return
+    try:
+        if report:
+            give_file(report, rendered.user)
+        if OFFERS in rendered.env:
+            open_folder(run.path)
+            give_file(f"{rendered.run}/{STACKS}", rendered.user)
+    except OSError as error:
+        raise Unavailable(f"{run.key} could not be started: {error}.") from error
 
 
 def _make(folder: str) -> bool:

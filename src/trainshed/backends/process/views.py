@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts
+from trainshed.backends.machine.open_to_all import open_to_all
 from trainshed.backends.process import astray
+from trainshed.backends.process.job_user import JobUser
 from trainshed.backends.process.keeper import CompiledKeeper, Keeper
 from trainshed.core.view import ROOT, View, ViewScan, ViewSource
 
@@ -50,9 +52,16 @@ class Means:
 
 class ProcessViews(Mounts):
     def __init__(
-        self, jobs: Path, trash: Path, hint: Callable[[str], None], source: ViewSource | None = None
+        self,
+        jobs: Path,
+        trash: Path,
+        hint: Callable[[str], None],
+        source: ViewSource | None = None,
+        user_of: Callable[[str], JobUser | None] = lambda _: None,
     ) -> None:
+        """`user_of` says who the programs of a job are; None: who the server is."""
         super().__init__(jobs, trash, hint, source)
+        self._user_of = user_of
         self.means: Means | None = None
         self._pipe = -1
         self._partial = b""
@@ -79,6 +88,11 @@ class ProcessViews(Mounts):
             return RunView(note="" if view.lazy else NO_BUCKETS)
         while (means := self.means) is None or (means.fault and time.monotonic() > means.again_at):
             await asyncio.to_thread(self.tried, keeper)
+        if means.fault and self._user_of(job) is not None:
+            # Copies would be in the home, which is closed to that user.
+            return RunView(
+                note="" if view.lazy else f"There is no /gcs here: {means.fault}.", fault=means.fault
+            )
         if view.lazy and self.view_of(job) is None:
             if not means.fault and not means.no_trigger:
                 return RunView(mount=str(self.place(job, view)), lazy=True, root=ROOT)
@@ -104,6 +118,12 @@ class ProcessViews(Mounts):
         if (view := self._current.get(job)) is not None:
             await asyncio.to_thread(astray.rescue, view)
         return await super().scan(job)
+
+    def _complete(self, draft: Path, copies: bool, plain: bool) -> None:
+        super()._complete(draft, copies, plain)
+        if (user := self._user_of(draft.parents[1].name)) is not None:
+            for part in ("plain",) if plain else ("lower", "upper"):
+                open_to_all(draft / part, (user.uid, user.gid))
 
     def try_to_mount(self, keeper: Keeper) -> str:
         """Why no overlay can be mounted at /gcs; empty where it can."""

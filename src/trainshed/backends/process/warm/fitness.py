@@ -42,7 +42,9 @@ def unfit(request: StartRequest, warm: WarmImports) -> str | None:
         return f"its program is {request.argv[0]}, not the runtime's interpreter"
     if reason := _odd(request.argv[1:]):
         return reason
-    for name in sorted(warm.env.keys() | request.env.keys()):
+    # A warm interpreter for programs with a user has found no packages in its HOME either.
+    same = {"HOME"} - warm.asked if request.new_home else frozenset[str]()
+    for name in sorted((warm.env.keys() | request.env.keys()) - same):
         if warm.env.get(name) != request.env.get(name) and _read(name, warm.asked):
             return f"it sets {name} otherwise than the warm interpreter has read it"
     paths = (request.run, request.work, request.stdout, request.stderr)

@@ -40,6 +40,7 @@ def main(fresh: dict[str, object]) -> Any:
     file, server, keeper, *imports = sys.argv[1:]
     control = _park()
     program = _load(os.path.join(os.path.dirname(file), "program.py"))
+    program.drop_rights = _load(os.path.join(os.path.dirname(file), "..", "rights.py")).drop_rights
     program.die_with(int(server))
     program.listen_to_all()
     asked, env, folders = set[str](), dict(os.environ), _folders()
@@ -98,7 +99,7 @@ def _serve(program: Any, message: bytes, sockets: Sequence[socket.socket], keepe
         os.close(asked)
     if request["view"] or request["hosts"]:
         program.make_mounts(request, trigger, me, keeper)
-    program.enter(request)
+    program.enter(request, me)
     module = program.prepare(request, fresh)
     if module is None:
         raise program.Become
@@ -140,6 +141,8 @@ def _open(request: Any) -> None:
         # Without waiting: a job may have put a FIFO there.
         opened = os.open(path, flags | os.O_NONBLOCK, 0o600)
         os.set_blocking(opened, True)
+        if number and request["user"]:  # it may open its output again, as /dev/stdout
+            os.fchown(opened, request["user"]["uid"], request["user"]["gid"])
         os.dup2(opened, number)
         os.close(opened)
 

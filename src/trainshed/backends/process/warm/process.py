@@ -207,6 +207,7 @@ def _message(request: StartRequest) -> bytes:
         "hosts": request.hosts,
         "view": request.view,
         "lazy": request.lazy,
+        "user": request.user.plain if request.user is not None else None,
         "customize": _CUSTOMIZE if OFFERS in request.env else "",
     }
     return json.dumps(plain).encode()

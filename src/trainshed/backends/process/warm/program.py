@@ -37,10 +37,11 @@ _KEPT_SOURCE = (3, 13)  # since then `-c` keeps its source for tracebacks, by wa
 _SUFFIXES = frozenset(importlib.machinery.all_suffixes())
 _CUTTABLE = (3, 11)  # since then a traceback changed on the way out stays changed
 
-# Both are set by interpreter.py: the modules of an interpreter just started, and what the imports did to the
-# environment, which is done again in each program.
+# All are set by interpreter.py: the modules of an interpreter just started, what the imports did to the
+# environment, which is done again in each program, and how another user's rights are taken.
 initial_modules: frozenset[str] = frozenset()
 env_changes: dict[str, str | None] = {}
+drop_rights: Any = None  # of rights.py
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
@@ -50,6 +51,13 @@ _libc.sbrk.argtypes = [ctypes.c_ssize_t]
 _libc.sbrk.restype = ctypes.c_void_p
 _libc.fopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _libc.fopen.restype = ctypes.c_void_p
+
+
+class UserFields(TypedDict):
+    uid: int
+    gid: int
+    groups: list[int]
+    name: str
 
 
 class WarmStartRequest(TypedDict):
@@ -66,6 +74,7 @@ class WarmStartRequest(TypedDict):
     hosts: str  # the file it finds as /etc/hosts; may be empty
     view: str  # the folder it finds as /gcs; may be empty
     lazy: bool  # its keeper mounts the view when the program opens /gcs
+    user: UserFields | None  # who it is to be; None: who the server is
     customize: str  # a file to run by which the program offers its stacks; may be empty
 
 
@@ -144,12 +153,8 @@ def _mount(
     return _libc.mount(source, place, kind, ctypes.c_ulong(flags), options) != 0
 
 
-def enter(request: WarmStartRequest) -> None:
-    """Working directory, cgroup, environment, and what the system shows of them."""
-    try:
-        os.chdir(request["work"])
-    except OSError as error:
-        _refuse("cannot enter", request["work"], error, 126)
+def enter(request: WarmStartRequest, parent: int) -> None:
+    """Cgroups, user, working directory, environment, and what the system shows of them."""
     own = request["group"]
     for path in (*([own + "/cgroup.procs"] if own else []), *(group + "/tasks" for group in request["join"])):
         try:
@@ -157,6 +162,16 @@ def enter(request: WarmStartRequest) -> None:
                 file.write("0")
         except OSError:
             pass  # as the keeper does: the other nets remain
+    if user := request["user"]:
+        try:
+            drop_rights(user["uid"], user["gid"], user["groups"])
+        except OSError as error:
+            _refuse("cannot become user", str(user["uid"]), error, 126)
+        die_with(parent)  # becoming another user has cleared it
+    try:
+        os.chdir(request["work"])
+    except OSError as error:
+        _refuse("cannot enter", request["work"], error, 126)
     env = request["env"]
     os.environ.clear()
     os.environ.update(env)
