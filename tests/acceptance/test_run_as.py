@@ -272,6 +272,20 @@ def test_a_shell_runs_as_the_user_of_the_job(server: LiveServer) -> None:
     assert "<module>" in json.dumps(server.get(f"/v1/{job}:stacks"))
 
 
+def test_a_failed_replica_is_held_for_a_shell_of_its_user(server: LiveServer) -> None:
+    spec = {"scheduling": {"holdOnFailure": "600s"}}
+    job = server.submit(python("open('left', 'w').write('here'); raise SystemExit(3)"), spec=spec)
+    until(lambda: "HELD" in json.dumps(server.get(f"/v1/{job}:events")).upper())
+    words = ["sh", "-c", f"cat left; id -u; echo > new; kill -0 {server.pid}"]
+    socket = WebSocket(server.url, path(job), (PROTOCOL, a_ticket(server, job, command=words)))
+    text, _ = said(socket)
+    socket.close()
+    assert text.startswith(f"here{FIRST}")
+    assert "not permitted" in text
+    server.cancel(job)
+    server.wait(job)
+
+
 def test_a_job_is_forked_from_a_warm_interpreter_and_has_no_more_rights_than_a_fresh_one() -> None:
     with served("--run-as", RANGE, "--warm", "trainshed/python:3") as server:
         _, pid, _ = stays(server)
