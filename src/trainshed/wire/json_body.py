@@ -8,11 +8,13 @@ UTF-8; nesting without end. Each refusal is an Invalid that says what to change.
 import json
 import math
 import re
+from collections.abc import Iterable
 from typing import Any, NoReturn, cast
 
 from trainshed.core.errors import Invalid, Violation
 
 MOST_DIGITS = 300  # of a whole number: any more is beyond a double
+DEEPEST = 250  # objects and lists inside each other: the functions behind call themselves for each
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -28,15 +30,34 @@ def parse_json(data: bytes | str, what: str = "The request body") -> object:
     try:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
         body: object = _DECODER.decode(text)
+        if _is_deeper(body, DEEPEST):
+            raise RecursionError
         broken = _broken(body) if "\\u" in text else None
     except RecursionError as error:
-        raise Invalid((Violation("", f"{what} is nested too deep."),)) from error
+        raise Invalid(
+            (Violation("", f"{what} is nested too deep: use at most {DEEPEST} levels."),)
+        ) from error
     except ValueError as error:
         raise Invalid((Violation("", f"{what} is not JSON: {error}"),)) from error
     if broken is not None:
         sentence = "must be valid Unicode: it holds half of a surrogate pair."
         raise Invalid((Violation(broken, sentence if broken else f"{what} {sentence}"),))
     return body
+
+
+def _is_deeper(body: object, most: int) -> bool:
+    """Looks level by level, because a function that calls itself is what deep bodies break."""
+    level: list[Any] = [body]
+    for _ in range(most):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in cast("Iterable[Any]", item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return any(isinstance(item, dict | list) for item in level)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

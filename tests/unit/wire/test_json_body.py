@@ -6,7 +6,10 @@ from trainshed.core.errors import Invalid
 from trainshed.wire.json_body import parse_json, parse_object
 
 
-@pytest.mark.parametrize("body", ['{"a": 1, "b": [{"c": "\\u00fc\\ud83d\\ude00"}]}', "\ufeff{}", " {} "])
+@pytest.mark.parametrize(
+    "body",
+    ['{"a": 1, "b": [{"c": "\\u00fc\\ud83d\\ude00"}]}', "\ufeff{}", " {} ", '{"a":' * 250 + "1" + "}" * 250],
+)
 def test_plain_json_is_read(body: str) -> None:
     assert isinstance(parse_object(body.encode()), dict)
 
@@ -45,6 +48,8 @@ def test_half_of_a_surrogate_pair_is_refused_with_its_place(body: str, field: st
         b"9" * 4400,
         b"9" * 301,
         b"[" * 100_000,
+        b"[" * 251 + b"]" * 251,
+        b'{"a":' * 251 + b"1" + b"}" * 251,
         b'{"a":' * 900 + b'"\\u0041"' + b"}" * 900,
         b'"\xed\xa0\x80"',
         b"\xff\xfe{\0}\0",
