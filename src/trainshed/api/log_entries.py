@@ -18,7 +18,7 @@ from trainshed.wire import log_bounds, log_filter, page
 from trainshed.wire.log_entry import render_event_entry, render_line
 
 MOST_TEXT = 8 * 1024 * 1024  # characters in one page: lines may be very long
-MOST_TIME = 1.0  # seconds of reading for one page: limits a filter that matches nothing
+MOST_TIME = 0.5  # seconds of reading for one page: limits a filter that matches nothing
 BATCH = 500  # entries matched at a time
 
 

@@ -218,7 +218,7 @@ class FileLogStore:
         """The one JobLog of a live job, or a fresh one of a finished job."""
         if log := self._live.get(job):
             return log
-        if not _SAFE.fullmatch(job):
+        if not _SAFE.fullmatch(job) or not (self._home / job).exists():
             return None
         async with self._opening:
             # One at a time: two might date the same bytes twice.

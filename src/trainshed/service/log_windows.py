@@ -19,8 +19,9 @@ from trainshed.core.query import AllOf, Compare, JobQuery, NotOf, Operator, Quer
 MOST_OPEN = 100  # jobs of a window, unless more of them live at one time
 PAGE = 500  # jobs read at a time
 _SECOND = 1_000_000_000
-_FIRST_WIDTH, _SHORTEST, _LONGEST = 3600 * _SECOND, 60 * _SECOND, 10 * 365 * 86400 * _SECOND
 _SLACK = 600 * _SECOND  # a line may be dated by another clock than its job
+# A window shorter than the slack has as many jobs as a longer one.
+_FIRST_WIDTH, _SHORTEST, _LONGEST = 3600 * _SECOND, _SLACK, 10 * 365 * 86400 * _SECOND
 _EVER = 253_000_000_000 * _SECOND  # the year 9987
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -54,7 +55,7 @@ async def log_windows(store: Store, scope: ProjectJobs, query: LogQuery) -> Asyn
             most = max(most, 2 * len(await _alive(store, scope, begin, begin)))
             jobs = await _alive(store, scope, begin, end, most + 1)
         if len(jobs) > most and width > _SHORTEST:
-            width //= 4
+            width = max(width // 4, _SHORTEST)
             continue
         if len(jobs) > most:
             jobs = await _alive(store, scope, begin, end)

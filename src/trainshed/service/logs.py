@@ -5,6 +5,7 @@
 """
 
 import asyncio
+import heapq
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from trainshed.service.log_windows import ProjectJobs, log_windows
 
 SERVICE_TASK = "service"
 CHUNK = 1000  # lines read at a time
+AT_ONCE = 50  # jobs whose first rows are read side by side
 LEAST_CHUNK = 32  # ... of one of very many jobs that are read together
 MOST_LINES = 100_000  # read at once where only their number matters; the store may return fewer
 
@@ -37,6 +39,19 @@ class LogRow:
     @property
     def place(self) -> tuple[int, str]:
         return self.at_ns, self.insert_id
+
+
+@dataclass(slots=True)
+class _Head:
+    """The next row of a job. The least of several is the first to be given."""
+
+    job: Job
+    row: LogRow
+    feed: AsyncIterator[LogRow]
+    newest_first: bool
+
+    def __lt__(self, other: "_Head") -> bool:
+        return self.row.place > other.row.place if self.newest_first else self.row.place < other.row.place
 
 
 @dataclass(slots=True)
@@ -116,22 +131,26 @@ class LogService:
                 yield row
 
     async def _merged(self, jobs: Sequence[Job], query: LogQuery) -> AsyncIterator[tuple[Job, LogRow]]:
-        sign = -1 if query.newest_first else 1
         chunk = max(LEAST_CHUNK, CHUNK // max(1, len(jobs)))  # what is read ahead is kept for each of them
-        feeds = {job.id: self._rows(job, query, chunk) for job in jobs}
-        heads: dict[str, tuple[Job, LogRow]] = {}
-        for job in jobs:
-            if row := await anext(feeds[job.id], None):
-                heads[job.id] = (job, row)
+        heads: list[_Head] = []
+        for start in range(0, len(jobs), AT_ONCE):
+            some = [(job, self._rows(job, query, chunk)) for job in jobs[start : start + AT_ONCE]]
+            rows = await asyncio.gather(*(anext(feed, None) for _, feed in some))
+            heads += [
+                _Head(job, row, feed, query.newest_first)
+                for (job, feed), row in zip(some, rows, strict=True)
+                if row is not None
+            ]
+        heapq.heapify(heads)
         while heads:
-            pick = min if sign > 0 else max
-            key = pick(heads, key=lambda k: heads[k][1].place)
-            yield heads[key]
-            row = await anext(feeds[key], None)
+            head = heads[0]
+            yield head.job, head.row
+            row = await anext(head.feed, None)
             if row is None:
-                del heads[key]
+                heapq.heappop(heads)
             else:
-                heads[key] = (heads[key][0], row)
+                head.row = row
+                heapq.heapreplace(heads, head)
 
     async def _rows(self, job: Job, query: LogQuery, chunk: int) -> AsyncIterator[LogRow]:
         if query.task is not None:
@@ -150,10 +169,11 @@ class LogService:
         if query.task not in (None, SERVICE_TASK):
             return []
         rows: list[LogRow] = []
-        last = 0
-        while events := await self.store.events(job.id, after=last, limit=CHUNK):
+        last, is_more = 0, True
+        while is_more:
+            events = await self.store.events(job.id, after=last, limit=CHUNK)
             rows += [event_row(job, event) for event in events]
-            last = events[-1].sequence
+            last, is_more = events[-1].sequence if events else 0, len(events) == CHUNK
         return rows
 
     async def _lines(self, job: Job, query: LogQuery, chunk: int) -> AsyncIterator[Line]:
