@@ -59,6 +59,15 @@ async def test_an_index_that_is_removed_while_it_is_open_takes_no_more_objects(
         await bucket.get("late")
 
 
+async def test_a_change_that_fails_in_an_unknown_way_fails_alone(bucket: DiskBucket) -> None:
+    writer = bucket._disk.writer  # pyright: ignore[reportPrivateUsage]
+    number = 10**30  # more than SQLite takes
+    with pytest.raises(OverflowError):
+        await writer.write(lambda db: (db.execute("SELECT ?", (number,)).fetchone(), ()))
+    await put(bucket, "kept", b"x")
+    assert (await bucket.get("kept")).size == 1
+
+
 def held(home: Path) -> list[Path]:
     return list((home / ".trainshed" / "held").iterdir())
 
@@ -365,7 +374,7 @@ async def test_a_fault_in_the_writer_is_told_and_not_waited_for(
     def faulty(*_: object) -> object:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("trainshed.buckets.index.next_generation", faulty)
+    monkeypatch.setattr(IndexWriter, "_commit", faulty)
     monkeypatch.setattr("threading.excepthook", lambda *_: None)
     for _ in range(2):
         with pytest.raises(Unavailable, match="take no changes any more"):

@@ -24,7 +24,7 @@ from trainshed.buckets.index import StoredObject
 from trainshed.buckets.index_guard import IndexGuard
 from trainshed.buckets.places import parents
 from trainshed.buckets.trouble import as_error, translated
-from trainshed.core.errors import TrainshedError, Unavailable
+from trainshed.core.errors import Unavailable
 from trainshed.sqlite_files import SqliteFiles
 
 log = logging.getLogger(__name__)
@@ -222,7 +222,9 @@ class IndexWriter:
                 db.execute("SAVEPOINT change")
                 try:
                     result, implied = asked.change(db)
-                except TrainshedError as error:
+                except (sqlite3.Error, OSError):
+                    raise  # of the disk or the index: it is every caller's
+                except Exception as error:  # one caller's, whether its request is wrong or our code
                     db.execute("ROLLBACK TO change")
                     results.append((asked, None, error))
                 else:
