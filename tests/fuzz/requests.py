@@ -1,4 +1,4 @@
-"""Requests that are right but for one thing: made from the method table and from what the server answered.
+"""Requests that are right but for one thing: made from the method table, schemas and the server's answers.
 
 All choices come from one Random, so a seed repeats them.
 """
@@ -14,10 +14,25 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import trainshed
-from tests.fuzz.values import forged, kind_of, leaves, refusal, replaced, reshaped, value_at, written, wrong
+from tests.fuzz.values import (
+    forged,
+    kind_of,
+    leaves,
+    refusal,
+    replaced,
+    reshaped,
+    value_at,
+    with_field,
+    written,
+    wrong,
+)
 from tests.live import IMAGE, pool
 from trainshed.api.call import SOCKET, Method
-from trainshed.wire.training_pipeline import CUSTOM_TASK
+from trainshed.dialects.ai_platform.schema import TrainingJobBody
+from trainshed.wire.base import Message
+from trainshed.wire.image_cache import CacheBody
+from trainshed.wire.job_schema import CustomJob
+from trainshed.wire.training_pipeline import CUSTOM_TASK, TrainingPipeline
 
 CONTAINER = {"name": "c", "image": IMAGE, "command": ["true"], "env": [{"name": "A", "value": "b"}]}
 LIMITS = {"limits": {"cpu": "1", "memory": "1Gi"}}
@@ -91,6 +106,13 @@ BODIES: dict[str, Sequence[Any]] = {
     "{object}": ({key: value for key, value in ABOUT.items() if key != "name"},),
     "{name}": ({"metadata": {"a": "b"}, "contentType": "a/b", "storageClass": "STANDARD"},),
 }  # fmt: skip
+SCHEMAS: dict[str, type[Message]] = {
+    "/customJobs": CustomJob,
+    ":explain": CustomJob,
+    "/trainingPipelines": TrainingPipeline,
+    "/jobs": TrainingJobBody,
+    "/imageCaches": CacheBody,
+}
 QUERY = {
     "pageSize": "1", "maxResults": "1", "max-keys": "1", "filter": "", "readMask": "name",
     "fields": "kind", "limit": "5",
@@ -220,6 +242,9 @@ class RequestMaker:
         names = {"query": query_names(method.handler.__module__) or query_names(), "headers": tuple(HEADERS)}
         sections = [name for name in SECTIONS if name in names or parts[name]]
         (section,) = random.choices(sections, [SECTIONS[name] for name in sections])
+        schema = next((SCHEMAS[end] for end in SCHEMAS if method.path.endswith(end)), None)
+        if section == "body" and schema is not None and random.random() < 0.25:
+            return parts | {"body": with_field(random, parts["body"], schema)}, ""
         if section in names:
             examples = QUERY if section == "query" else HEADERS
             name, kind = self._of_some_kind(
@@ -241,7 +266,8 @@ class RequestMaker:
         else:
             value = wrong(random, kind)
             reason = refusal(kind, value) if section == "body" else ""
-        is_kept = _is_json(method, path) and not method.path.endswith("entries:list")
+        is_name = method.storage and path[-1] == "name"  # an object's may have any character
+        is_kept = _is_json(method, path) and not is_name and not method.path.endswith("entries:list")
         return replaced(parts, path, value), reason if is_kept else ""
 
     def _of_some_kind(self, kinds: dict[Any, str]) -> tuple[Any, str]:

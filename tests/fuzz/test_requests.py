@@ -16,7 +16,7 @@ from tests.fuzz.requests import RequestMaker
 from tests.fuzz.world import PATIENT, TracebackCollector, fuzz_world
 from tests.live import JOBS, LiveServer
 
-REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "7000"))
+REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "20000"))
 SEED = int(os.environ.get("FUZZ_SEED") or secrets.randbelow(1 << 32))
 MOST_CPU = 1.0  # seconds of work for an answer: time that others take from this machine does not count
 MOST_GROWTH = 100 << 20  # bytes that the second half of the requests may add to this process
@@ -69,7 +69,7 @@ def test_no_request_over_a_socket_makes_the_server_fail():
         random = Random(SEED)
         names = {"project": ["p1"], "location": ["us-central1"], "job": [made.rpartition("/")[2]]}
         maker = RequestMaker(random, _table(server), "x", names)
-        for number in range(min(REQUESTS // 10, 5000)):
+        for number in range(min(REQUESTS // 20, 5000)):
             request = maker.make()
             if request.decoded.endswith(PATIENT) or "follow" in request.query:
                 continue

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, cast
 
+from trainshed.wire.base import Message
+
 
 class Token(str):
     """Written into JSON as it is, without quotes."""
@@ -201,3 +203,24 @@ def reshaped(random: Random, value: Any) -> tuple[Any, str]:
         case _:
             fields[name] = wrong(random, "odd")
     return fields, ""
+
+
+def with_field(random: Random, body: dict[str, Any], message: type[Message]) -> dict[str, Any]:
+    """The body with one more field of its schema, here or in a message inside, of about the right kind."""
+    inside = [name for name, item in body.items() if item and name in message.fields]
+    messages = {name: inner for name in inside if (inner := message.fields[name].kind.inner) is not None}
+    if messages and random.random() < 0.7:
+        name = random.choice(sorted(messages))
+        item = body[name]
+        if isinstance(item, list):
+            first, *others = cast("list[Any]", item)
+            return body | {name: [with_field(random, first, messages[name]), *others]}
+        return body | {name: with_field(random, item, messages[name])}
+    name = random.choice(sorted(message.fields))
+    slot = message.fields[name]
+    if slot.kind.inner is not None:
+        value: Any = with_field(random, {}, slot.kind.inner)
+    else:
+        is_number = isinstance(slot.default, int | float) and not isinstance(slot.default, bool)
+        value = wrong(random, kind_of(name, 1 if is_number else ""))
+    return body | {name: [value] if slot.default == () else value}
