@@ -252,7 +252,6 @@ def test_what_is_not_there_is_not_found(server: LiveServer, gcloud: AiPlatform) 
         ("POST", f"{JOBS}/nobody:cancel"),
         ("PATCH", f"{JOBS}/nobody?updateMask=labels"),
         ("GET", f"{JOBS}/nobody:dance"),
-        ("GET", f"{JOBS}/%00"),
         ("GET", f"{JOBS}/%ED%A0%80"),
         ("GET", f"{OPERATIONS}/nobody"),
         ("POST", f"{OPERATIONS}/nobody:cancel"),

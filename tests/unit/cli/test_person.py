@@ -29,7 +29,9 @@ def test_a_retry_is_the_same_spec_as_a_new_job(terminal: Terminal) -> None:
 def test_a_retry_stays_where_the_job_is(terminal: Terminal) -> None:
     terminal.add("77", name="projects/p2/locations/l2/customJobs/77", jobSpec=SPEC)
     assert terminal("retry", "projects/p2/locations/l2/customJobs/77").code == 0
-    assert terminal.script.paths()[-1] == "POST /v1/projects/p2/locations/l2/customJobs?view=trainshed"
+    assert terminal.script.paths()[-1] == (
+        "POST /v1/projects/p2/locations/l2/customJobs?view=trainshed&secretsOf=77"
+    )
 
 
 def test_a_replicas_environment_can_be_read_back_by_a_shell(terminal: Terminal) -> None:

@@ -19,6 +19,7 @@ database = "postgresql://me:secret@db/x"
 fit = "strict"
 cpus = 1.5
 memory = "8GiB"
+processes_per_replica = 500
 run_as = "200000-200999"
 log_quota = 1000
 allowed_hosts = ["a.example", "b.example"]
