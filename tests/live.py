@@ -85,7 +85,8 @@ class LiveServer:
 
     def start(self, *, wait: bool = True) -> "LiveServer":
         """Start it; the second time on the port it had before."""
-        if self._is_own_home() and not self.home.exists():
+        is_usual = "PATH" not in self._env and not self.prefix  # no other compiler, user or file system
+        if self._is_own_home() and not self.home.exists() and is_usual:
             self._begin_home()
         env = {k: v for k, v in os.environ.items() if not k.startswith(("TRAINSHED_", "COV_", "PYTEST_"))}
         env["TRAINSHED_ENGINE"] = "none"  # whatever runs on this machine; who needs one says which

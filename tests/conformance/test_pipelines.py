@@ -153,7 +153,7 @@ def test_a_running_pipeline_can_be_cancelled_once_and_not_deleted(server: LiveSe
     assert server.get(f"/ui/{operation['name']}")["response"]
 
 
-@pytest.mark.parametrize("odd", ["..%2F..", "a%00b", "%C3%A9", "1:oops", "x" * 3000, "1@7", "@", "%40%40"])
+@pytest.mark.parametrize("odd", ["..%2F..", "%C3%A9", "1:oops", "x" * 3000, "1@7", "@", "%40%40"])
 def test_odd_names_are_not_there(server: LiveServer, odd: str) -> None:
     for place in (PIPELINES, MODELS):
         assert server.request("GET", f"{place}/{odd}").status == 404

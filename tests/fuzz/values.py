@@ -212,10 +212,10 @@ def with_field(random: Random, body: dict[str, Any], message: type[Message]) -> 
     if messages and random.random() < 0.7:
         name = random.choice(sorted(messages))
         item = body[name]
-        if isinstance(item, list):
-            first, *others = cast("list[Any]", item)
-            return body | {name: [with_field(random, first, messages[name]), *others]}
-        return body | {name: with_field(random, item, messages[name])}
+        inner, *others = cast("list[Any]", item if isinstance(item, list) else [item])
+        if isinstance(inner, dict):
+            filled = with_field(random, cast("dict[str, Any]", inner), messages[name])
+            return body | {name: [filled, *others] if isinstance(item, list) else filled}
     name = random.choice(sorted(message.fields))
     slot = message.fields[name]
     if slot.kind.inner is not None:

@@ -24,12 +24,14 @@ from trainshed.buckets.index import StoredObject
 from trainshed.buckets.index_guard import IndexGuard
 from trainshed.buckets.places import parents
 from trainshed.buckets.trouble import as_error, translated
-from trainshed.core.errors import Unavailable
+from trainshed.core.errors import TrainshedError, Unavailable
 from trainshed.sqlite_files import SqliteFiles
 
 log = logging.getLogger(__name__)
 
 MOST = 256  # changes of one commit
+# What a change raises that its request or our code is to blame for. The disk and the index are everybody's.
+_OF_ONE = (TrainshedError, ArithmeticError, LookupError, TypeError, ValueError)
 _ENDED = "The buckets take no changes any more; try again when the server was started anew."
 _T = TypeVar("_T")
 
@@ -222,9 +224,7 @@ class IndexWriter:
                 db.execute("SAVEPOINT change")
                 try:
                     result, implied = asked.change(db)
-                except (sqlite3.Error, OSError):
-                    raise  # of the disk or the index: it is every caller's
-                except Exception as error:  # one caller's, whether its request is wrong or our code
+                except _OF_ONE as error:
                     db.execute("ROLLBACK TO change")
                     results.append((asked, None, error))
                 else:
