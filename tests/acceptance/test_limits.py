@@ -1,5 +1,6 @@
 """What people see of limits: a job that was cut, one without GPUs, one that crashes again and again."""
 
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,7 @@ def test_one_over_what_was_left_of_it_is_told_of_the_cut(server: LiveServer) -> 
     assert "asked for 30.0 GiB on this replica and was cut to 600 MiB" in told["summary"]
 
 
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="needs a machine without a GPU")
 def test_gpus_that_are_not_there_are_told_of_first_and_in_the_verdict(server: LiveServer) -> None:
     fails = python("raise ValueError('ProcessGroupNCCL is only supported with GPUs, no GPUs found!')")
     asked = pool(fails, machine="n1-standard-4")
