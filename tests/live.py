@@ -148,7 +148,8 @@ class LiveServer:
         self.stop()
         sweep(self.base)
         if self._is_own_home():
-            for program in self.home.glob("*/bin/[!.]*-*"):
+            # Not those of containers: a home with their folder has used an engine before.
+            for program in self.home.glob("run/bin/[!.]*-*"):
                 _compiled.setdefault(str(program.relative_to(self.home)), program.read_bytes())
         else:
             sweep(self.home)
