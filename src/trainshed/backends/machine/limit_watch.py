@@ -4,7 +4,7 @@ MemoryWatch and ProcessWatch inherit it. It needs a running event loop.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Generic, TypeVar
 
 from trainshed.backends.machine.run import KnownRun
@@ -24,6 +24,7 @@ class LimitWatch(Generic[AnyRun]):
     ) -> None:
         self._look, self._end = look, end
         self._background = BackgroundTasks()
+        self._before: Mapping[RunKey, int] = {}  # what each run had at the last look
         self._ending: set[RunKey] = set()
         self._looks_again = False
 

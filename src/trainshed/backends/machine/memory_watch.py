@@ -5,8 +5,7 @@ seconds. Near a limit the watch samples sooner. Of runs that share a limit it en
 over its own part. It needs a running event loop. It never ends a run whose use was not measured.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from trainshed.backends.machine.limit_watch import AHEAD, NEAR, AnyRun, LimitWatch
 from trainshed.core.limits import MemoryLimit
@@ -15,12 +14,6 @@ from trainshed.core.names import RunKey
 
 
 class MemoryWatch(LimitWatch[AnyRun]):
-    def __init__(
-        self, look: Callable[[], Awaitable[object]], end: Callable[[AnyRun], Coroutine[Any, Any, None]]
-    ) -> None:
-        super().__init__(look, end)
-        self._before: Mapping[RunKey, int] = {}
-
     def take(self, runs: Iterable[AnyRun], used: Mapping[RunKey, int]) -> None:
         """What the runs use that no cgroup holds to their limits."""
         watched = {run.key: run for run in runs if run.memory is not None and run.key in used}

@@ -5,20 +5,13 @@ grows fast, the watch samples sooner; a fast fork bomb may still have more for a
 It needs a running event loop. It never ends a run whose processes were not counted.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from trainshed.backends.machine.limit_watch import AHEAD, NEAR, AnyRun, LimitWatch
 from trainshed.core.names import RunKey
 
 
 class ProcessWatch(LimitWatch[AnyRun]):
-    def __init__(
-        self, look: Callable[[], Awaitable[object]], end: Callable[[AnyRun], Coroutine[Any, Any, None]]
-    ) -> None:
-        super().__init__(look, end)
-        self._before: Mapping[RunKey, int] = {}
-
     def take(self, runs: Iterable[AnyRun], counts: Mapping[RunKey, int]) -> None:
         """How many processes and threads the runs have that no cgroup limits."""
         watched = {run.key: run for run in runs if run.most_processes and run.key in counts}
