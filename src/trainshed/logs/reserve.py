@@ -22,13 +22,8 @@ class DiskReserve:
 
     def free(self) -> int | None:
         """The bytes that can still be written there, 0 where no file can be made; None where not known."""
-        try:
-            disk = os.statvfs(self._folder)
-        except OSError:
-            return None
-        if disk.f_files and not disk.f_ffree:
-            return 0
-        return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize
+        disk = self._disk()
+        return None if disk is None else _free(disk)
 
     def missing(self) -> int:
         """How many bytes are to be freed now; 0 where there is room, and between two looks."""
@@ -36,10 +31,19 @@ class DiskReserve:
         if now - self._looked_at < _EVERY:
             return 0
         self._looked_at = now
-        try:
-            disk = os.statvfs(self._folder)
-        except OSError:
+        disk = self._disk()
+        if disk is None:
             return 0
-        wanted = min(RESERVE, disk.f_blocks * disk.f_frsize // _PART)
-        free = self.free()
-        return max(0, wanted - free) if free is not None else 0
+        return max(0, min(RESERVE, disk.f_blocks * disk.f_frsize // _PART) - _free(disk))
+
+    def _disk(self) -> os.statvfs_result | None:
+        try:
+            return os.statvfs(self._folder)
+        except OSError:
+            return None
+
+
+def _free(disk: os.statvfs_result) -> int:
+    if disk.f_files and not disk.f_ffree:
+        return 0
+    return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize

@@ -30,7 +30,7 @@ def parse_json(data: bytes | str, what: str = "The request body") -> object:
     try:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
         body: object = _DECODER.decode(text)
-        if _is_deeper(body, DEEPEST):
+        if text.count("{") + text.count("[") > DEEPEST and _is_deeper(body, DEEPEST):
             raise RecursionError
         broken = _broken(body) if "\\u" in text else None
     except RecursionError as error:
