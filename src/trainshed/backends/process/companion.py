@@ -23,6 +23,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _SHELLS = ("bash", "sh")
 _KILLED = 128 + signal.SIGKILL
+_HANGING_UP = 0.3  # seconds for programs to end by themselves after SIGHUP
 _POLL = 0.2  # seconds, on kernels without pidfds
 
 
@@ -67,14 +68,32 @@ def _hold(child: int, wakeup: int, watched: int | None, signals: list[int], of: 
 
 
 def _sweep() -> None:
-    """Kill all descendants. Those that lose their parent become children of this process."""
-    pause = 0.001
+    """Hang up on all descendants, as a terminal does, and kill those that stay.
+
+    One that is hung up can remove its lock files. Those that lose their parent become children of this process.
+    """
+    for pid in _descendants():
+        _signal(pid, signal.SIGHUP)
+        _signal(pid, signal.SIGCONT)
+    pause, hung_up = 0.001, time.monotonic()
     while _reaped()[0] >= 0:
-        for name in os.listdir("/proc"):  # noqa: PTH208 - nothing more is imported than must be
-            if name.isdigit() and _fields(int(name))[1:2] == [b"%d" % os.getpid()]:
-                _kill(int(name))
+        if time.monotonic() - hung_up > _HANGING_UP:
+            for pid in _descendants():
+                _signal(pid, signal.SIGKILL)
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
+
+
+def _descendants() -> list[int]:
+    """Of this process, those that run; parents before their children."""
+    children: dict[bytes, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - nothing more is imported than must be
+        if name.isdigit() and len(fields := _fields(int(name))) > 1 and fields[0] != b"Z":
+            children.setdefault(fields[1], []).append(int(name))
+    found = [os.getpid()]
+    for pid in found:
+        found += children.get(b"%d" % pid, ())
+    return found[1:]
 
 
 def _reaped() -> tuple[int, int]:
@@ -85,9 +104,9 @@ def _reaped() -> tuple[int, int]:
         return -1, 0
 
 
-def _kill(pid: int) -> None:
+def _signal(pid: int, number: int) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         return
 
