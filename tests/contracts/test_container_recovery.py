@@ -167,6 +167,17 @@ async def test_the_end_of_a_job_leaves_volumes_of_others_alone_though_no_contain
 # The engine
 
 
+async def test_an_engine_is_asked_how_it_is_set_up_once_and_again_when_it_was_restarted(engine: Podman):
+    """Podman takes a quarter of a second of CPU to answer, and half a second to tell its version."""
+    client = Engine(str(engine.socket))
+    before = await client.about()
+    assert await client.is_podman() and await client.about() is before
+    engine.restart()
+    after = await client.about()
+    assert after is not before and after["DockerRootDir"] == before["DockerRootDir"]
+    await client.close()
+
+
 async def test_containers_go_on_are_asked_and_seen_to_end_while_the_engine_is_away(
     bench: Bench, engine: Podman
 ):

@@ -116,6 +116,29 @@ def test_an_engine_is_asked_in_an_api_that_it_still_speaks():
     assert old == "is Podman 3.0.0, whose API 1.40 is too old: 1.41 is needed"
 
 
+PING = "HTTP/1.0 200 OK\r\nApi-Version: {api}\r\nLibpod-Api-Version: 4.3.1\r\nServer: Libpod/4.3.1 (linux)"
+
+
+def test_podman_is_known_by_the_head_of_its_shortest_answer():
+    version = engine_finder.read_ping(PING.format(api="1.41"))
+    assert version is not None
+    assert engine_finder.read_version("/s", version) == engine_finder.read_version("/s", PODMAN)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        PING.format(api="1.40"),
+        PING.format(api="1.52"),
+        "HTTP/1.0 200 OK\r\nApi-Version: 1.41\r\nServer: Docker/20.10",
+        "HTTP/1.0 200 OK\r\nLibpod-Api-Version: 4.3.1",
+        "",
+    ],
+)
+def test_a_head_that_does_not_tell_the_least_api_of_an_engine_is_not_enough(head: str):
+    assert engine_finder.read_ping(head) is None
+
+
 async def test_where_nobody_listens_it_says_where_it_looked_and_what_would_help(folder: Path):
     (folder / "plain").write_text("")
     with socket.socket(socket.AF_UNIX) as abandoned:

@@ -34,6 +34,7 @@ from trainshed.backends.container.shell import ContainerShells
 from trainshed.backends.container.start import Starter, make_init
 from trainshed.backends.container.stats import MEASURES, ContainerStacks, ContainerStats
 from trainshed.backends.machine.node import LocalNode
+from trainshed.backends.machine.node_stats import LocalNodeStats
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -43,7 +44,7 @@ from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey, task_name
 from trainshed.core.ports import Capabilities
-from trainshed.core.readiness import Readiness, together
+from trainshed.core.readiness import PreparationProgress, Readiness, together
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import RuntimeNeed
 
@@ -87,6 +88,7 @@ class ContainerBackend:
         self.stacks = ContainerStacks(self._runs)
         self.shells = ContainerShells(self._runs, engine)
         self.callers = ContainerCallers(self._runs)
+        self.node_stats = LocalNodeStats(self._node, home)
         # Launches of one name run one after the other: the second finds the run of the first.
         self._locks: WeakValueDictionary[ReplicaName, asyncio.Lock] = WeakValueDictionary()
         self._containers: EngineContainers
@@ -98,12 +100,11 @@ class ContainerBackend:
 
     async def start(self) -> None:
         """Raise Unavailable, with the reason, where containers cannot run here."""
-        version = await self._engine.ask("GET", "/version")
-        podman = "podman" in str(version.get("Components", "")).lower()
+        podman = await self._engine.is_podman()
         earlier = await asyncio.to_thread(self._open)
         self._containers = EngineContainers(self._engine, self._id, podman=podman)
         self._supervisor = ContainerRunSupervisor(self._containers, self._hint)
-        about = await self._engine.ask("GET", "/info")
+        about = await self._engine.about()
         groups = JobGroups(self._id, str(about.get("CgroupDriver", "")))
         self.stats = ContainerStats(self._runs, groups, self._supervisor.kill)
         self._disk = DiskWatch(self._engine, self._supervisor.kill)
@@ -161,6 +162,9 @@ class ContainerBackend:
         pools = [pool for pool in spec.pools if not pool.is_empty]
         needs = dict.fromkeys(RuntimeNeed(pool.image, spec.requirements, pool.packages) for pool in pools)
         return together([self._ready(need, job) for need in needs])
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return (*self.images.preparing(), *self.derived.preparing())
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         image = self.images.config(launch.image, launch.key.name.job) or ImageConfig(id=launch.image)

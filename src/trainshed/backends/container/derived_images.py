@@ -36,7 +36,13 @@ from trainshed.core.image import ImageConfig
 from trainshed.core.image_port import Images
 from trainshed.core.layer_port import NotInstallable, PipListener, Supplies
 from trainshed.core.package import Package
-from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.readiness import (
+    READY,
+    PreparationKind,
+    PreparationProgress,
+    Readiness,
+    ReadinessState,
+)
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
 from trainshed.preparation import Preparation, Preparations, remember
@@ -89,6 +95,10 @@ class ImageBuild(Preparation):
 
     def move(self) -> None:
         self.sentence = self.listener.now
+
+    @property
+    def title(self) -> str:
+        return title(self.need)
 
     def readiness(self) -> Readiness:
         message = f"Making {title(self.need)}: {self.progress}."
@@ -196,6 +206,9 @@ class DerivedImages:
         if build is not None:
             return build.readiness()
         return READY if not job and self._is_here(need) else not_built_yet(need)
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return self._builds.under_way(PreparationKind.DERIVED_IMAGE)
 
     def _is_here(self, need: RuntimeNeed) -> bool:
         """Whether it exists, as far as known without asking the engine."""

@@ -97,7 +97,7 @@ def kept_of(images: Iterable[Image], ledger: ImageLedger) -> tuple[PulledImage, 
 async def space_of(engine: Engine) -> tuple[int, int] | None:
     """Free and total bytes of the disk for images; None where this server cannot see it."""
     try:
-        folder = str((await engine.ask("GET", "/info")).get("DockerRootDir") or "")
+        folder = str((await engine.about()).get("DockerRootDir") or "")
         disk = await asyncio.to_thread(os.statvfs, folder)
     except EngineFault as fault:
         raise Unavailable(f"The container engine does not tell of itself: {fault.message}") from fault

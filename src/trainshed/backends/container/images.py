@@ -32,7 +32,7 @@ from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal
 from trainshed.core.image_cache import PulledImage
-from trainshed.core.readiness import READY, Readiness
+from trainshed.core.readiness import READY, PreparationKind, PreparationProgress, Readiness
 from trainshed.preparation import Preparations, remember
 
 log = logging.getLogger(__name__)
@@ -125,6 +125,9 @@ class EngineImages:
             self._ledger.used(image)
         else:
             self._ledger.pulled(image, self._parse(name).canonical)
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return self._fetches.under_way(PreparationKind.IMAGE)
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
@@ -226,7 +229,10 @@ class EngineImages:
         result = await self._calls.all()
         names = {self._parse(name).canonical for item in result for name in (*item.names, *item.digests)}
         self._seen = {name: self._seen.get(name) for name in names}
-        return result
+        uses = self._ledger.entries
+        return tuple(
+            replace(item, used_at=uses[item.id].used_at) if item.id in uses else item for item in result
+        )
 
     async def _watch(self) -> None:
         """See within LOOK seconds what others add and remove."""

@@ -48,7 +48,7 @@ class EngineVolumes:
 
     def __init__(self, engine: Engine, home: str) -> None:
         self._engine, self._home = engine, home
-        self._info: dict[str, Any] | None = None
+        self._info: Mapping[str, Any] | None = None
         self._quota: bool | None = None
 
     def name(self, job: str, what: str) -> str:
@@ -103,9 +103,10 @@ class EngineVolumes:
             return False
         return True
 
-    async def _engine_info(self) -> dict[str, Any]:
+    async def _engine_info(self) -> Mapping[str, Any]:
+        """Kept: what is under way must not fail for this question while the engine is away."""
         if self._info is None:
-            self._info = dict(await self._engine.ask("GET", "/info"))
+            self._info = await self._engine.about()
         return self._info
 
     async def _all(self) -> dict[str, list[str]]:

@@ -233,6 +233,14 @@ class Fetch(Preparation):
             return ImageStep(text=f"{self.layers.doing}: {self.sentence}", percent=self.layers.percent)
         return self.layers.step
 
+    @property
+    def title(self) -> str:
+        return self.reference.familiar
+
+    @property
+    def percent(self) -> int | None:
+        return self.layers.percent
+
     def readiness(self) -> Readiness:
         return Readiness(
             standing=ReadinessState.PREPARING,
