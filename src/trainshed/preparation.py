@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from trainshed.background_tasks import BackgroundTasks
-from trainshed.core.readiness import Readiness
+from trainshed.core.readiness import PreparationKind, PreparationProgress, Readiness
 
 PACE = 1.0  # seconds between two hints while something is prepared
 MOST_REMEMBERED = 10_000  # what is forgotten is asked for again
@@ -44,6 +44,30 @@ class Preparation:
     async def look(self) -> None:
         """Called before each hint: bring the sentence up to date."""
 
+    @property
+    def title(self) -> str:
+        """The name of what is prepared, as people know it."""
+        raise NotImplementedError
+
+    @property
+    def percent(self) -> int | None:
+        """How much of it is done; None where that is not known."""
+        return None
+
+    def readiness(self) -> Readiness:
+        """As jobs that wait for it are told."""
+        raise NotImplementedError
+
+    def told_as(self, kind: PreparationKind) -> PreparationProgress:
+        return PreparationProgress(
+            kind=kind,
+            name=self.title,
+            message=self.readiness().message,
+            percent=self.percent,
+            took=self.took,
+            jobs=tuple(sorted(filter(None, self.jobs))),
+        )
+
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -61,6 +85,10 @@ class Preparations(Generic[_Key, _Prepared]):
     def going(self) -> dict[_Key, _Prepared]:
         """What is being prepared now, by key. Not to be changed by the caller."""
         return self._going
+
+    def under_way(self, kind: PreparationKind) -> tuple[PreparationProgress, ...]:
+        """How far everything is that is being prepared now."""
+        return tuple(item.told_as(kind) for item in self._going.values())
 
     def begin(
         self,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from trainshed.backends.fleet_abilities import (
     FleetCallers,
     FleetImages,
+    FleetNodeStats,
     FleetShells,
     FleetStacks,
     FleetStats,
@@ -27,7 +28,7 @@ from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend, Capabilities
-from trainshed.core.readiness import Readiness, together
+from trainshed.core.readiness import PreparationProgress, Readiness, together
 from trainshed.core.replica import Handle, Observation
 
 
@@ -37,10 +38,11 @@ class Fleet:
         self._members = members = tuple(members)
         self._at_node: Mapping[str, tuple[Member, ...]] = {}  # by the node's name, as of the last look
         self.stats, self.stacks, self.shells = FleetStats(members), FleetStacks(members), FleetShells(members)
-        self.views, self.images, self.callers = (
+        self.views, self.images, self.callers, self.node_stats = (
             FleetViews(members),
             FleetImages(members),
             FleetCallers(members),
+            FleetNodeStats(members),
         )
 
     @property
@@ -78,7 +80,7 @@ class Fleet:
                 nodes.setdefault(node.name, node)
                 members[node.name] = (*members.get(node.name, ()), member)
         self._at_node = members
-        return tuple(nodes.values())
+        return tuple(replace(node, backends=_names(members[node.name])) for node in nodes.values())
 
     def refuse_image(self, image: str) -> str | None:
         sentence: str | None = None
@@ -117,6 +119,9 @@ class Fleet:
             ((member, part),) = parts.items()
             return member.prepare(part, job)
         return together([member.prepare(part, job) for member, part in parts.items()])
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return tuple(item for backend in backends_there(self._members) for item in backend.preparing())
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         members = self._at_node.get(launch.placement.node, self._members)
@@ -199,6 +204,10 @@ class Fleet:
                 yield member.backend
         for member in absent:  # it may have been found meanwhile
             yield member.there()
+
+
+def _names(members: Sequence[Member]) -> tuple[str, ...]:
+    return tuple(backend.capabilities.name for backend in backends_there(members))
 
 
 def _runner(members: Sequence[Member], image: str) -> Member:

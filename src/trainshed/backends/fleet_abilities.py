@@ -14,6 +14,7 @@ from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep
 from trainshed.core.image_port import ImageStore
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
+from trainshed.core.node_use import NodeUse
 from trainshed.core.ports import Backend
 from trainshed.core.shell_port import Screen, Terminal
 from trainshed.core.stacks import StackDump
@@ -33,6 +34,19 @@ class FleetStats:
         for backend in backends_there(self._members):
             if backend.stats is not None:
                 result |= await backend.stats.sample()
+        return result
+
+
+class FleetNodeStats:
+    def __init__(self, members: Sequence[Member]) -> None:
+        self._members = members
+
+    async def use(self) -> Mapping[str, NodeUse]:
+        """Members that share a node see the same machine: the first of them tells of it."""
+        result: dict[str, NodeUse] = {}
+        for backend in backends_there(self._members):
+            if backend.node_stats is not None:
+                result = {**await backend.node_stats.use(), **result}
         return result
 
 

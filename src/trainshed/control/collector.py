@@ -9,11 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from trainshed.core.errors import TrainshedError
 from trainshed.core.metrics import Report, RunReading, Sample, Usage, rates, report_samples
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Backend, Clock, MetricStore, ReportSource, Stats
+from trainshed.core.ports import Backend, Clock, MetricStore, ReportSource
+from trainshed.core.stats_port import Stats
 
 log = logging.getLogger(__name__)
 
@@ -84,10 +86,11 @@ class Collector:
         if self.stats is not None and alive:
             usages = await self.stats.sample()
         reports = await self.metrics.reports([item.source for item in watched.values()])
+        now = self.clock.now()  # one for all: graphs of replicas share their moments
         samples: dict[str, list[Sample]] = {}
         readings: list[RunReading] = []
         for key, watched_run in watched.items():
-            reading, some = self._take(key, watched_run, usages.get(key), reports.get(key.name))
+            reading, some = self._take(key, watched_run, usages.get(key), reports.get(key.name), now)
             samples.setdefault(key.name.job, []).extend(some)
             if key in alive:
                 readings.append(reading)
@@ -103,9 +106,9 @@ class Collector:
         return frozenset(alive & watched.keys())
 
     def _take(
-        self, key: RunKey, run: _WatchedRun, usage: Usage | None, report: Report | None
+        self, key: RunKey, run: _WatchedRun, usage: Usage | None, report: Report | None, now: datetime
     ) -> tuple[RunReading, list[Sample]]:
-        now, task = self.clock.now(), key.name.task
+        task = key.name.task
         values: Mapping[str, float] = {}
         if usage is not None:
             if run.before is None and run.begun is not None:

@@ -19,8 +19,9 @@ from trainshed.core.hang import Pulse, ReplicaLife, RunActivity, Stall, StallKin
 from trainshed.core.job import Job, Status
 from trainshed.core.metrics import RunReading
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.ports import Clock, Stacks, Store
+from trainshed.core.ports import Clock, Store
 from trainshed.core.stacks import MOST_REPLICAS, StackDump, grouped, print_of, spread
+from trainshed.core.stats_port import Stacks
 from trainshed.core.suspicion import is_watched, lives, may_hang, over, suspected
 
 log = logging.getLogger(__name__)

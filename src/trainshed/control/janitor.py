@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainshed.core.ports import LogStore, Store
+from trainshed.core.log_port import LogStore
+from trainshed.core.ports import Store
 from trainshed.core.secret_port import SecretStore
 
 

@@ -22,7 +22,8 @@ from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job
 from trainshed.core.launch import Launch
 from trainshed.core.launching import launch_of
-from trainshed.core.ports import Backend, Clock, LogStore, Store
+from trainshed.core.log_port import LogStore
+from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Observation, Replica
 from trainshed.core.secret import JobSecrets, has_masks, secret_names, with_secrets

@@ -1,6 +1,7 @@
-"""Finds the checkpoint that a job resumes from: the newest whose manifest exists and whose files match it.
+"""Finds what a job has committed, and of that the checkpoint it resumes from: the newest that is unchanged.
 
-`outputs.py` calls it. It asks the bucket and remembers nothing. Checkpoints without a manifest do not count.
+`outputs.py` calls it, and `api/results.py` by way of the assembly. It asks the bucket and remembers nothing.
+What has no manifest does not count.
 """
 
 import asyncio
@@ -8,10 +9,36 @@ import asyncio
 from trainshed.core.bucket import ObjectInfo, ObjectQuery
 from trainshed.core.bucket_port import Bucket, Buckets
 from trainshed.core.errors import TrainshedError
-from trainshed.core.outputs import MANIFEST, NEWEST, checkpoints_of, named_in
+from trainshed.core.outputs import (
+    MANIFEST,
+    NEWEST,
+    CommittedOutputs,
+    CommittedUnit,
+    checkpoints_of,
+    model_folder,
+    named_in,
+)
 from trainshed.core.view import SCHEME
 
 MOST_MANIFEST = 64 << 20  # bytes: a million files
+
+
+async def committed_outputs(buckets: Buckets, output: str) -> CommittedOutputs:
+    """What is complete at a job's output, by its manifests. TrainshedError where the bucket is not there."""
+    checkpoints, model = checkpoints_of(output), model_folder(output)
+    if checkpoints is None or model is None:
+        return CommittedOutputs()
+    bucket = buckets.open(checkpoints[0])
+    manifests = await _manifests(bucket, checkpoints[1])
+    manifest = await _get(bucket, model[1] + MANIFEST)
+    return CommittedOutputs(
+        model=_unit(manifest) if manifest else None, checkpoints=tuple(_unit(item) for item in manifests)
+    )
+
+
+def _unit(manifest: ObjectInfo) -> CommittedUnit:
+    folder = manifest.name.removesuffix(MANIFEST)
+    return CommittedUnit(uri=f"{SCHEME}{manifest.bucket}/{folder}", stored_at=manifest.updated_at)
 
 
 async def newest_checkpoint(buckets: Buckets, output: str) -> str:

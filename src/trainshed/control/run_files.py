@@ -8,8 +8,9 @@ import logging
 from dataclasses import dataclass
 
 from trainshed.core.errors import TrainshedError
+from trainshed.core.log_port import LogStore
 from trainshed.core.names import ReplicaName
-from trainshed.core.ports import LogStore, MetricStore, Sink
+from trainshed.core.ports import MetricStore, Sink
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ data. They become sentences for a job that somebody asks about (`reason`) and, o
 its history.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -57,8 +57,9 @@ class Scheduler:
         """Whether jobs wait already. The cycle for one more may then come a moment later."""
         return bool(self.backlog.ready or self.backlog.unready)
 
-    def is_unready(self, job: str) -> bool:
-        return job in self.backlog.unready
+    def unready(self) -> Mapping[str, Job]:
+        """The waiting jobs for which something is still being prepared, by id. Not to be kept."""
+        return self.backlog.unready
 
     def reason(self, id: str) -> Waiting | None:
         """Why the job waits, according to the last cycle; None if no cycle has looked at it."""

@@ -16,9 +16,9 @@ from trainshed.core.decide import Plan
 from trainshed.core.errors import TrainshedError
 from trainshed.core.event import Event, Reason
 from trainshed.core.job import Job, JobState, primary
+from trainshed.core.log_port import LogStore
 from trainshed.core.logs import LogQuery, OutputStream
 from trainshed.core.names import task_name
-from trainshed.core.ports import LogStore
 from trainshed.core.replica import Exit, Observation, Replica
 from trainshed.core.verdict import Cause, Evidence, Rules, Verdict, judge
 

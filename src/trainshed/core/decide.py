@@ -321,7 +321,7 @@ def _close_attempt(
     status = replace(status, replicas=replicas)
     kept = hold.kept_runs(job, status, runs, now)
     alive = [o.key for o in runs.values() if o.alive and o.key not in kept]
-    unsure = [r for r in replicas if r.missing_since and now - r.missing_since < MISSING_FOR]
+    unsure = [at for r in replicas if (at := hold.gone_at(job, status, r, runs, MISSING_FOR)) and now < at]
     if not alive and not unsure:
         return _hold(job, status, kept, now) if kept else _end(job, status, closing, now)
     kill_at = closing.since + job.spec.scheduling.grace
@@ -330,8 +330,7 @@ def _close_attempt(
     if status.waiting is None or status.waiting.reason is not waiting.reason:
         status = replace(status, waiting=waiting)
     stops = tuple(Stop(key, force) for key in alive) if durable else ()
-    looks = [r.missing_since + MISSING_FOR for r in unsure if r.missing_since]
-    looks += [now + timedelta(seconds=1) if force else kill_at] if alive else []
+    looks = unsure + ([now + timedelta(seconds=1) if force else kill_at] if alive else [])
     return Plan(status=status, actions=stops, again_at=min(looks))
 
 

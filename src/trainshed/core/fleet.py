@@ -1,7 +1,7 @@
 """What a backend offers (nodes), and the recorded decision which replica runs on which node (admission)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -21,6 +21,7 @@ class Node:
     memory: int
     gpus: tuple[str, ...] = ()  # device ids, in order
     gpu_kind: str = ""
+    backends: tuple[str, ...] = field(default=(), compare=False)  # that run on it now, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

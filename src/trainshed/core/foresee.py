@@ -1,11 +1,12 @@
 """foresee: when a waiting job may start, by simulating the queue with the scheduler's own rule. Pure.
 
-`core/why.py` calls it. It runs three simulations: every job ends as early as such jobs ever did, as such jobs
-usually do, and at its timeout. Where no earlier run like one of the jobs that must end is known, no usual
-time is given. Jobs of higher priority that are submitted later are not considered.
+`core/why.py` calls it for one job, `service/queue.py` for the first of the queue. It runs three simulations:
+every job ends as early as such jobs ever did, as such jobs usually do, and at its timeout. Where no earlier
+run like one of the jobs that must end is known, no usual time is given. Jobs of higher priority that are
+submitted later are not considered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -23,8 +24,8 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Simulation:
-    """The result of one simulation: when the job started (None: never), and which jobs ended before."""
+class _SimulatedStart:
+    """When the job started in one simulation (None: never), and which jobs ended before."""
 
     at: datetime | None
     whole: bool = True  # False: it was stopped at MOST_WORK; the start is later
@@ -33,10 +34,35 @@ class _Simulation:
 
 def foresee(world: World, job: Job) -> Eta | None:
     """None for a job that cannot start on these machines, however long it waits."""
-    guess = _guesses(world)
-    soon = _simulate(world, job, lambda id: guess(id).least)
-    usual = _simulate(world, job, lambda id: _or(guess(id).likely, guess(id).most))
-    slow = _simulate(world, job, lambda id: guess(id).most)
+    return foresee_several(world, (job,)).get(job.id)
+
+
+def foresee_several(world: World, jobs: Sequence[Job]) -> dict[str, Eta]:
+    """By the jobs' ids, for little more than the last of them alone would cost.
+
+    A job that cannot start on these machines, however long it waits, is left out.
+    """
+    guess, wanted = _guesses(world), {job.id for job in jobs}
+    ahead = sorted({job.id: job for job in (*world.waiting, *jobs)}.values(), key=order)
+    last = max((at for at, job in enumerate(ahead) if job.id in wanted), default=-1)
+    queue = ahead[: last + 1 + PASSERS]
+    soon = _simulate(world, queue, wanted, lambda id: guess(id).least)
+    usual = _simulate(world, queue, wanted, lambda id: _or(guess(id).likely, guess(id).most))
+    slow = _simulate(world, queue, wanted, lambda id: guess(id).most)
+    etas: dict[str, Eta] = {}
+    for id in wanted:
+        if (eta := _eta(world, guess, soon[id], usual[id], slow[id])) is not None:
+            etas[id] = eta
+    return etas
+
+
+def _eta(
+    world: World,
+    guess: Callable[[str], RemainingTime],
+    soon: _SimulatedStart,
+    usual: _SimulatedStart,
+    slow: _SimulatedStart,
+) -> Eta | None:
     if soon.at is None or usual.at is None or slow.at is None:
         return None
     unknown = {id for id in (*usual.ended, *slow.ended) if guess(id).likely is None}
@@ -66,14 +92,17 @@ def _guesses(world: World) -> Callable[[str], RemainingTime]:
     return guess
 
 
-def _simulate(world: World, job: Job, length: Callable[[str], timedelta]) -> _Simulation:
+def _simulate(
+    world: World, queue: Sequence[Job], wanted: set[str], length: Callable[[str], timedelta]
+) -> dict[str, _SimulatedStart]:
+    """The start of each wanted job; the queue is in order."""
     now, running = world.now, {h.job: h for h in world.snapshot.held}
     ends = {id: now + length(id) for id in running}
-    ahead = sorted({j.id: j for j in (*world.waiting, job)}.values(), key=order)
-    waiting = WaitingJobs(ahead[: ahead.index(job) + 1 + PASSERS])
+    waiting, missing = WaitingJobs(queue), set(wanted)
+    starts: dict[str, _SimulatedStart] = {}
     ended: list[str] = []
     work = 0
-    while work < MOST_WORK:
+    while missing and work < MOST_WORK:
         work += A_CYCLE
         cycle = Cycle(replace(world.snapshot, held=tuple(running.values())), now)
         for other in waiting.in_order(cycle.refused):
@@ -82,26 +111,29 @@ def _simulate(world: World, job: Job, length: Callable[[str], timedelta]) -> _Si
                 break
             if cycle.answer(other).admission is None:
                 continue
-            if other.id == job.id:
-                return _Simulation(now, ended=tuple(ended))
             running[other.id] = cycle.held[-1]
             ends[other.id] = now + length(other.id)
+            if other.id in missing:
+                starts[other.id] = _SimulatedStart(now, ended=tuple(ended))
+                missing.discard(other.id)
+                if not missing:
+                    return starts
         for id in running:
             waiting.remove(id)
         if not running:
-            return _Simulation(None)
+            return starts | dict.fromkeys(missing, _SimulatedStart(None))
         now = max(now, min(ends.values()))
         for id in [id for id, at in ends.items() if at <= now]:
             ended.append(id)
             del running[id], ends[id]
-    return _Simulation(now, whole=False, ended=tuple(ended))
+    return starts | dict.fromkeys(missing, _SimulatedStart(now, whole=False, ended=tuple(ended)))
 
 
 def _or(length: timedelta | None, otherwise: timedelta) -> timedelta:
     return otherwise if length is None else length
 
 
-def _basis(world: World, slow: _Simulation, ended: set[str], unknown: set[str]) -> str:
+def _basis(world: World, slow: _SimulatedStart, ended: set[str], unknown: set[str]) -> str:
     """What the estimate is based on, in a few sentences."""
     if not slow.ended and slow.whole:
         return "There is room for it now."

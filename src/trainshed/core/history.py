@@ -1,7 +1,7 @@
 """How long earlier jobs like this one took: those of the same display name, else of the same program. Pure.
 
-`service/why.py` builds a History from ended jobs; `core/foresee.py`, `core/change.py` and `core/why.py` read
-it. Cancelled jobs are left out: they do not show how long they would have taken.
+`service/past_runs.py` builds a History from ended jobs; `core/foresee.py`, `core/change.py` and `core/why.py`
+read it. Cancelled jobs are left out: they do not show how long they would have taken.
 """
 
 from collections import defaultdict

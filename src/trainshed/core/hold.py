@@ -6,12 +6,12 @@ ends it.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.job import Job, Outcome, Status
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Observation, Sight
+from trainshed.core.replica import Observation, Replica, Sight
 
 
 def held_until(job: Job, status: Status) -> datetime | None:
@@ -31,6 +31,21 @@ def kept_runs(
     return frozenset(
         key for key, seen in runs.items() if seen.sight is Sight.HELD and key.name.attempt == status.attempt
     )
+
+
+def gone_at(
+    job: Job, status: Status, replica: Replica, runs: Collection[RunKey], patience: timedelta
+) -> datetime | None:
+    """From when on a run that is not seen counts as gone; None where there is nothing to wait for.
+
+    A backend may be late by `patience`: a replica that may be held was there when it failed.
+    """
+    if replica.missing_since is not None:
+        return replica.missing_since + patience
+    may_be_held = replica.exit is not None and not replica.exit.ok and held_until(job, status) is not None
+    if may_be_held and replica.noticed_at is not None and job.key(replica) not in runs:
+        return replica.noticed_at + patience
+    return None
 
 
 def waiting(job: Job, keys: Collection[RunKey], until: datetime) -> Waiting:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 MOST = 255  # characters of a name, without tag and digest
 HUB, LIBRARY = "docker.io", "library"
@@ -146,6 +147,7 @@ class Image:
     digests: tuple[str, ...] = ()  # by which registries know it, each NAME@sha256:...
     size: int = 0  # bytes
     created_at: datetime | None = None
+    used_at: datetime | None = None  # when a job last started from it, or it was pulled; None: not known
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -156,6 +158,24 @@ class ImageStep:
     text: str
     percent: int | None = None  # None: not known
     image: str = ""  # in the last step: the id of the new image
+
+
+class ImageWorkKind(StrEnum):
+    """What people do with images that takes a while. Scripts may rely on these words."""
+
+    PULL = "PULL"
+    PUSH = "PUSH"
+    BUILD = "BUILD"
+    LOAD = "LOAD"
+
+
+@dataclass(slots=True, kw_only=True)
+class ImageWork:
+    """A pull, push, build or load that is going on, and its latest step."""
+
+    kind: ImageWorkKind
+    name: str  # of the image; empty where the archive that is loaded says it
+    step: ImageStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

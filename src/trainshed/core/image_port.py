@@ -8,7 +8,7 @@ from typing import Protocol
 
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep
 from trainshed.core.image_cache import PulledImage
-from trainshed.core.readiness import Readiness
+from trainshed.core.readiness import PreparationProgress, Readiness
 
 
 class Images(Protocol):
@@ -48,6 +48,10 @@ class Images(Protocol):
 
     def made(self, image: str, name: str) -> None:
         """An image was made here under that name, or is used again. It may be collected like others."""
+        ...
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        """As Backend.preparing: the pulls under way."""
         ...
 
     def on_change(self, hint: Callable[[str], None]) -> None:

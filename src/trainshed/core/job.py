@@ -198,6 +198,7 @@ class Job:
     extras: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used
     owner: Owner | None = None
     origin: Origin | None = None  # None: the request was a customJob
+    submitter: str = ""  # the user's name as the client gave it: information, not proof
 
     @property
     def is_final(self) -> bool:

@@ -50,6 +50,42 @@ class Interval:
     exit: Exit | None = None  # how the run ended, in the interval at whose end it did
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceTime:
+    """For how long a job had resources, times how many of them."""
+
+    cpu_seconds: float = 0
+    gpu_seconds: float = 0
+
+    def __add__(self, other: "ResourceTime") -> "ResourceTime":
+        return ResourceTime(self.cpu_seconds + other.cpu_seconds, self.gpu_seconds + other.gpu_seconds)
+
+
+def resource_time(intervals: Iterable[Interval]) -> ResourceTime:
+    """The sum of intervals. Those in which a run had no resources yet count nothing."""
+    total = ResourceTime()
+    for interval in intervals:
+        if interval.node:
+            seconds = (interval.to_at - interval.from_at).total_seconds()
+            total += ResourceTime(seconds * interval.cpus, seconds * interval.gpus)
+    return total
+
+
+def uncounted_time(job: Job, now: datetime) -> ResourceTime:
+    """What the runs of a job have had since the ledger last counted them; nothing once the job is final."""
+    status, total = job.status, ResourceTime()
+    if status.admission is None or job.is_final:
+        return total
+    places = status.admission.by_replica()
+    for replica in status.replicas:
+        place = places.get((replica.pool, replica.index))
+        since = replica.counted_until or status.admitted_at
+        if place is not None and since is not None and since < now:
+            seconds = (now - since).total_seconds()
+            total += ResourceTime(seconds * place.cpus, seconds * len(place.gpus))
+    return total
+
+
 class Turning(NamedTuple):
     """The moment from which a run's time has another class; None once its resources are free.
 

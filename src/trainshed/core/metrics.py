@@ -32,6 +32,7 @@ class GpuUse:
     device: str
     share: float  # of its time, 0 to 1
     memory: int  # bytes in use
+    memory_size: int = 0  # bytes it has; 0: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,22 @@ class WritersEnd:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedUnit:
+    """A unit whose manifest is stored."""
+
+    uri: str  # of the folder, with a slash at its end
+    stored_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOutputs:
+    """What is complete at the place of a job's results."""
+
+    model: CommittedUnit | None = None
+    checkpoints: tuple[CommittedUnit, ...] = ()  # the newest first
+
+
 @dataclass(slots=True)
 class StoreBatch:
     """Files to store together."""
@@ -211,3 +227,8 @@ def named_in(manifest: bytes) -> dict[str, tuple[int, str]]:
 def checkpoints_of(output: str) -> tuple[str, str] | None:
     """The bucket and the prefix of AIP_CHECKPOINT_DIR."""
     return address(f"{output.rstrip('/')}/checkpoints/") if output else None
+
+
+def model_folder(output: str) -> tuple[str, str] | None:
+    """The same of AIP_MODEL_DIR."""
+    return address(f"{output.rstrip('/')}/model/") if output else None

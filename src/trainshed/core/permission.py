@@ -15,6 +15,7 @@ from trainshed.core.bucket import NOBODY
 class Permission(StrEnum):
     PUBLIC = "public"  # for everybody, without a token
     SERVER_READ = "server.read"
+    CONSOLE_OPEN = "console.open"
     JOBS_CREATE = "jobs.create"
     JOBS_GET = "jobs.get"
     JOBS_LIST = "jobs.list"

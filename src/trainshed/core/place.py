@@ -90,6 +90,9 @@ class Room:
             names_gpus=any(node.gpus for node in self.nodes.values()),
         )
 
+    def free_on(self, node: str) -> Amount:
+        return Amount(max(0.0, self.cpus[node]), max(0, self.memory[node]), len(self.gpus[node]))
+
     def take(self, placements: Iterable[Placement]) -> None:
         for p in placements:
             if p.node in self.nodes:

@@ -4,27 +4,27 @@ A promise holds for every implementation, the fakes included. What only some bac
 attribute of the backend with a type of its own, or None. Nobody asks for a class.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from trainshed.core.caller_port import Callers
+from trainshed.core.columns import ColumnQuery, Columns
 from trainshed.core.event import Event
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.image_port import ImageInventory, ImageStore
-from trainshed.core.job import Job, JobSpec, JobState, Status
+from trainshed.core.job import Job, JobSpec, Status
+from trainshed.core.job_figures_port import JobFigures
 from trainshed.core.launch import Launch
-from trainshed.core.ledger import Interval
-from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
-from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series, Usage
+from trainshed.core.metrics import Measure, MetricQuery, Report, Sample, Series
 from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.permission import Principal
 from trainshed.core.query import JobQuery
-from trainshed.core.readiness import Readiness
+from trainshed.core.readiness import PreparationProgress, Readiness
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.shell_port import Shells
-from trainshed.core.stacks import StackDump
+from trainshed.core.stats_port import NodeStats, Stacks, Stats
 from trainshed.core.view import Views
 
 
@@ -41,30 +41,6 @@ class Capabilities:
     kills_escapees: bool  # a process that double-forked away is found and killed too
     measures: frozenset[Measure] = frozenset()  # what its Stats measures
     private_network: bool = False  # the replicas of a job have a network of their own, and names in it
-
-
-class Stats(Protocol):
-    """An ability of a backend: what its runs use. Its capabilities name what is measured.
-
-    1. sample shows every run that is alive, its whole process tree, and no other.
-    2. counters never run backwards while a run lives, also when its children end.
-    3. what is not among the declared measures is None (no GPUs); a run without GPUs has none either.
-    4. nothing blocks the event loop.
-    """
-
-    async def sample(self) -> Mapping[RunKey, Usage]: ...
-
-
-class Stacks(Protocol):
-    """An ability of a backend: the stacks of its runs.
-
-    1. stacks shows those of the given runs that are alive, each with its whole process tree, and no other.
-    2. a program does not notice: it is not ended, not stopped, and prints nothing because of it.
-    3. it is bounded in time and size; the fault of a StackDump says what is missing.
-    4. nothing blocks the event loop; asked by many at once, it is done one after the other.
-    """
-
-    async def stacks(self, keys: Sequence[RunKey]) -> Mapping[RunKey, StackDump]: ...
 
 
 class Backend(Protocol):
@@ -114,6 +90,9 @@ class Backend(Protocol):
     @property
     def callers(self) -> Callers | None: ...
 
+    @property
+    def node_stats(self) -> NodeStats | None: ...
+
     async def start(self) -> None:
         """Find what an earlier server left running, and watch it."""
         ...
@@ -133,6 +112,10 @@ class Backend(Protocol):
 
         Without a job id no preparation starts. Cheap: for what is ready only a lookup.
         """
+        ...
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        """How far everything is that is being prepared now, for whichever jobs."""
         ...
 
     def render(self, launch: Launch) -> Mapping[str, object]:
@@ -167,7 +150,7 @@ class Backend(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
     jobs: tuple[Job, ...]
-    next_cursor: tuple[str, str] | None = None  # (created_at, id) after which the next page begins
+    next_cursor: tuple[str, str] | None = None  # (value of the order, id) after which the next page begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +163,15 @@ class Operation:
     created_at: datetime
 
 
-class Store(Protocol):
+class Store(JobFigures, Protocol):
     """Remembers jobs, events and operations.
 
     1. a write that returned survives kill -9 and, on a sane disk, a power cut.
     2. write is guarded: Conflict, and nothing changed, unless the row still has job.version.
     3. status and events of one write land together or not at all.
     4. insert with a known idempotency key gives the job made first and inserts nothing.
-    5. find pages in a stable order, newest first, however many jobs come and go between pages.
+    5. find pages in a stable order, newest first unless the query says otherwise, however many jobs come and
+       go between pages.
     6. active gives every job that is not final, and costs nothing for those that are.
     7. relabel is guarded as write is, and touches nothing but labels and version.
     8. write keeps the intervals that end with it (core.ledger) together with the status, each once; they are
@@ -207,7 +191,7 @@ class Store(Protocol):
         ...
 
     async def get(self, project: str, location: str, job: str) -> Job:
-        """The job by project, location and id. The location "-" means any."""
+        """The job by project, location and id. "-" means any project or location."""
         ...
 
     async def load(self, job: str) -> Job | None:
@@ -219,10 +203,6 @@ class Store(Protocol):
         ...
 
     async def find(self, query: JobQuery) -> JobPage: ...
-
-    async def count(self, query: JobQuery) -> int:
-        """How many jobs match the query, on all pages."""
-        ...
 
     async def active(self) -> tuple[Job, ...]: ...
 
@@ -263,71 +243,11 @@ class Store(Protocol):
 
     async def events(self, job: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]: ...
 
-    async def intervals(self, project: str, location: str, job: str) -> tuple[Interval, ...]:
-        """What the job's runs spent their time on, run by run, in order of time; also for a deleted job."""
-        ...
-
-    async def counts(self) -> Mapping[JobState, int]: ...
-
-    async def codes(self) -> frozenset[str]:
-        """Every folder a job refers to, by id."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     stdout: str
     stderr: str
-
-
-class LogStore(Protocol):
-    """Keeps what replicas print.
-
-    1. the time and place of a line are fixed once given out: asked twice, the answer is the same.
-    2. lines come in one total order, (at_ns, insert_id), insert ids unique and sorted as text.
-    3. any bytes go in; text comes out; no line is longer than 256 KiB (longer ones come in pieces).
-    4. nothing is lost by kill -9; lines printed while no server ran are there afterwards.
-    5. a job over its quota loses the middle of its output, and a marker line says how much.
-    6. memory does not grow with the size of a log.
-    """
-
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-    def sink(self, name: ReplicaName) -> Sink:
-        """The files a replica writes into; made with their folder where missing."""
-        ...
-
-    async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
-        """At most query.limit lines, in order; fewer, never none, where they are very long."""
-        ...
-
-    def follow(self, job: str, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
-        """Batches as they come, oldest first; ends once finish(job) was called and all is read."""
-        ...
-
-    def output(self, job: str, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
-        """The raw bytes, in the order of their lines; together they are every file, byte for byte.
-
-        A reader that continues after the `end` of a chunk misses no byte and gets none twice, even
-        after a restart.
-        """
-        ...
-
-    async def finish(self, job: str) -> None:
-        """No more output will come: return a last line without its end, stop watching, end the followers."""
-        ...
-
-    async def remove(self, job: str) -> None: ...
-
-    async def jobs(self) -> frozenset[str]:
-        """Every job of which there is output."""
-        ...
-
-    def has_room(self) -> bool:
-        """Whether a program that prints now can write; False where the disk of the logs is full."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +287,10 @@ class MetricStore(Protocol):
 
     async def query(self, job: str, query: MetricQuery) -> tuple[Series, ...]: ...
 
+    async def columns(self, queries: Mapping[str, ColumnQuery]) -> Mapping[str, Columns]:
+        """The series of each job, over moments that they share. Every moment kept or enough of them."""
+        ...
+
     async def remove(self, job: str) -> None: ...
 
 
@@ -389,4 +313,22 @@ class RunFiles(Protocol):
 class Authenticator(Protocol):
     def authenticate(self, authorization: str | None) -> Principal:
         """Who asks, by the header. Raises Unauthenticated (it is wrong) or Forbidden (there is none)."""
+        ...
+
+
+class SessionSigner(Protocol):
+    """SessionSigner of browsers, each for somebody who has shown the server's token.
+
+    1. a session is known to every server of the home until it ends, or until the token changes.
+    2. without the home's secret nobody can make one.
+    """
+
+    cookie: str  # the name of the cookie that holds a session
+
+    def issue(self, now: datetime) -> tuple[str, timedelta]:
+        """A new session, and how long it lasts."""
+        ...
+
+    def principal(self, session: str, now: datetime) -> Principal | None:
+        """Whose session it is; None where it is over or was not issued here."""
         ...

@@ -1,5 +1,6 @@
 """A query for jobs: a small condition tree. Stores translate it to SQL; the fake store evaluates it."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -17,6 +18,14 @@ class QueryField(StrEnum):
     ENDED = "ended_at"
     LABEL = "label"
     ID = "id"
+    PROJECT = "project"
+    LOCATION = "location"
+    KIND = "kind"  # `Job.kind`, or CUSTOM_JOB
+    SUBMITTER = "submitter"
+    TEXT = "text"  # display name, id, submitter, keys and values of labels together
+
+
+CUSTOM_JOB = "custom"  # the kind of jobs without an origin, in queries and lists
 
 
 class Operator(StrEnum):
@@ -46,6 +55,26 @@ def is_like(text: str, pattern: str) -> bool:
     return True
 
 
+def contains(text: str, pattern: str) -> bool:
+    """Whether the pattern, in which each `*` is any text, is somewhere in the text.
+
+    Only ASCII letters are compared without case, as databases do it.
+    """
+    return is_like(_lowered(text), f"*{_lowered(pattern)}*")
+
+
+def stored_text(text: str) -> str:
+    """The text as it is inside of JSON, as labels are stored."""
+    return json.dumps(text)[1:-1]
+
+
+def _lowered(text: str) -> str:
+    return text.translate(_LOWER)
+
+
+_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
 @dataclass(frozen=True, slots=True)
 class Compare:
     field: QueryField
@@ -72,15 +101,41 @@ class NotOf:
 Condition: TypeAlias = Compare | AllOf | AnyOf | NotOf
 
 
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """By a time, the display name or the state, then by id. A time that a job lacks is the earliest."""
+
+    field: QueryField = QueryField.CREATED
+    is_descending: bool = True
+
+
+NEWEST_FIRST = JobOrder()
+OLDEST_FIRST = JobOrder(is_descending=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobQuery:
-    """Jobs of a project (and location, unless "-"), newest first unless said otherwise."""
+    """Jobs of a project and location ("-": of all), newest first unless said otherwise."""
 
     project: str
     location: str = "-"
     where: Condition | None = None
     limit: int = 100
     cursor: tuple[str, str] | None = None  # from the page before
-    oldest_first: bool = False
+    order: JobOrder = NEWEST_FIRST
     kind: str = ""  # only jobs of this kind (`Job.kind`)
     owner: Owner | None = None  # only jobs that belong to it
+
+
+def is_searching(condition: Condition) -> bool:
+    """Whether the condition looks into texts, so that a store can only answer it by reading every job."""
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            return any(is_searching(part) for part in parts)
+        case NotOf(part):
+            return is_searching(part)
+        case Compare():
+            return condition.op is Operator.LIKE or condition.field in _SEARCHED
+
+
+_SEARCHED = frozenset({QueryField.LABEL, QueryField.TEXT, QueryField.KIND, QueryField.SUBMITTER})

@@ -39,6 +39,28 @@ class Readiness:
 
 READY = Readiness()
 
+
+class PreparationKind(StrEnum):
+    """What is being prepared. Scripts may rely on these words."""
+
+    RUNTIME = "RUNTIME"  # an environment is built
+    PACKAGES = "PACKAGES"  # packages of a job are fetched
+    IMAGE = "IMAGE"  # an image is pulled
+    DERIVED_IMAGE = "DERIVED_IMAGE"  # packages are installed on top of an image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationProgress:
+    """One thing that is being prepared, and how far it is."""
+
+    kind: PreparationKind
+    name: str  # of the runtime, the image or the package
+    message: str
+    percent: int | None = None  # None: not known
+    took: float = 0.0  # seconds so far; 0 while it waits for its turn
+    jobs: tuple[str, ...] = ()  # ids of those that wait for it
+
+
 _ORDER = (ReadinessState.FAILED, ReadinessState.PREPARING, ReadinessState.READY)
 
 

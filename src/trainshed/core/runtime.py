@@ -65,7 +65,8 @@ class Runtime:
     built_at: datetime | None = None
     used_at: datetime | None = None
     message: str = ""  # the progress of its build, or why it failed
-    lines: tuple[str, ...] = ()  # the last output of a failed build
+    lines: tuple[str, ...] = ()  # the last output of its build, while it goes on or if it failed
+    jobs: tuple[str, ...] = ()  # ids of the jobs that need it and are not over
     warm: WarmInterpreter | None = None
 
 

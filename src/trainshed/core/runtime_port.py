@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from trainshed.core.job import Job
-from trainshed.core.readiness import Readiness
+from trainshed.core.readiness import PreparationProgress, Readiness
 from trainshed.core.runtime import Runtime, RuntimeNeed
 
 
@@ -33,6 +33,10 @@ class Runtimes(Protocol):
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
         """The modules that take long to import, worth having imported before a program starts."""
+        ...
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        """As Backend.preparing."""
         ...
 
     def on_change(self, hint: Callable[[str], None]) -> None:

@@ -120,16 +120,12 @@ def _free(world: World, room: Room) -> Ground:
     each = [
         Ground(
             reason=Fact.FREE,
-            message=f"{node.name}: {_free_on(room, node.name)} of {capacity((node,))}.",
+            message=f"{node.name}: {room.free_on(node.name)} of {capacity((node,))}.",
         )
         for node in nodes
     ]
     message = f"Free are {room.free()} of {capacity(nodes)}."
     return Ground(reason=Fact.FREE, message=message, grounds=_first(each) if len(each) > 1 else ())
-
-
-def _free_on(room: Room, node: str) -> Amount:
-    return Amount(max(0.0, room.cpus[node]), max(0, room.memory[node]), len(room.gpus[node]))
 
 
 def _all(world: World) -> Ground:

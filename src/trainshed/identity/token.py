@@ -43,8 +43,7 @@ class TokenFile:
             )
         scheme, _, given = authorization.strip().partition(" ")
         word = given.strip().encode("utf-8", "surrogatepass")
-        # Every look is a system call, in which a busy server's loop loses the interpreter to another thread.
-        if not self._fits(word) or time.monotonic() - self._looked_at >= FRESH:
+        if not self._fits(word) or self._is_stale():
             self._renew()
         if scheme.lower() != "bearer" or not self._fits(word):
             raise Unauthenticated(
@@ -52,6 +51,16 @@ class TokenFile:
                 'Run `eval "$(trainshed env)"` again: it may have changed.'
             )
         return OWNER
+
+    def current(self) -> str:
+        """The token that counts now."""
+        if self._is_stale():
+            self._renew()
+        return self.token
+
+    def _is_stale(self) -> bool:
+        # Every look is a system call, in which a busy server's loop loses the interpreter to another thread.
+        return time.monotonic() - self._looked_at >= FRESH
 
     def _fits(self, word: bytes) -> bool:
         # Compared in constant time, so that nobody can find the token letter by letter.

@@ -18,6 +18,7 @@ from pathlib import Path
 from trainshed.core.logs import OutputStream
 from trainshed.core.names import ReplicaName
 from trainshed.logs.file import LogFile, ReadableRange, make, path_of
+from trainshed.logs.line_counts import LineCounts
 
 LIVE, FINISHED = 0o755 | stat.S_ISVTX, 0o755
 
@@ -30,10 +31,13 @@ class JobLog:
         self.job = folder.name
         self.folder = folder
         self.files: dict[str, LogFile] = {}
+        self._counts: dict[str, LineCounts] = {}
         self.is_finished = False
         self.is_stalled = False  # the disk takes no index records
         self.followers = 0
+        self.watchers = 0  # who want to know that it grew, but not at once
         self.changes = 0
+        self.count_begun = 0  # bytes that were dated when its lines were last counted ahead
         self._floor = 0
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -91,6 +95,14 @@ class JobLog:
 
     def views(self) -> list[ReadableRange]:
         return [file.view() for file in self.files.values()]
+
+    def counts(self, views: Iterable[ReadableRange]) -> list[LineCounts]:
+        """How many lines these files have, as far as they are counted. May run in any thread."""
+        known = self._counts
+        return [
+            known.get(view.file.path) or known.setdefault(view.file.path, LineCounts(view.file))
+            for view in views
+        ]
 
     def stamp(self, files: Iterable[LogFile], now_ns: int) -> set[str]:
         """Date what has been written into these files; the paths of those that had grown."""

@@ -10,6 +10,7 @@ A piece is *decided* by one byte: its newline, or the first byte that cannot bel
 Once that byte is there nothing can change the piece any more.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -78,6 +79,32 @@ def boundary(read: Read, offset: int) -> int:
     if newline >= 0:
         return base + newline + 1
     return block + continuing(data, block - base) if block else 0
+
+
+def count_starts(data: bytes, base: int, low: int, stop: int) -> int:
+    """How many pieces start at `low` or behind, and before `stop`, given the file's bytes from `base` on.
+
+    `low` must be at least 1. The data must begin a block before `low`, or at the byte before a known start at
+    or before `low`, and end behind `stop - 2`.
+    """
+    return data.count(b"\n", low - 1 - base, stop - 1 - base) + len(_broken_starts(data, base, low, stop))
+
+
+def starts_of(data: bytes, base: int, low: int, stop: int) -> list[int]:
+    """Those starts themselves, in order."""
+    newlines = re.finditer(rb"\n", memoryview(data)[low - 1 - base : stop - 1 - base])
+    return sorted([low + match.start() for match in newlines] + _broken_starts(data, base, low, stop))
+
+
+def _broken_starts(data: bytes, base: int, low: int, stop: int) -> list[int]:
+    """The starts at which a line was broken."""
+    starts: list[int] = []
+    for edge in range(-(-low // BLOCK) * BLOCK, stop, BLOCK):
+        if data.find(b"\n", max(edge - BLOCK, base) - base, edge - base) < 0:
+            start = edge + continuing(data, edge - base)
+            if start < stop:
+                starts.append(start)
+    return starts
 
 
 def continuing(data: bytes, at: int) -> int:

@@ -94,13 +94,5 @@ def _back(file: LogFile, start: int, stop: int, left: int) -> tuple[int, int]:
 
 def count_pieces(data: bytes, base: int, start: int) -> int:
     """How many pieces the bytes from the boundary `start` to the end of the data are, which is one too."""
-    block, stop = lines.BLOCK, base + len(data)
-    if stop <= start:
-        return 0
-    count = data.count(b"\n", start - base) + (data[-1] != 10)
-    for edge in range(start // block * block + block, stop, block):
-        begin = max(edge - block, base)
-        if data.find(b"\n", begin - base, edge - base) < 0:
-            broken = edge + lines.continuing(data, edge - base)
-            count += start < broken < stop
-    return count
+    stop = base + len(data)
+    return 1 + lines.count_starts(data, base, start + 1, stop) if stop > start else 0

@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from trainshed.core.log_lines import LineChoice
 from trainshed.core.logs import Line, LogQuery, OutputStream
 from trainshed.logs.file import ReadableRange
 from trainshed.logs.scan import FileScan
@@ -44,14 +45,15 @@ def size(lines: Sequence[Line]) -> int:
 def candidates(views: Sequence[ReadableRange], query: LogQuery) -> list[ReadableRange]:
     """The views that can hold an answer, as far as can be said without reading."""
     first = earliest(query)
-    return [view for view in views if view.end and view.latest >= first and _asked(view, query)]
+    return [view for view in views if view.end and view.latest >= first and is_asked(view, query)]
 
 
 def earliest(query: LogQuery) -> int:
     return max(query.since_ns or 0, query.after[0] if query.after else 0)
 
 
-def _asked(view: ReadableRange, query: LogQuery) -> bool:
+def is_asked(view: ReadableRange, query: LogQuery | LineChoice) -> bool:
+    """Whether the file is of the replica, attempt and stream asked for."""
     name = view.file.name
     return (
         (query.attempt is None or query.attempt == name.attempt)

@@ -33,7 +33,10 @@ class FileScan:
             return
         # One byte back: a piece may be decided by the very byte at which this batch begins.
         at = batch.start + min(max(0, since_ns - batch.stamp - 1), batch.end - batch.start)
-        start = boundary(self._file.read, max(0, at - 1))
+        yield from self.onward(boundary(self._file.read, max(0, at - 1)))
+
+    def onward(self, start: int) -> Iterator[Line]:
+        """The line that starts there and all behind it."""
         chunk = self._chunk
         while start < self._view.end:
             drop = self._file.drop

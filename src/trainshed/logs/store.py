@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trainshed.core.errors import Invalid, Unavailable, Violation
+from trainshed.core.log_lines import FindQuery, FindStep, LinePage, LineQuery, LineTotal
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import Sink
@@ -31,6 +32,7 @@ from trainshed.logs import merge
 from trainshed.logs.chunks import ChunkReader
 from trainshed.logs.file import LogFile, ReadableRange
 from trainshed.logs.job import JobLog
+from trainshed.logs.line_numbers import LineNumbers
 from trainshed.logs.quota import Quota
 from trainshed.logs.reserve import LEAST, DiskReserve
 from trainshed.logs.watch import LogFileWatch
@@ -40,6 +42,7 @@ _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 _SMALL = 16 * 1024  # bytes that are read at once rather than handed to a thread
 _BATCH = 1024 * 1024  # characters given out at once, about: memory does not grow with the lines
 _ROOM = 64 * 1024  # free bytes: a write of a program's whole buffer fails where there are fewer
+COUNTED_AHEAD = 16 * 1024 * 1024  # new bytes of a live job after which its lines are counted
 _READERS = 2  # threads of its own: however many read logs, they hold up nobody else's work in threads
 
 GIB = 1024**3
@@ -67,6 +70,7 @@ class FileLogStore:
         self._opening = asyncio.Lock()
         self._dropping: dict[str, asyncio.Task[None]] = {}
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="log-reader")
+        self._numbers = LineNumbers(self._readers)
 
     async def start(self) -> None:
         self._home.mkdir(parents=True, exist_ok=True)
@@ -79,6 +83,7 @@ class FileLogStore:
         if self._watch is not None:
             self._watch.close()
             self._watch = None
+        await self._numbers.close()
         for task in list(self._dropping.values()):
             await task
         for log in self._live.values():
@@ -104,11 +109,9 @@ class FileLogStore:
         return Sink(stdout=stdout.path, stderr=stderr.path)
 
     async def read(self, job: str, query: LogQuery) -> tuple[Line, ...]:
-        log = await self._open(job)
+        log = await self._dated(job)
         if log is None:
             return ()
-        if not log.is_finished:
-            self._look(log, log.files.values())
         size = sum(view.end for view in merge.candidates(log.views(), query))
         return await self._read(log, query, size, _BATCH)
 
@@ -127,15 +130,44 @@ class FileLogStore:
                     is_full = len(lines) == query.limit or merge.size(lines) >= _BATCH
                 seen = dated
 
-    async def _changes(self, job: str) -> AsyncGenerator[JobLog]:
-        """The log at once, and again whenever it has changed, until it is finished."""
+    async def lines(self, job: str, query: LineQuery) -> LinePage:
+        log = await self._dated(job)
+        if log is None:
+            return LinePage((), 1, LineTotal(0, 0, 0))
+        return await self._numbers.page(log, query)
+
+    async def find(self, job: str, query: FindQuery) -> AsyncGenerator[FindStep]:
+        log = await self._dated(job)
+        if log is not None:
+            async with contextlib.aclosing(self._numbers.find(log, query)) as steps:
+                async for step in steps:
+                    yield step
+
+    async def _dated(self, job: str) -> JobLog | None:
+        """The log with all dated that is there now."""
+        log = self._numbers.log(job) or await self._open(job)
+        if log is not None and not log.is_finished:
+            self._look(log, log.files.values())
+        return log
+
+    async def growth(self, job: str) -> AsyncGenerator[None]:
+        async with contextlib.aclosing(self._changes(job, hurry=False)) as changes:
+            async for _ in changes:
+                yield
+
+    async def _changes(self, job: str, *, hurry: bool = True) -> AsyncGenerator[JobLog]:
+        """The log at once, and again whenever it has changed, until it is finished.
+
+        Who hurries has the files looked at more often, which costs time while they grow.
+        """
         if not _SAFE.fullmatch(job):
             return
         log = await self._open(job)
         if log is None:
             log = self._live.setdefault(job, JobLog(self._home / job))
-        log.followers += 1
-        if self._watch is not None:
+        log.followers += hurry
+        log.watchers += not hurry
+        if self._watch is not None and hurry:
             self._watch.hurry()
         try:
             is_finished = False
@@ -145,17 +177,16 @@ class FileLogStore:
                 if not is_finished:
                     await log.changed(changes)
         finally:
-            log.followers -= 1
-            if not log.followers and not log.files and self._live.get(job) is log:
+            log.followers -= hurry
+            log.watchers -= not hurry
+            if not (log.followers or log.watchers or log.files) and self._live.get(job) is log:
                 del self._live[job]  # nobody asks any more for a job that has not begun
 
     async def output(self, job: str, query: OutputQuery, *, follow: bool) -> AsyncIterator[tuple[Chunk, ...]]:
         """Without follow, what there is now; with it also waits for a job that has printed nothing yet."""
         reader = ChunkReader(query)
         if not follow:
-            log = await self._open(job)
-            if log is not None and not log.is_finished:
-                self._look(log, log.files.values())
+            log = await self._dated(job)
             views = log.views() if log is not None else []
             while chunks := await self._chunks(reader, views, _SMALL + 1):
                 yield chunks
@@ -266,6 +297,9 @@ class FileLogStore:
 
     def _look(self, log: JobLog, files: Iterable[LogFile]) -> set[str]:
         grown = log.stamp(files, self._wall())
+        if grown and log.dated - log.count_begun > COUNTED_AHEAD:
+            log.count_begun = log.dated
+            self._numbers.count_ahead(log)
         if grown and log.job not in self._dropping:
             if self._quota.is_over(log.kept):
                 self._drop_in_background(log, self._within_quota(log))

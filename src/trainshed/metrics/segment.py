@@ -21,7 +21,7 @@ from trainshed.regular_file import open_regular, read_regular
 
 Row: TypeAlias = tuple[float, int, float]  # seconds since the epoch, series, value
 
-_POINT = struct.Struct("<dId")
+POINT = struct.Struct("<dId")
 _TIME = struct.Struct("<d")
 _NEVER = 1e11  # seconds since the epoch: no clock says that, only a damaged file
 MOST_BYTES = 64 * 1024 * 1024  # of one file: a job of very many replicas keeps less than the span
@@ -51,10 +51,10 @@ class Segment:
         with contextlib.suppress(OSError):
             with os.fdopen(open_regular(self._new, os.O_RDWR), "r+b") as file:
                 self._size = os.fstat(file.fileno()).st_size
-                if torn := self._size % _POINT.size:
+                if torn := self._size % POINT.size:
                     self._size -= torn
                     file.truncate(self._size)
-            self._begin = next(read_file(read_regular(self._new, _POINT.size)), (None,))[0]
+            self._begin = next(read_file(read_regular(self._new, POINT.size)), (None,))[0]
 
     def append(self, rows: Sequence[Row]) -> None:
         if not rows:
@@ -63,7 +63,7 @@ class Segment:
         if self._begin is not None and (last - self._begin > self._span or self._size >= MOST_BYTES):
             self._new.replace(self._old)
             self._begin, self._size = None, 0
-        data = b"".join(_POINT.pack(*row) for row in rows)
+        data = b"".join(POINT.pack(*row) for row in rows)
         handle = open_regular(self._new, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             written = os.write(handle, data)
@@ -87,10 +87,16 @@ def read(folder: Path, resolution: Resolution, since: float, until: float) -> tu
     rows: list[Row] = []
     for data in reversed(_contents(_paths(folder, resolution))):
         if first is None:
-            first = next((row[0] for row in read_file(data[: _POINT.size])), None)
+            first = next((row[0] for row in read_file(data[: POINT.size])), None)
         begin = _place(data, since)
-        rows += [row for row in read_file(data[begin * _POINT.size :], until) if row[0] >= since]
+        rows += [row for row in read_file(data[begin * POINT.size :], until) if row[0] >= since]
     return first, rows
+
+
+def window(folder: Path, resolution: Resolution, since: float) -> list[bytes]:
+    """The points from `since` on as they stand in the files, older first. They may be damaged."""
+    contents = reversed(_contents(_paths(folder, resolution)))
+    return [data[_place(data, since) * POINT.size :] for data in contents]
 
 
 def _contents(paths: Sequence[Path]) -> list[bytes]:
@@ -107,21 +113,26 @@ def _contents(paths: Sequence[Path]) -> list[bytes]:
 
 
 def read_file(data: bytes, until: float = math.inf) -> Iterator[Row]:
-    whole = len(data) - len(data) % _POINT.size
-    for at, series, value in _POINT.iter_unpack(memoryview(data)[:whole]):
-        if not (0 < at < _NEVER and math.isfinite(value)):
+    whole = len(data) - len(data) % POINT.size
+    for at, series, value in POINT.iter_unpack(memoryview(data)[:whole]):
+        if not is_sane(at, series, value):
             continue  # damaged: it says nothing about those behind it
         if at > until:
             return
         yield at, series, value
 
 
+def is_sane(at: float, _series: int, value: float) -> bool:
+    """Whether a row may have been written so; it may be damaged all the same."""
+    return 0 < at < _NEVER and math.isfinite(value)
+
+
 def _place(data: bytes, since: float) -> int:
     """The number of the first point that is not before `since`."""
-    low, high = 0, len(data) // _POINT.size
+    low, high = 0, len(data) // POINT.size
     while low < high:
         middle = (low + high) // 2
-        if _TIME.unpack_from(data, middle * _POINT.size)[0] < since:
+        if _TIME.unpack_from(data, middle * POINT.size)[0] < since:
             low = middle + 1
         else:
             high = middle

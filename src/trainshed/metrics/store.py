@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from trainshed.core.columns import ColumnQuery, Columns
 from trainshed.core.errors import Unavailable
 from trainshed.core.metrics import MetricQuery, Report, Sample, Series
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import ReportSource
+from trainshed.metrics.columns import read_columns
 from trainshed.metrics.job import JobMetrics, read_job
 from trainshed.metrics.spoken import ReportedLines
 
@@ -59,6 +61,9 @@ class FileMetricStore:
             return ()
         return await asyncio.to_thread(read_job, self._home / job, query)
 
+    async def columns(self, queries: Mapping[str, ColumnQuery]) -> Mapping[str, Columns]:
+        return await asyncio.to_thread(self._columns, queries)
+
     async def remove(self, job: str) -> None:
         if not _SAFE.fullmatch(job):
             return
@@ -68,6 +73,10 @@ class FileMetricStore:
             return
         except OSError as error:
             raise Unavailable(f"The metrics of job {job} cannot be removed: {error.strerror}.") from error
+
+    def _columns(self, queries: Mapping[str, ColumnQuery]) -> dict[str, Columns]:
+        safe = {job: asked for job, asked in queries.items() if _SAFE.fullmatch(job)}
+        return {job: read_columns(self._home / job, asked) for job, asked in safe.items()}
 
     def _report_file(self, name: ReplicaName) -> str:
         # All in one folder: most programs never report, and a folder for each would be made for nothing.

@@ -36,6 +36,10 @@ class EnvironmentBuild(Preparation):
             return self.below.message
         return f"Building {title(self.recipe)}: {self.progress}."
 
+    @property
+    def title(self) -> str:
+        return title(self.recipe)
+
     def readiness(self) -> Readiness:
         return Readiness(
             standing=ReadinessState.PREPARING, message=self.message, remedy=_ONCE, notes=self.recipe.notes
@@ -52,7 +56,7 @@ class EnvironmentBuild(Preparation):
             packages=recipe.packages,
             below=recipe.below.digest if recipe.below else "",
             message=failure.message if failure else self.message,
-            lines=failure.verdict.lines if failure and failure.verdict else (),
+            lines=failure.verdict.lines if failure and failure.verdict else self.build.progress.newest(),
         )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainshed.core.errors import NotFound, TrainshedError, Unavailable
 from trainshed.core.package import LARGEST, Package
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.readiness import PreparationKind, PreparationProgress, Readiness, ReadinessState
 from trainshed.core.source_port import PackageSource
 from trainshed.core.verdict import Verdict
 from trainshed.preparation import Preparation, Preparations, remember
@@ -57,6 +57,13 @@ class Fetching(Preparation):
         if not self.at:
             return "Its packages are fetched first."
         return f"Fetching package {self.number} of {len(self.uris)}, {self.at}{self._far()}."
+
+    @property
+    def title(self) -> str:
+        return ", ".join(self.uris)
+
+    def readiness(self) -> Readiness:
+        return Readiness(standing=ReadinessState.PREPARING, message=self.message, remedy=_ONCE)
 
     def _far(self) -> str:
         try:
@@ -107,7 +114,10 @@ class Packages:
             fetching.uris.update(dict.fromkeys(uris))
             if fetching.task is None:
                 self._fetches.begin(job, fetching, functools.partial(self._fetch, job))
-        return Readiness(standing=ReadinessState.PREPARING, message=fetching.message, remedy=_ONCE)
+        return fetching.readiness()
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return self._fetches.under_way(PreparationKind.PACKAGES)
 
     async def at_hand(
         self, packages: Iterable[Package], jobs: Iterable[str]

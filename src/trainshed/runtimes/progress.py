@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 MOST_LINES = 200  # of pip's newest, kept for the case that it fails
+MOST_SHOWN = 20  # of these while it goes on
 
 _COLLECTING = re.compile(r"\s*Collecting ([A-Za-z0-9._-]+)")
 _PROCESSING = re.compile(r"\s*Processing \S*/([^/\s]+)$")
@@ -59,6 +60,10 @@ class PipProgress:
             return "finishing"
         count = len(self.packages)
         return f"installing {left[0]} ({count - len(left) + 1} of {count})"
+
+    def newest(self) -> tuple[str, ...]:
+        """The last few lines, for those who watch."""
+        return tuple(self.lines[-MOST_SHOWN:])
 
     def last_words(self) -> tuple[str, ...]:
         """Pip says "no such version" also where it could ask nobody: then that is left out."""

@@ -17,7 +17,7 @@ from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.job import Job
 from trainshed.core.package import Package
-from trainshed.core.readiness import Readiness, ReadinessState
+from trainshed.core.readiness import PreparationKind, PreparationProgress, Readiness, ReadinessState
 from trainshed.core.requirements import normal
 from trainshed.core.runtime import Runtime, RuntimeNeed, RuntimePhase, room_to_keep, victims, with_below
 from trainshed.core.verdict import Verdict
@@ -176,6 +176,9 @@ class VenvRuntimes:
     def warm_imports(self, image: str) -> tuple[str, ...]:
         recipe = self._find(RuntimeNeed(image))
         return recipe.imports if recipe else ()
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return (*self._builds.under_way(PreparationKind.RUNTIME), *self._packages.preparing())
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)

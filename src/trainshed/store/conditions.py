@@ -5,6 +5,7 @@ nothing and is neither before nor after anything, so `!=` is exactly the opposit
 the whole text and mind the case. Values are always bound, never written into the SQL text.
 """
 
+import json
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -37,6 +38,10 @@ def to_sql(condition: Condition, dialect: str, values: dict[str, Any]) -> str:
 
 
 def _compare(wanted: Compare, dialect: str, values: dict[str, Any]) -> str:
+    if wanted.field is QueryField.TEXT:
+        return _search(str(wanted.value), dialect, values)
+    if wanted.field is QueryField.LABEL and dialect == "sqlite" and wanted.op in (Operator.EQ, Operator.NE):
+        return _stored_label(wanted, values)
     column, nullable = _column(wanted, dialect, values)
     result = _apply(wanted, column, dialect, values)
     if not nullable:
@@ -92,9 +97,43 @@ def _column(wanted: Compare, dialect: str, values: dict[str, Any]) -> tuple[str,
             return "ended_at", True
         case QueryField.ID:
             return "id", False
+        case QueryField.PROJECT:
+            return "project", False
+        case QueryField.LOCATION:
+            return "location", False
+        case QueryField.KIND:
+            return f"COALESCE(kind, '{query.CUSTOM_JOB}')", False
+        case QueryField.SUBMITTER:
+            return "submitter", True
         case QueryField.LABEL:
             return _label(wanted.label, dialect, values), True
+        case QueryField.TEXT:
+            raise AssertionError("a text is in several columns")
     assert_never(wanted.field)
+
+
+def _search(text: str, dialect: str, values: dict[str, Any]) -> str:
+    """Whether the text is in name, id, submitter or the stored text of labels, ASCII letters without case.
+
+    The fewer texts are compared, the sooner all jobs are: an id has digits only.
+    """
+    like = "LIKE" if dialect == "sqlite" else "ILIKE"
+    wanted = f"{like} {_bound(like_pattern(f'*{text}*'), values)} ESCAPE '\\'"
+    stored = f"{like} {_bound(like_pattern(f'*{query.stored_text(text)}*'), values)} ESCAPE '\\'"
+    parts = [f"display_name {wanted}", f"COALESCE(submitter {wanted}, FALSE)", f"labels {stored}"]
+    if not text.strip("0123456789*"):
+        parts.append(f"id {wanted}")
+    return f"({' OR '.join(parts)})"
+
+
+def _stored_label(wanted: Compare, values: dict[str, Any]) -> str:
+    """Whether the stored text of labels has this one, which is much quicker than to unfold it.
+
+    A quotation mark behind a brace or comma begins a key: inside of texts they are escaped.
+    """
+    pair = json.dumps({wanted.label: wanted.value}, separators=(",", ":"))[1:-1]
+    has_it = " OR ".join(f"instr(labels, {_bound(sign + pair, values)})" for sign in "{,")
+    return f"(NOT ({has_it}))" if wanted.op is Operator.NE else f"({has_it})"
 
 
 def _label(name: str, dialect: str, values: dict[str, Any]) -> str:

@@ -146,15 +146,36 @@ _OWNERS = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS)
+# `jobs_listed` has every column that a filter may look into: a search reads it instead of the wide rows. The
+# others are the orders of lists; counts read the last.
+_LISTS = Migration(
+    "0007_orders_and_submitters_of_jobs",
+    (
+        "ALTER TABLE jobs ADD COLUMN submitter {text}",
+        """CREATE INDEX jobs_listed ON jobs
+            (created_at, id, project, location, state, display_name, kind, submitter{searched})""",
+        "CREATE INDEX jobs_by_any_name ON jobs (display_name, id, project, location)",
+        "CREATE INDEX jobs_by_update ON jobs (updated_at, id, project, location)",
+        "CREATE INDEX jobs_by_start ON jobs ((COALESCE(started_at, '')), id, project, location)",
+        "CREATE INDEX jobs_by_end ON jobs ((COALESCE(ended_at, '')), id, project, location)",
+        "CREATE INDEX jobs_by_state_and_id ON jobs (state, id, project, location)",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS, _LISTS)
 
 APPLICATION = 0x54725368  # in the header of SQLite files that Trainshed made (see ownership.py)
 
 _NO_SUCH_COLUMN = "42703"  # of PostgreSQL
 
 _WORDS = {
-    "sqlite": {"text": "TEXT", "without_rowid": " WITHOUT ROWID"},
-    "postgresql": {"text": 'TEXT COLLATE "C"', "without_rowid": ""},
+    "sqlite": {
+        "text": "TEXT",
+        "without_rowid": " WITHOUT ROWID",
+        "searched": ", updated_at, started_at, ended_at, labels",
+    },
+    # An entry of an index in PostgreSQL has at most 2,704 bytes, which labels may exceed.
+    "postgresql": {"text": 'TEXT COLLATE "C"', "without_rowid": "", "searched": ""},
 }
 _HAS_MIGRATIONS = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'",

@@ -5,15 +5,12 @@ row; who asks for it gets Unavailable with its name (`unreadable.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from trainshed.core.event import Event
 from trainshed.core.job import FINAL, Job, JobState
 from trainshed.core.ledger import Interval
-from trainshed.core.ports import JobPage, Operation
-from trainshed.core.query import JobQuery
+from trainshed.core.ports import Operation
 from trainshed.store.cache import Decoded
-from trainshed.store.conditions import to_sql
 from trainshed.store.connection import SqlConnection
 from trainshed.store.rows import (
     EVENT_COLUMNS,
@@ -70,46 +67,6 @@ def job_by_key(connection: SqlConnection, project: str, key: str, decoded: Decod
 
 def active(connection: SqlConnection, decoded: Decoded) -> tuple[Job, ...]:
     return read_rows(connection.rows(_ACTIVE_JOBS), _to_job(decoded), _name_of_job)
-
-
-def page(connection: SqlConnection, query: JobQuery, decoded: Decoded) -> JobPage:
-    """One page. The cursor is the position of its last row, so new or deleted jobs do not shift it."""
-    conditions, values = _conditions(query, connection.dialect)
-    order, beyond = ("", ">") if query.oldest_first else (" DESC", "<")
-    if query.cursor is not None:
-        conditions += f" AND (created_at, id) {beyond} (:cursor_at, :cursor_id)"
-        values["cursor_at"], values["cursor_id"] = query.cursor
-    text = f"{_JOBS} WHERE {conditions} ORDER BY created_at{order}, id{order} LIMIT :most"
-    rows = connection.rows(text, {**values, "most": query.limit + 1})
-    jobs = read_rows(rows[: query.limit], _to_job(decoded), _name_of_job)
-    if len(rows) <= query.limit or not query.limit:
-        return JobPage(jobs=jobs)
-    last = dict(zip(JOB_COLUMNS.split(", "), rows[query.limit - 1], strict=True))
-    return JobPage(jobs=jobs, next_cursor=(str(last["created_at"]), str(last["id"])))
-
-
-def count(connection: SqlConnection, query: JobQuery) -> int:
-    conditions, values = _conditions(query, connection.dialect)
-    ((number,),) = connection.rows(f"SELECT COUNT(*) FROM jobs WHERE {conditions}", values)
-    return number
-
-
-def _conditions(query: JobQuery, dialect: str) -> tuple[str, dict[str, Any]]:
-    """The conditions of the query, without the page, and their values."""
-    values: dict[str, Any] = {"project": query.project}
-    conditions = ["project = :project"]
-    if query.location != "-":
-        conditions.append("location = :location")
-        values["location"] = query.location
-    if query.kind:
-        conditions.append("kind = :kind")
-        values["kind"] = query.kind
-    if query.owner is not None:
-        conditions.append("owner = :owner")
-        values["owner"] = str(query.owner)
-    if query.where is not None:
-        conditions.append(to_sql(query.where, dialect, values))
-    return " AND ".join(conditions), values
 
 
 def events_of(connection: SqlConnection, job: str, after: int, limit: int) -> tuple[Event, ...]:

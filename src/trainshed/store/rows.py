@@ -21,7 +21,8 @@ from trainshed.store.codec import dump_plain, dumps, loads, read_time, write_tim
 from trainshed.store.tables import EVENTS, INTERVALS
 
 JOB_COLUMNS = (
-    "id, version, project, location, display_name, created_at, labels, spec, status, extras, owner, kind"
+    "id, version, project, location, display_name, created_at, labels, spec, status, extras, owner, kind, "
+    "submitter"
 )
 SHARED = 4096  # characters; larger specs are not kept for sharing
 EVENT_COLUMNS = ", ".join(name for name in EVENTS if name != "job_id")
@@ -45,6 +46,7 @@ def job_values(job: Job, idempotency_key: str) -> dict[str, Any]:
         "code": job.spec.code or None,
         "kind": job.kind or None,
         "owner": None if job.owner is None else str(job.owner),
+        "submitter": job.submitter or None,
         **status_values(job, job.status),
     }
 
@@ -121,7 +123,7 @@ def to_job(row: Sequence[Any], decoded: Decoded) -> Job:
     if known is not None:
         return known
     identity, version, project, location, display_name, created_at, labels, spec, status, *rest = row
-    stored_extras, owner, kind = rest
+    stored_extras, owner, kind, submitter = rest
     extras, origin = _extras_and_origin(stored_extras, kind)
     job = Job(
         id=identity,
@@ -136,6 +138,7 @@ def to_job(row: Sequence[Any], decoded: Decoded) -> Job:
         extras=extras,
         owner=None if owner is None else Owner.parse(owner),
         origin=origin,
+        submitter=submitter or "",
     )
     if origin is not None and origin.kind in decoded.origins:
         job = decoded.origins[origin.kind](job)

@@ -8,7 +8,7 @@ again after a lost connection, and after each conflict that memory does not expl
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +18,11 @@ from trainshed.core.errors import Conflict, NotFound, Unavailable
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobState, Status
-from trainshed.core.ledger import Interval
+from trainshed.core.ledger import Interval, ResourceTime
 from trainshed.core.model import Model, ModelPage, ModelQuery
 from trainshed.core.ports import JobPage, Operation
-from trainshed.core.query import JobQuery
-from trainshed.store import image_caches, models, reads, writes
+from trainshed.core.query import JobQuery, QueryField
+from trainshed.store import image_caches, lists, models, reads, writes
 from trainshed.store.cache import Decoded, OriginReaders
 from trainshed.store.connection import SqlConnection, SqlError
 from trainshed.store.database import Database
@@ -86,7 +86,7 @@ class SqlStore:
 
     async def get(self, project: str, location: str, job: str) -> Job:
         result = await self.load(job)
-        if result is None or result.project != project or location not in ("-", result.location):
+        if result is None or project not in ("-", result.project) or location not in ("-", result.location):
             name = f"projects/{project}/locations/{location}/customJobs/{job}"
             raise NotFound(f"There is no job {name}.")
         return result
@@ -101,10 +101,19 @@ class SqlStore:
         return await self._read(lambda connection: reads.job_by_key(connection, project, key, self._decoded))
 
     async def find(self, query: JobQuery) -> JobPage:
-        return await self._read(lambda connection: reads.page(connection, query, self._decoded))
+        return await self._read(lambda connection: lists.page(connection, query, self._decoded))
 
-    async def count(self, query: JobQuery) -> int:
-        return await self._read(lambda connection: reads.count(connection, query))
+    async def count(self, query: JobQuery) -> Mapping[JobState, int]:
+        return await self._read(lambda connection: lists.count(connection, query))
+
+    async def projects(self) -> Mapping[str, Mapping[JobState, int]]:
+        return await self._read(lists.projects)
+
+    async def recent_values(self, query: JobQuery, field: QueryField, most: int) -> Mapping[str, int]:
+        return await self._read(lambda connection: lists.recent_values(connection, query, field, most))
+
+    async def resource_times(self, jobs: Collection[str]) -> Mapping[str, ResourceTime]:
+        return await self._read(lambda connection: lists.resource_times(connection, jobs))
 
     async def active(self) -> tuple[Job, ...]:
         await self.catch_up()

@@ -24,6 +24,7 @@ JOBS = (
     "code",
     "kind",
     "owner",
+    "submitter",
 )
 # `created_at` is NULL during training: the name is reserved, and nobody sees the model.
 MODELS = (

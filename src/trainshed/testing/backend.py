@@ -19,12 +19,13 @@ from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Capabilities, Clock, RunFiles, Sink, Stacks, Stats
-from trainshed.core.readiness import Readiness, together
+from trainshed.core.ports import Capabilities, Clock, RunFiles, Sink
+from trainshed.core.readiness import PreparationProgress, Readiness, together
 from trainshed.core.replica import Exit, Handle, Observation, Sight
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.shell_port import Shells
 from trainshed.core.stacks import ProcessStack, StackDump, StackFrame, ThreadStack
+from trainshed.core.stats_port import Stacks, Stats
 from trainshed.testing.program import Program, read_program
 from trainshed.testing.runtimes import FakeRuntimes
 
@@ -187,7 +188,7 @@ class FakeBackend:
         self.stats: Stats | None = FakeStats(self.machine, self.busy, self._fault)
         self.stacks: Stacks | None = FakeStacks(self.machine, self.places, self._fault)
         self.shells: Shells | None = None
-        self.views = self.images = self.image_inventory = self.callers = None
+        self.views = self.images = self.image_inventory = self.callers = self.node_stats = None
         self.mute = False  # hints are lost
         self._frozen: dict[RunKey, Observation] | None = None
         self._failures: list[tuple[str, bool]] = []
@@ -228,6 +229,9 @@ class FakeBackend:
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
         needs = (RuntimeNeed(p.image, spec.requirements, p.packages) for p in spec.pools if not p.is_empty)
         return together(self.machine.runtimes.readiness(need, job) for need in dict.fromkeys(needs))
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return self.machine.runtimes.preparing()
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         return {"words": list(launch.command + launch.args), "env": dict(launch.env)}

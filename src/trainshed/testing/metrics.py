@@ -5,6 +5,7 @@ It keeps every point as recorded and forgets it with the process. A test sets wh
 
 from collections.abc import Mapping, Sequence
 
+from trainshed.core.columns import ColumnQuery, Columns
 from trainshed.core.metrics import MetricQuery, Point, Report, Sample, Series, thinned
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import ReportSource
@@ -40,6 +41,18 @@ class MemoryMetricStore:
             if inside:
                 series.append(thinned(Series(task, name, inside), query.step))
         return tuple(series)
+
+    async def columns(self, queries: Mapping[str, ColumnQuery]) -> Mapping[str, Columns]:
+        return {job: self._columns(self._kept.get(job, {}), asked) for job, asked in queries.items()}
+
+    def _columns(self, kept: Mapping[tuple[str, str], Sequence[Point]], asked: ColumnQuery) -> Columns:
+        chosen = {
+            name: {at: p.value for p in points if asked.since <= (at := p.at.timestamp()) <= asked.until}
+            for name, points in kept.items()
+            if asked.names is None or asked.names(name[1])
+        }
+        times = sorted({at for points in chosen.values() for at in points})
+        return Columns(times, {name: [ps.get(at) for at in times] for name, ps in chosen.items() if ps}, 2.0)
 
     async def remove(self, job: str) -> None:
         self._kept.pop(job, None)

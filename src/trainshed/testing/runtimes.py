@@ -7,7 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trainshed.core.errors import Unavailable
-from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.readiness import (
+    READY,
+    PreparationKind,
+    PreparationProgress,
+    Readiness,
+    ReadinessState,
+)
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
 
@@ -59,6 +65,14 @@ class FakeRuntimes:
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
         return ()
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return tuple(
+            PreparationProgress(
+                kind=PreparationKind.RUNTIME, name=image, message=f"Making {image}.", jobs=tuple(sorted(jobs))
+            )
+            for image, jobs in self.making.items()
+        )
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self.hints.append(hint)

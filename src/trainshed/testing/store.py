@@ -6,20 +6,20 @@ opinion the SQL translation is compared with. It never touches a file.
 
 import asyncio
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import assert_never
+from datetime import datetime
 
-from trainshed.core import query
 from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.event import Event
 from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job, JobSpec, JobState, Status
-from trainshed.core.ledger import Interval, account
+from trainshed.core.ledger import Interval, ResourceTime, account, resource_time
 from trainshed.core.model import Model, ModelPage, ModelQuery, model_of
 from trainshed.core.ports import JobPage, Operation
-from trainshed.core.query import Compare, Condition, JobQuery, Operator, QueryField, is_like
+from trainshed.core.query import NEWEST_FIRST, Compare, JobQuery, Operator, QueryField
+from trainshed.testing.match import is_asked, matches, place, stored_time, value_of
 
 
 class MemoryStore:
@@ -66,7 +66,7 @@ class MemoryStore:
 
     async def get(self, project: str, location: str, job: str) -> Job:
         result = await self.load(job)
-        if result is None or result.project != project or location not in ("-", result.location):
+        if result is None or project not in ("-", result.project) or location not in ("-", result.location):
             raise NotFound(f"There is no job projects/{project}/locations/{location}/customJobs/{job}.")
         return result
 
@@ -80,20 +80,43 @@ class MemoryStore:
 
     async def find(self, query: JobQuery) -> JobPage:
         await asyncio.sleep(0)
-        jobs = sorted((job for job in self._jobs.values() if _asked(job, query)), key=place)
-        if not query.oldest_first:
-            jobs.reverse()
-        if query.cursor is not None:
-            start = query.cursor
-            after = operator.gt if query.oldest_first else operator.lt
-            jobs = [job for job in jobs if after(place(job), start)]
-        page = tuple(jobs[: query.limit])
-        more = len(jobs) > query.limit and bool(page)
-        return JobPage(jobs=page, next_cursor=place(page[-1]) if more else None)
+        order = query.order
+        places = {place(job, order.field): job for job in self._asked_jobs(query)}
+        after = operator.lt if order.is_descending else operator.gt
+        there = sorted(
+            (at for at in places if query.cursor is None or after(at, query.cursor)),
+            reverse=order.is_descending,
+        )
+        shown = there[: query.limit]
+        more = len(there) > query.limit and bool(shown)
+        return JobPage(jobs=tuple(places[at] for at in shown), next_cursor=shown[-1] if more else None)
 
-    async def count(self, query: JobQuery) -> int:
+    async def count(self, query: JobQuery) -> Mapping[JobState, int]:
         await asyncio.sleep(0)
-        return sum(_asked(job, query) for job in self._jobs.values())
+        return _per_state(self._asked_jobs(query))
+
+    async def projects(self) -> Mapping[str, Mapping[JobState, int]]:
+        await asyncio.sleep(0)
+        names = sorted({job.project for job in self._jobs.values()})
+        return {name: _per_state(self._asked_jobs(JobQuery(project=name))) for name in names}
+
+    async def recent_values(self, query: JobQuery, field: QueryField, most: int) -> Mapping[str, int]:
+        counted: Counter[str] = Counter()
+        for job in (await self.find(replace(query, limit=most, order=NEWEST_FIRST, cursor=None))).jobs:
+            if field is QueryField.LABEL:
+                counted.update(list(job.labels))
+                counted.update(f"{key}={value}" for key, value in job.labels.items())
+            elif value := value_of(job, Compare(field, Operator.EQ, "")):
+                counted[value] += 1
+        return counted
+
+    async def resource_times(self, jobs: Collection[str]) -> Mapping[str, ResourceTime]:
+        await asyncio.sleep(0)
+        return {
+            job: resource_time(closed)
+            for (_, _, job), closed in self._intervals.items()
+            if job in jobs and any(interval.node for interval in closed)
+        }
 
     async def active(self) -> tuple[Job, ...]:
         await asyncio.sleep(0)
@@ -177,10 +200,7 @@ class MemoryStore:
 
     async def counts(self) -> Mapping[JobState, int]:
         await asyncio.sleep(0)
-        result = dict.fromkeys(JobState, 0)
-        for job in self._jobs.values():
-            result[job.status.state] += 1
-        return result
+        return _per_state(self._jobs.values())
 
     async def codes(self) -> frozenset[str]:
         await asyncio.sleep(0)
@@ -198,7 +218,7 @@ class MemoryStore:
         """As jobs are found: a model answers the same questions as far as it can."""
         await asyncio.sleep(0)
         there = {
-            (_time(model.created_at), model.id): model
+            (stored_time(model.created_at), model.id): model
             for model in self._models.values()
             if model.created_at is not None
             and model.project == query.project
@@ -242,6 +262,9 @@ class MemoryStore:
         del self._models[model.name]
         self._operations[operation.name] = operation
 
+    def _asked_jobs(self, query: JobQuery) -> list[Job]:
+        return [job for job in self._jobs.values() if is_asked(job, query)]
+
     def _tell(self, job: Job, *, is_deleted: bool = False) -> None:
         for follow in self._followers:
             follow(job, is_deleted)
@@ -262,23 +285,11 @@ class MemoryStore:
             kept.append(replace(event, sequence=len(kept) + 1))
 
 
-def place(job: Job) -> tuple[str, str]:
-    """Where a job stands in the order of pages."""
-    return _time(job.created_at), job.id
-
-
-def matches(job: Job, condition: Condition) -> bool:
-    """Whether a job meets a condition. What it does not have equals nothing."""
-    match condition:
-        case query.AllOf(parts):
-            return all(matches(job, part) for part in parts)
-        case query.AnyOf(parts):
-            return any(matches(job, part) for part in parts)
-        case query.NotOf(part):
-            return not matches(job, part)
-        case Compare():
-            return _compare(job, condition)
-    assert_never(condition)
+def _per_state(jobs: Iterable[Job]) -> Mapping[JobState, int]:
+    result = dict.fromkeys(JobState, 0)
+    for job in jobs:
+        result[job.status.state] += 1
+    return result
 
 
 def _as_job(model: Model, created_at: datetime) -> Job:
@@ -292,61 +303,3 @@ def _as_job(model: Model, created_at: datetime) -> Job:
         created_at=created_at,
         spec=JobSpec(pools=()),
     )
-
-
-def _asked(job: Job, query: JobQuery) -> bool:
-    if query.kind and job.kind != query.kind:
-        return False
-    if query.owner and job.owner != query.owner:
-        return False
-    if job.project != query.project or query.location not in ("-", job.location):
-        return False
-    return query.where is None or matches(job, query.where)
-
-
-def _compare(job: Job, wanted: Compare) -> bool:
-    actual = _value(job, wanted)
-    value = _time(wanted.value) if isinstance(wanted.value, datetime) else wanted.value
-    if actual is None:
-        return wanted.op is Operator.NE
-    match wanted.op:
-        case Operator.EQ:
-            return actual == value
-        case Operator.NE:
-            return actual != value
-        case Operator.LT:
-            return actual < value
-        case Operator.LE:
-            return actual <= value
-        case Operator.GT:
-            return actual > value
-        case Operator.GE:
-            return actual >= value
-        case Operator.LIKE:
-            return is_like(actual, value)
-    assert_never(wanted.op)
-
-
-def _value(job: Job, wanted: Compare) -> str | None:
-    match wanted.field:
-        case QueryField.DISPLAY_NAME:
-            return job.display_name
-        case QueryField.STATE:
-            return job.status.state.value
-        case QueryField.CREATED:
-            return _time(job.created_at)
-        case QueryField.UPDATED:
-            return _time(job.status.updated_at or job.created_at)
-        case QueryField.STARTED:
-            return _time(job.status.started_at) if job.status.started_at else None
-        case QueryField.ENDED:
-            return _time(job.status.ended_at) if job.status.ended_at else None
-        case QueryField.ID:
-            return job.id
-        case QueryField.LABEL:
-            return job.labels.get(wanted.label)
-    assert_never(wanted.field)
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

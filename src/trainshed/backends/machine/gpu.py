@@ -62,7 +62,8 @@ class Gpus:
         if handle is None:
             handle = self._handles[device] = self._nvml.nvmlDeviceGetHandleByIndex(int(device))
         share = int(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu) / 100
-        return GpuUse(device=device, share=share, memory=int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used))
+        memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+        return GpuUse(device=device, share=share, memory=int(memory.used), memory_size=int(memory.total))
 
     def _give_up(self, why: str) -> tuple[GpuUse, ...]:
         self._failed = True

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 from trainshed.backends.machine.code_folders import CodeFolders
 from trainshed.backends.machine.google_redirect import GoogleRedirect
 from trainshed.backends.machine.node import LocalNode
+from trainshed.backends.machine.node_stats import LocalNodeStats
 from trainshed.backends.machine.run_folders import find_runs
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.machine.watch import ProcessEndWatch
@@ -46,7 +47,7 @@ from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Capabilities
-from trainshed.core.readiness import Readiness, together
+from trainshed.core.readiness import PreparationProgress, Readiness, together
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import RuntimeNeed, WarmInterpreter
 
@@ -103,6 +104,7 @@ class ProcessBackend:
         self.stacks = ProcessStacks(self._runs)
         self.shells = ProcessShells(self._runs, self._groups)
         self.callers = ProcessCallers(self._runs)
+        self.node_stats = LocalNodeStats(self._node, home)
         self.images = self.image_inventory = None
         self.capabilities = Capabilities(
             name="process", survives_server=True, kills_escapees=True, measures=self.stats.measures
@@ -160,6 +162,9 @@ class ProcessBackend:
             RuntimeNeed(pool.image, spec.requirements, pool.packages) for pool in pools if not pool.is_empty
         ]
         return together([readiness(need, job) for need in dict.fromkeys(needs)])
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return self._runtimes.preparing()
 
     def render(self, launch: Launch) -> Mapping[str, object]:
         return render(launch, self._starter.frame_for(launch)).plain()

@@ -12,7 +12,7 @@ from pathlib import Path
 from trainshed.backends.process.render import refuse
 from trainshed.core.errors import Unavailable
 from trainshed.core.nfs import NfsMount
-from trainshed.core.readiness import READY, Readiness, ReadinessState
+from trainshed.core.readiness import READY, PreparationProgress, Readiness, ReadinessState
 from trainshed.core.runtime import RuntimeNeed
 from trainshed.core.verdict import Cause, Verdict
 
@@ -66,6 +66,9 @@ class PlainRuntime:
         return self.path
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
+        return ()
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
         return ()
 
     def on_change(self, hint: Callable[[str], None]) -> None:

@@ -32,7 +32,11 @@ class AiPlatformHandlers:
         key = call.idempotency_key()
         draft = parse_training_job(call.body, self.offer)
         request = JobRequest(
-            display_name=draft.job_id, spec=draft.spec, labels=draft.labels, remarks=draft.remarks
+            display_name=draft.job_id,
+            spec=draft.spec,
+            labels=draft.labels,
+            remarks=draft.remarks,
+            submitter=call.submitter(),
         )
         record = TrainingJobRecord(job_id=draft.job_id, training_input=draft.training_input, request=key)
         return self._render(call, await self.jobs.create(call.path["project"], draft.region, request, record))

@@ -83,6 +83,7 @@ class ManifestHandlers:
             labels=draft.labels,
             secrets=draft.secrets,
             remarks=notes,
+            submitter=call.submitter(),
         )
         job, is_new = await self.manifests.apply(project, location, request, manifest, again=again)
         rendered = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
