@@ -220,6 +220,7 @@ def announce(home: Path, url: str) -> None:
     print(f"Trainshed {__version__} is ready at {url}", flush=True)
     print(f"  state and logs   {home}", flush=True)
     print(f'  use it           eval "$({env_command(home)})"   then   trainshed submit FILE.yaml', flush=True)
+    print(f"  console          {url}/console   or, signed in:   trainshed console", flush=True)
 
 
 def env_command(home: Path) -> str:

@@ -28,6 +28,7 @@ from trainshed.api.call import (
     StreamAnswer,
     TextAnswer,
 )
+from trainshed.api.packing import packed
 from trainshed.api.request_gate import AdmittedRequest, RequestGate, request_target
 from trainshed.api.route import Route
 from trainshed.api.talk import serve_socket
@@ -104,12 +105,12 @@ class _App:
             return _error(NotFound(f"There is no method {request.method} {target.shown_path}."))
         route, path = match
         try:
-            given = request.headers.get("authorization")
-            principal = await self._gate.enter(target, given, route.method)
+            principal = await self._gate.enter(target, request.headers, route.method)
         except TrainshedError as error:
             return _error(error)
         call = _call(request, path, route.method, target)
-        return _response(await _reply_of(route, target, self._with_principal(call, principal)))
+        reply = await _reply_of(route, target, self._with_principal(call, principal))
+        return packed(_response(reply), request.headers)
 
     def _match(self, verb: str, target: AdmittedRequest) -> tuple[Route, dict[str, str]] | None:
         """The first row for the request, with the values in its path."""

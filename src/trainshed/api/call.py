@@ -6,6 +6,7 @@ It is independent of the web framework, so that another interface (gRPC) could m
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+from urllib.parse import unquote
 
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Invalid, NotFound, Violation
@@ -15,6 +16,7 @@ from trainshed.wire.page import UNSIGNED, PageTokens
 SOCKET = "SOCKET"  # takes the place of a verb in the table: a WebSocket
 MOST_DIGITS = 18  # of a number in a query: databases hold 64 bits
 MOST_KEY = 255  # characters of an idempotency key
+MOST_SUBMITTER = 100  # characters of a user's name
 MOST_BODY = 1 << 20  # bytes of a body, unless the row of its method says more
 MOST_JOB = 16 << 20  # bytes of a job, which brings arguments, variables and scripts
 ANY_SIZE = None  # for uploads, which go to disk as they come
@@ -65,6 +67,14 @@ class Call:
         if len(key) > MOST_KEY:
             raise Invalid((Violation("Idempotency-Key", f"is longer than {MOST_KEY} characters."),))
         return key
+
+    def submitter(self) -> str:
+        """The user's name that our own clients send, percent-encoded: information, not proof. Often empty."""
+        name = unquote(self.headers.get("x-trainshed-user", ""))
+        if len(name) > MOST_SUBMITTER or not name.isprintable():
+            sentence = f"must be a name of at most {MOST_SUBMITTER} printable characters."
+            raise Invalid((Violation("X-Trainshed-User", sentence),))
+        return name
 
     def flag(self, name: str) -> bool:
         return self.query.get(name, "").lower() in ("1", "true", "yes")

@@ -1,39 +1,35 @@
-"""customJobs: create, list, get, cancel and delete as in Google's API, and our own verbs."""
+"""customJobs: create, get, cancel and delete as in Google's API, and our own verbs. Lists: `job_lists.py`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from trainshed.api import gcloud
 from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.api.environment import environment
+from trainshed.api.job_lists import OWN_VIEW
 from trainshed.api.line_stream import render_lines
 from trainshed.api.output import read_since
 from trainshed.api.stream_slots import StreamSlots
 from trainshed.core.access import told_env
 from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.job import Job, Owner
-from trainshed.core.limits import without_gpus
+from trainshed.core.job import Job
 from trainshed.core.logs import LogQuery, place_of
-from trainshed.core.metrics import Progress
 from trainshed.core.ports import Clock
-from trainshed.core.query import JobQuery
 from trainshed.core.secret import JobSecrets
 from trainshed.service.jobs import JobRequest, JobService
 from trainshed.service.logs import LogService
-from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.custom_job import parse_custom_job, render_custom_job
-from trainshed.wire.job_status import render_events, render_job_status, render_waiting
+from trainshed.wire.job_status import render_events, render_job_status
 from trainshed.wire.ledger import render_intervals
-from trainshed.wire.metrics import render_progress
 from trainshed.wire.operation import render_operation
 from trainshed.wire.pool import Offer
 from trainshed.wire.scalars import read_duration
 
 MOST_WAIT = timedelta(minutes=10)
 MOST_TAIL = 100_000  # lines, counted from the end
-OWN_VIEW = "trainshed"  # requested by our own client: adds fields that Google's API lacks
+SUBMITTED = ("displayName", "jobSpec", "labels", "encryptionSpec")  # fields of a job that its submitter sets
 
 
 @dataclass(slots=True)
@@ -42,7 +38,6 @@ class CustomJobHandlers:
     logs: LogService
     offer: Offer
     clock: Clock
-    progress: Callable[[str], Progress | None] = lambda _: None  # of a running job
     project_env: Callable[[str], Mapping[str, str]] = (
         told_env  # what jobs of a project find in their environment
     )
@@ -52,10 +47,29 @@ class CustomJobHandlers:
         key = call.idempotency_key()
         request = read_request(call, self.offer, await self._secrets_before(call))
         job = await self.jobs.submit(call.path["project"], call.path["location"], request, key)
-        answer = self._render(call, job)
-        if call.query.get("view") == OWN_VIEW and (lacks := await self.jobs.lacks(job.spec)):
-            answer["warnings"] = [lacks]
-        return answer
+        if call.query.get("view") == OWN_VIEW:
+            return await self._with_warnings(call, job)
+        return self._render(call, job)
+
+    async def retry(self, call: Call) -> Json:
+        """Submits the same job once more, as a job of its own; the first stays as it is.
+
+        The body may have a `displayName` for the new job, and nothing else.
+        """
+        if unknown := sorted(set(call.body) - {"displayName"}):
+            raise Invalid(tuple(Violation(name, "is not known here; displayName is.") for name in unknown))
+        first = await self._job(call)
+        rendered = render_custom_job(first)
+        body = {name: rendered[name] for name in SUBMITTED if name in rendered} | call.body
+        secrets = await self.jobs.secrets_of(first.project, first.location, first.id)
+        request = read_request(replace(call, body=body), self.offer, secrets)
+        job = await self.jobs.submit(first.project, first.location, request, call.idempotency_key())
+        return await self._with_warnings(call, job)
+
+    async def _with_warnings(self, call: Call, job: Job) -> Json:
+        """The job, with a field of our own about what it will lack."""
+        lacks = await self.jobs.lacks(job.spec)
+        return self._render(call, job) | ({"warnings": [lacks]} if lacks else {})
 
     async def _secrets_before(self, call: Call) -> JobSecrets | None:
         """The secrets of the job in our own parameter `secretsOf`: values that the body has as masks."""
@@ -68,43 +82,6 @@ class CustomJobHandlers:
         if gcloud.streams_logs(call.user_agent):
             answer.setdefault("endTime", answer.get("updateTime"))
         return answer
-
-    async def find(self, call: Call) -> Json:
-        text, order = call.query.get("filter", ""), call.query.get("orderBy", "")
-        where = job_filter.parse_filter(text)
-        oldest_first = job_filter.parse_order_by(order)
-        mask = read_mask.parse_mask(call.query.get("readMask", ""))
-        size = page.parse_size(call.query.get("pageSize"))
-        project, location = call.path["project"], call.path["location"]
-        owner = _owner(call)
-        asked = (str(owner),) if owner else ()
-        fingerprint = page.fingerprint(project, location, text, order, *asked)
-        own = call.query.get("view") == OWN_VIEW
-        listing = await self.jobs.find(
-            JobQuery(
-                project=project,
-                location=location,
-                where=where,
-                limit=size,
-                cursor=call.pages.decode(call.query.get("pageToken", ""), fingerprint),
-                oldest_first=oldest_first,
-                owner=owner,
-            ),
-            reasons=own,
-        )
-        rows = [read_mask.apply_mask(mask, self._render(call, job)) for job in listing.jobs]
-        if own:
-            rows = [
-                row | _waiting(job) | _lacking(job) | self._progress(job) | _kind(job)
-                for row, job in zip(rows, listing.jobs, strict=True)
-            ]
-        return call.pages.render("customJobs", rows, listing.next_cursor, fingerprint)
-
-    async def count(self, call: Call) -> Json:
-        where = job_filter.parse_filter(call.query.get("filter", ""))
-        query = JobQuery(project=call.path["project"], location=call.path["location"], where=where)
-        here, elsewhere = await self.jobs.count(query)
-        return {"count": here, "elsewhere": elsewhere}
 
     async def cancel(self, call: Call) -> Json:
         await self.jobs.cancel(call.path["project"], call.path["location"], call.path["job"])
@@ -166,11 +143,6 @@ class CustomJobHandlers:
             return StreamAnswer(with_beats(self.streams.limited(lines), b"\n"))
         return StreamAnswer(self.streams.limited(render_lines(self.logs.pages(job, query, last))))
 
-    def _progress(self, job: Job) -> Json:
-        """The progress of a running job, for our own lists."""
-        progress = {} if job.is_final else render_progress(self.progress(job.id))
-        return {"progress": progress} if progress else {}
-
     async def _job(self, call: Call) -> Job:
         path = call.path
         if ":" in path["job"]:
@@ -179,30 +151,6 @@ class CustomJobHandlers:
 
     def _render(self, call: Call, job: Job) -> Json:
         return render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
-
-
-def _waiting(job: Job) -> Json:
-    """Why a job waits. Only for our own lists: Google's clients fail on unknown fields."""
-    return {} if job.status.waiting is None else {"waiting": render_waiting(job.status.waiting)}
-
-
-def _lacking(job: Job) -> Json:
-    """Which requested GPUs a running job lacks, for our own lists."""
-    admission = job.status.admission
-    lacks = "" if admission is None or job.is_final else without_gpus(job.spec, admission.placements)
-    return {"lacks": lacks} if lacks else {}
-
-
-def _owner(call: Call) -> Owner | None:
-    """The owner in our own parameter `owner`."""
-    try:
-        return Owner.parse(text) if (text := call.query.get("owner", "")) else None
-    except ValueError as error:
-        raise Invalid((Violation("owner", f"owner {error}."),)) from error
-
-
-def _kind(job: Job) -> Json:
-    return {"kind": job.kind} if job.kind else {}
 
 
 def read_request(call: Call, offer: Offer, before: JobSecrets | None = None) -> JobRequest:
@@ -214,6 +162,7 @@ def read_request(call: Call, offer: Offer, before: JobSecrets | None = None) -> 
         labels=draft.labels,
         extras=draft.extras,
         secrets=draft.secrets,
+        submitter=call.submitter(),
     )
 
 

@@ -14,7 +14,15 @@ from trainshed.core.errors import TrainshedError
 from trainshed.core.image import ImageStep
 from trainshed.service.images import ImageService
 from trainshed.wire import status
-from trainshed.wire.image import parse_names, parse_recipe, read_name, read_names, render_image, render_step
+from trainshed.wire.image import (
+    parse_names,
+    parse_recipe,
+    read_name,
+    read_names,
+    render_image,
+    render_step,
+    render_work,
+)
 
 BEAT = 10.0  # seconds of silence before a heartbeat
 
@@ -24,7 +32,10 @@ class ImageHandlers:
     service: ImageService
 
     async def find(self, call: Call) -> Json:
-        return {"images": [render_image(image, jobs) for image, jobs in await self.service.all()]}
+        return {
+            "images": [render_image(image, jobs) for image, jobs in await self.service.all()],
+            "inProgress": [render_work(work) for work in self.service.going],
+        }
 
     async def pull(self, call: Call) -> StreamAnswer:
         return await _stream(self.service.pull(read_name(call.body)))

@@ -6,15 +6,24 @@ from dataclasses import dataclass, replace
 from trainshed.api.call import ANY_SIZE, MOST_JOB, SOCKET, Handler, Method
 from trainshed.api.call import row as _row
 from trainshed.api.code import MOST_MANIFEST, CodeHandlers
+from trainshed.api.console import ConsoleHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_tokens import GoogleTokens, metadata_methods
+from trainshed.api.graphs import GraphHandlers
 from trainshed.api.health import HealthHandlers
 from trainshed.api.image_caches import ImageCacheHandlers
 from trainshed.api.images import ImageHandlers
+from trainshed.api.job_lists import JobListHandlers
+from trainshed.api.job_text import read_job_text
 from trainshed.api.log_entries import LogHandlers
+from trainshed.api.log_lines import LinesOfJobs
+from trainshed.api.machine_types import MachineTypeHandlers
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.nodes import NodeHandlers
 from trainshed.api.output import OutputOfJobs
+from trainshed.api.queue import QueueHandlers
+from trainshed.api.results import ResultHandlers
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
@@ -23,6 +32,7 @@ from trainshed.api.training_pipelines import PipelineHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
 from trainshed.core.permission import Permission
+from trainshed.wire.job_text import MOST_TEXT
 
 VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; the bodies are the same
 
@@ -30,21 +40,29 @@ VERSIONS = ("v1", "v1beta1")  # gcloud's beta and alpha tracks speak v1beta1; th
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handlers:
     custom_jobs: CustomJobHandlers
+    job_lists: JobListHandlers
     log_entries: LogHandlers
     output: OutputOfJobs
+    lines: LinesOfJobs
     watch: WatchOfJobs
     health: HealthHandlers
     why: WhyHandlers
+    machine_types: MachineTypeHandlers
     metrics: MetricHandlers
+    results: ResultHandlers
+    graphs: GraphHandlers
     storage: StorageHandlers
     stacks: StackHandlers
     shells: ShellHandlers
+    console: ConsoleHandlers
     code: CodeHandlers
     runtimes: RuntimeHandlers
     pipelines: PipelineHandlers
     models: ModelHandlers
     images: ImageHandlers
     caches: ImageCacheHandlers
+    nodes: NodeHandlers
+    queue: QueueHandlers
     tokens: GoogleTokens
 
 
@@ -54,39 +72,16 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
     rows = [
         _row("GET", "/healthz", handlers.health.check, Permission.PUBLIC),
         _row("POST", "/v2/entries:list", entries.search, Permission.LOGS_READ),
+        _row("GET", "/v1/projects", handlers.job_lists.projects, Permission.JOBS_LIST),
         _row("GET", "/metrics", handlers.metrics.prometheus, Permission.SERVER_READ),
+        *_console(handlers.console),
     ]
     for version in VERSIONS:
         parent = f"/{version}/projects/{{project}}/locations/{{location}}"
-        job = f"{parent}/customJobs/{{job}}"
         rows += [
-            _row("POST", f"{parent}/customJobs", jobs.create, Permission.JOBS_CREATE, most_body=MOST_JOB),
-            _row("GET", f"{parent}/customJobs", jobs.find, Permission.JOBS_LIST),
-            _row("GET", f"{parent}/customJobs:count", jobs.count, Permission.JOBS_LIST),
-            _row("GET", f"{parent}/customJobs:watch", handlers.watch.watch, Permission.JOBS_LIST),
-            _row("GET", f"{parent}/customJobs:accelerator", handlers.why.accelerator, Permission.JOBS_CREATE),
-            _row("POST", f"{job}:cancel", jobs.cancel, Permission.JOBS_CANCEL),
-            _row("GET", f"{job}:wait", jobs.wait, Permission.JOBS_GET),
-            _row("GET", f"{job}:why", handlers.why.why_job, Permission.JOBS_GET),
-            _row(
-                "POST",
-                f"{parent}/customJobs:explain",
-                handlers.why.explain,
-                Permission.JOBS_CREATE,
-                most_body=MOST_JOB,
-            ),
-            _row("GET", f"{job}:status", jobs.status, Permission.JOBS_GET),
-            _row("GET", f"{job}:events", jobs.events, Permission.JOBS_GET),
-            _row("GET", f"{job}:intervals", jobs.intervals, Permission.JOBS_GET),
-            _row("GET", f"{job}:tail", jobs.tail, Permission.LOGS_READ),
-            _row("GET", f"{job}:output", handlers.output.read, Permission.LOGS_READ),
-            _row("GET", f"{job}:metrics", handlers.metrics.window, Permission.JOBS_GET),
-            _row("GET", f"{parent}/customJobs:usage", handlers.metrics.usage, Permission.JOBS_LIST),
-            _row("GET", f"{job}:environment", jobs.environment, Permission.JOBS_GET),
-            _row("GET", f"{job}:stacks", handlers.stacks.look, Permission.JOBS_GET),
-            _row("POST", f"{job}:shell", handlers.shells.ticket, Permission.JOBS_SHELL),
-            _row("GET", job, jobs.get, Permission.JOBS_GET),
-            _row("DELETE", job, jobs.delete, Permission.JOBS_DELETE),
+            *_job_lists(parent, handlers),
+            *_plans(parent, handlers),
+            *_one_job(f"{parent}/customJobs/{{job}}", handlers),
             _row("GET", f"{parent}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
             *_code(parent, handlers.code),
             *_runtimes(parent, handlers.runtimes),
@@ -94,6 +89,9 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
             *_models(parent, handlers.models),
             *_images(parent, handlers.images),
             *_image_caches(parent, handlers.caches),
+            _row("GET", f"{parent}/nodes", handlers.nodes.find, Permission.SERVER_READ),
+            _row("GET", f"{parent}/queue", handlers.queue.find, Permission.JOBS_LIST),
+            _row("GET", f"{parent}/preparations", handlers.queue.preparations, Permission.JOBS_LIST),
         ]
     # The Python SDK asks for operations under /ui.
     ui = "/ui/projects/{project}/locations/{location}"
@@ -103,6 +101,55 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
     ]
     # The storage API last: its paths could match any other.
     return (*rows, *dialects, *metadata_methods(handlers.tokens), *storage_methods(handlers.storage))
+
+
+def _job_lists(parent: str, handlers: Handlers) -> tuple[Method, ...]:
+    jobs, lists = f"{parent}/customJobs", handlers.job_lists
+    return (
+        _row("POST", jobs, handlers.custom_jobs.create, Permission.JOBS_CREATE, most_body=MOST_JOB),
+        _row("GET", jobs, lists.find, Permission.JOBS_LIST),
+        _row("GET", f"{jobs}:count", lists.count, Permission.JOBS_LIST),
+        _row("GET", f"{jobs}:complete", lists.complete, Permission.JOBS_LIST),
+        _row("GET", f"{jobs}:watch", handlers.watch.watch, Permission.JOBS_LIST),
+        _row("POST", f"{jobs}:compare", handlers.graphs.compare, Permission.JOBS_LIST),
+        _row("GET", f"{jobs}:usage", handlers.metrics.usage, Permission.JOBS_LIST),
+    )
+
+
+def _one_job(job: str, handlers: Handlers) -> tuple[Method, ...]:
+    jobs, read, read_logs = handlers.custom_jobs, Permission.JOBS_GET, Permission.LOGS_READ
+    return (
+        _row("POST", f"{job}:cancel", jobs.cancel, Permission.JOBS_CANCEL),
+        _row("POST", f"{job}:retry", jobs.retry, Permission.JOBS_CREATE),
+        _row("GET", f"{job}:wait", jobs.wait, read),
+        _row("GET", f"{job}:why", handlers.why.why_job, read),
+        _row("GET", f"{job}:status", jobs.status, read),
+        _row("GET", f"{job}:events", jobs.events, read),
+        _row("GET", f"{job}:intervals", jobs.intervals, read),
+        _row("GET", f"{job}:results", handlers.results.look, read),
+        _row("GET", f"{job}:tail", jobs.tail, read_logs),
+        _row("GET", f"{job}:output", handlers.output.read, read_logs),
+        _row("GET", f"{job}:lines", handlers.lines.lines, read_logs),
+        _row("GET", f"{job}:find", handlers.lines.find, read_logs),
+        _row("GET", f"{job}:metrics", handlers.metrics.window, read),
+        _row("GET", f"{job}:graphs", handlers.graphs.of_job, read),
+        _row("GET", f"{job}:environment", jobs.environment, read),
+        _row("GET", f"{job}:stacks", handlers.stacks.look, read),
+        _row("POST", f"{job}:shell", handlers.shells.ticket, Permission.JOBS_SHELL),
+        _row("GET", job, jobs.get, read),
+        _row("DELETE", job, jobs.delete, Permission.JOBS_DELETE),
+    )
+
+
+def _plans(parent: str, handlers: Handlers) -> tuple[Method, ...]:
+    """What is asked before a job is there: what it may ask for, and what would become of it."""
+    jobs, create = f"{parent}/customJobs", Permission.JOBS_CREATE
+    return (
+        _row("GET", f"{parent}/machineTypes", handlers.machine_types.find, Permission.SERVER_READ),
+        _row("GET", f"{jobs}:accelerator", handlers.why.accelerator, create),
+        _row("POST", f"{jobs}:explain", handlers.why.explain, create, most_body=MOST_JOB),
+        _row("POST", f"{jobs}:read", read_job_text, create, streams=True, most_body=MOST_TEXT),
+    )
 
 
 def _upload(path: str, handler: Handler, permission: Permission) -> Method:
@@ -115,7 +162,20 @@ def _shells(shells: ShellHandlers) -> tuple[Method, ...]:
     return (
         replace(_row("GET", page, shells.page, Permission.PUBLIC), page=True),
         _row(SOCKET, page, shells.talk, Permission.PUBLIC),
-        _row("GET", "/console/{file}", shells.asset, Permission.PUBLIC),
+    )
+
+
+def _console(console: ConsoleHandlers) -> tuple[Method, ...]:
+    """Page and files are public: they have no secrets. Whoever signs in brings a ticket or the token."""
+    pages = ("/console", "/console/", "/console/{page...}")
+    return (
+        replace(_row("GET", "/", console.root, Permission.PUBLIC), page=True),
+        _row("GET", "/console/files/{file...}", console.file, Permission.PUBLIC),
+        *(replace(_row("GET", path, console.page, Permission.PUBLIC), page=True) for path in pages),
+        _row("GET", "/v1/server", console.server, Permission.SERVER_READ),
+        _row("POST", "/v1/console:ticket", console.ticket, Permission.CONSOLE_OPEN),
+        _row("POST", "/v1/console:signIn", console.sign_in, Permission.PUBLIC),
+        _row("POST", "/v1/console:signOut", console.sign_out, Permission.PUBLIC),
     )
 
 

@@ -3,14 +3,16 @@
 The answer is a sequence of frames: a line of JSON with the replica and the size, then the bytes. Each frame
 has the position of its end (`next`). A client that sends it back as `after` gets what follows, no byte
 twice. An empty line is a heartbeat. The last line is {"end": true}; an answer without it was cut off.
+With `download` the answer is the bytes alone, as a file to save.
 """
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from trainshed.api.beats import with_beats
-from trainshed.api.call import Call, Reply, StreamAnswer
+from trainshed.api.call import Call, RawAnswer, Reply, StreamAnswer
 from trainshed.api.stream_slots import StreamSlots
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.core.job import Job
@@ -40,8 +42,23 @@ class OutputOfJobs:
             last=call.number("limit"),
         )
         job = await self.jobs.get(path["project"], path["location"], path["job"])
+        if call.flag("download"):
+            return self._file(job, query)
         frames = self._frames(job, query, follow=call.flag("follow"))
         return StreamAnswer(with_beats(self.streams.limited(frames), b"\n"), "application/octet-stream")
+
+    def _file(self, job: Job, query: OutputQuery) -> RawAnswer:
+        parts = (job.id, query.task, None if query.attempt is None else f"attempt{query.attempt}")
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", "-".join(filter(None, parts)))
+        headers = {
+            "content-type": "text/plain; charset=utf-8",
+            "content-disposition": f'attachment; filename="{name}.log"',
+        }
+        return RawAnswer(self.streams.limited(self._bytes(job, query)), headers=headers)
+
+    async def _bytes(self, job: Job, query: OutputQuery) -> AsyncGenerator[bytes]:
+        async for chunks in self.logs.output(job, query, follow=False):
+            yield b"".join(chunk.data for chunk in chunks)
 
     async def _frames(self, job: Job, query: OutputQuery, *, follow: bool) -> AsyncGenerator[bytes]:
         async for chunks in self.logs.output(job, query, follow=follow):

@@ -3,7 +3,7 @@
 Clients of the storage API that are pointed at another address (STORAGE_EMULATOR_HOST) send no
 Authorization, but keep the path of that address. So `/t/TOKEN` before a path of the storage API counts as
 the token; for other methods it does not. A job has a token of its own, in the address or, as gcloud sends
-it, in the header. Only the storage API accepts it.
+it, in the header. Only the storage API accepts it. A browser that is signed in sends its session as a cookie.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from trainshed.api.call import Method
 from trainshed.core.bucket import BucketInfo
 from trainshed.core.errors import Forbidden, NotFound, Unauthenticated
 from trainshed.core.permission import ANONYMOUS, Permission, Principal
-from trainshed.core.ports import Authenticator
+from trainshed.core.ports import Authenticator, Clock, SessionSigner
 from trainshed.service.access import AccessService
 from trainshed.wire.page import UNSIGNED, PageTokens
 
@@ -40,18 +40,41 @@ class AdmittedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class BrowserSessions:
+    """Whose session a request carries. `foreign` checks have refused requests of other sites before."""
+
+    sessions: SessionSigner
+    clock: Clock
+
+    def principal(self, headers: Mapping[str, str]) -> Principal | None:
+        """None where there is no session, or where nothing says that a page of ours sent the request.
+
+        A browser sends the cookie with whatever asks for it. That it came from here is said by Origin
+        or Sec-Fetch-Site, which were compared; a request with neither is no request of a page.
+        """
+        if "origin" not in headers and "sec-fetch-site" not in headers:
+            return None
+        session = cookies(headers.get("cookie", "")).get(self.sessions.cookie, "")
+        return self.sessions.principal(session, self.clock.now()) if session else None
+
+
+@dataclass(frozen=True, slots=True)
 class RequestGate:
     authenticator: Authenticator
     access: AccessService | None = None  # None: jobs have no tokens here
     pages: PageTokens = UNSIGNED
+    browsers: BrowserSessions | None = None  # None: sessions open nothing here
 
-    async def enter(self, target: AdmittedRequest, authorization: str | None, method: Method) -> Principal:
+    async def enter(self, target: AdmittedRequest, headers: Mapping[str, str], method: Method) -> Principal:
         """The caller; Unauthenticated or Forbidden where the credentials are wrong."""
         if method.permission is Permission.PUBLIC:
             return ANONYMOUS
+        authorization = headers.get("authorization")
         token = target.token or bearer(authorization)
         if method.storage and self.access is not None and self.access.is_of_a_job(token):
             return await self.access.principal(token)
+        if not token and self.browsers and (principal := self.browsers.principal(headers)):
+            return principal
         if not target.token:
             return self.authenticator.authenticate(authorization)
         try:
@@ -68,6 +91,11 @@ class RequestGate:
         if self.access is None:
             raise NotFound(f"There is no bucket '{bucket}'.")
         return await self.access.look(bucket)
+
+
+def cookies(header: str) -> dict[str, str]:
+    pairs = (part.strip().partition("=") for part in header.split(";"))
+    return {name: value for name, equals, value in pairs if equals}
 
 
 def bearer(authorization: str | None) -> str:

@@ -16,7 +16,7 @@ class RuntimeHandlers:
     service: RuntimeService
 
     async def find(self, call: Call) -> Json:
-        return {"runtimes": [render_runtime(item) for item in self.service.all()]}
+        return {"runtimes": [render_runtime(item) for item in await self.service.all()]}
 
     async def build(self, call: Call) -> Json:
         name, lines = call.body.get("name", ""), call.body.get("requirements", [])

@@ -1,18 +1,18 @@
-"""Shells in replicas: customJobs/ID:shell gives a ticket, /shell/… is the page and its WebSocket.
+"""Shells in replicas: customJobs/ID:shell gives a ticket, /shell/… is its WebSocket and leads to the page.
 
-The page and its files have no secrets and are public. A ticket needs the token, as cancelling does. It is
+A ticket needs the token, as cancelling does. It is
 sent as the second of the protocols that the WebSocket's client offers, so it appears in no address and no
 log.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from trainshed.api.call import Call, Json, RawAnswer, Reply, SocketAnswer, SocketChannel
-from trainshed.core.errors import Forbidden, NotFound, TrainshedError
+from trainshed.core.errors import Forbidden, TrainshedError
 from trainshed.core.shell_port import Terminal
-from trainshed.service.shells import PRIMARY, ReplicaPlace, ShellService, Ticket
+from trainshed.service.shells import PRIMARY, ReplicaPlace, ShellOrder, ShellService
 from trainshed.wire.scalars import time_text
 from trainshed.wire.shell import error_words, exit_words, parse_shell, parse_words
 
@@ -21,28 +21,10 @@ WINDOW = 512 * 1024  # bytes in flight to a screen that acknowledges them
 _UNTAKEN = 1.0  # seconds to wait for an acknowledgement before sending more anyway
 _PATIENCE = 30.0  # seconds a program may leave input unread before we check the connection
 
-# Nothing from other hosts, nothing inline, except styles of elements: xterm.js sets colours there.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
-    "connect-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cache-control": "no-cache",
-}
-
-# The name of a console file to its bytes and type; None where there is no such file.
-Files = Callable[[str], tuple[bytes, str] | None]
-
 
 @dataclass(slots=True)
 class ShellHandlers:
     service: ShellService
-    files: Files
 
     async def ticket(self, call: Call) -> Json:
         request, path = parse_shell(call.body), call.path
@@ -56,33 +38,27 @@ class ShellHandlers:
         }
 
     async def page(self, call: Call) -> Reply:
-        return self._file("shell.html")
-
-    async def asset(self, call: Call) -> Reply:
-        return self._file(call.path["file"])
+        """The shell is a tab of the job's page in the console."""
+        path = {name: quote(value, safe="") for name, value in call.path.items()}
+        tab = "/console/jobs/{project}/{location}/{job}/shell?task={task}".format_map(path)
+        return RawAnswer(status=303, headers={"location": tab})
 
     async def talk(self, call: Call) -> Reply:
         if len(call.protocols) != 2 or call.protocols[0] != PROTOCOL:
             raise Forbidden(f"A shell wants the protocols {PROTOCOL} and a ticket, from customJobs/ID:shell.")
         place = ReplicaPlace(call.path["project"], call.path["location"], call.path["job"], call.path["task"])
-        ticket = self.service.redeem(call.protocols[1], place, call.headers.get("origin"))
-        return SocketAnswer(lambda channel: self._hold(ticket, channel), PROTOCOL)
+        order = self.service.redeem(call.protocols[1], place, call.headers.get("origin"))
+        return SocketAnswer(lambda channel: self._hold(order, channel), PROTOCOL)
 
-    async def _hold(self, ticket: Ticket, channel: SocketChannel) -> None:
+    async def _hold(self, order: ShellOrder, channel: SocketChannel) -> None:
         try:
-            terminal = await self.service.open(ticket)
+            terminal = await self.service.open(order)
             try:
                 await channel.say(await _conversed(terminal, channel))
             finally:
                 await self.service.close(terminal)
         except TrainshedError as error:
             await channel.say(error_words(str(error)))
-
-    def _file(self, name: str) -> RawAnswer:
-        file = self.files(name)
-        if file is None:
-            raise NotFound(f"The console has no file '{name[:60]}'.")
-        return RawAnswer(file[0], headers={"content-type": file[1], **HEADERS})
 
 
 async def _conversed(terminal: Terminal, channel: SocketChannel) -> str:

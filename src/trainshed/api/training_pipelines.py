@@ -35,6 +35,7 @@ class PipelineHandlers:
             extras=draft.extras,
             origin=draft.origin,
             secrets=draft.secrets,
+            submitter=call.submitter(),
         )
         try:
             job = await self.pipelines.submit(call.path["project"], call.path["location"], request, key)
@@ -57,7 +58,7 @@ class PipelineHandlers:
                 where=job_filter.parse_filter(text, {"training_task_definition": CUSTOM_TASK}),
                 limit=page.parse_size(call.query.get("pageSize")),
                 cursor=call.pages.decode(call.query.get("pageToken", ""), fingerprint),
-                oldest_first=job_filter.parse_order_by(order),
+                order=job_filter.parse_order_by(order),
                 kind=PIPELINE,
             )
         )

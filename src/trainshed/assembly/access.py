@@ -3,13 +3,14 @@
 import os
 from dataclasses import dataclass
 
-from trainshed.api.request_gate import RequestGate
+from trainshed.api.request_gate import BrowserSessions, RequestGate
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.certificates import Certificates
 from trainshed.core.google import HOSTS
 from trainshed.identity.job_token import SignedJobTokens
 from trainshed.identity.open import NoAuthentication
+from trainshed.identity.session import SignedSessions
 from trainshed.identity.token import TokenFile
 from trainshed.service.access import AccessService
 from trainshed.wire.page import PageTokens
@@ -19,6 +20,7 @@ from trainshed.wire.page import PageTokens
 class Access:
     service: AccessService
     gate: RequestGate
+    sessions: SignedSessions
     certificates: Certificates  # by which programs trust this server under Google's names
 
 
@@ -35,5 +37,11 @@ def make_access(shared: SharedParts, storage: Storage) -> Access:
         grants=storage.grants,
     )
     authenticator = TokenFile(home / "token") if settings.auth else NoAuthentication()
-    gate = RequestGate(authenticator, service, PageTokens.signed_with(tokens.secret))
-    return Access(service=service, gate=gate, certificates=certificates)
+    sessions = SignedSessions(tokens.secret, authenticator.current)
+    gate = RequestGate(
+        authenticator,
+        service,
+        PageTokens.signed_with(tokens.secret),
+        BrowserSessions(sessions, shared.clock),
+    )
+    return Access(service=service, gate=gate, sessions=sessions, certificates=certificates)

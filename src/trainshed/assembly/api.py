@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from starlette.types import ASGIApp, Scope
@@ -10,18 +11,25 @@ from trainshed import __version__
 from trainshed.api.app import make_app
 from trainshed.api.call import Method
 from trainshed.api.code import CodeHandlers
+from trainshed.api.console import ConsoleHandlers
 from trainshed.api.custom_jobs import CustomJobHandlers
 from trainshed.api.google_hosts import GoogleHosts
 from trainshed.api.google_tokens import GoogleTokens
+from trainshed.api.graphs import GraphHandlers
 from trainshed.api.health import HealthHandlers
 from trainshed.api.image_caches import ImageCacheHandlers
 from trainshed.api.images import ImageHandlers
+from trainshed.api.job_lists import JobListHandlers
 from trainshed.api.log_entries import LogHandlers
+from trainshed.api.log_lines import LinesOfJobs
+from trainshed.api.machine_types import MachineTypeHandlers
 from trainshed.api.methods import Handlers, methods
 from trainshed.api.metrics import MetricHandlers
 from trainshed.api.models import ModelHandlers
+from trainshed.api.nodes import NodeHandlers
 from trainshed.api.output import OutputOfJobs
-from trainshed.api.request_gate import RequestGate
+from trainshed.api.queue import QueueHandlers
+from trainshed.api.results import ResultHandlers
 from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
@@ -29,9 +37,10 @@ from trainshed.api.storage_table import StorageHandlers, storage_methods
 from trainshed.api.training_pipelines import PipelineHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
+from trainshed.assembly.access import Access
 from trainshed.assembly.services import Services
 from trainshed.assembly.shared import SharedParts
-from trainshed.console import file as console_file
+from trainshed.control.resume import committed_outputs
 from trainshed.core.caller_port import CallerConnection, Callers
 from trainshed.dialects.ai_platform.http import AiPlatformHandlers, ai_platform_methods
 from trainshed.dialects.ai_platform.service import AiPlatformJobService
@@ -40,7 +49,9 @@ from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.identity.origin import foreign_headers
 from trainshed.service.access import AccessService
 from trainshed.service.hints import JobHints
+from trainshed.service.job_lists import JobLists
 from trainshed.service.pipelines import PipelineService
+from trainshed.service.sign_in import SignInService
 
 CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
 INIT = "init"  # in that: the pid of a container's init, where all who connect are in that container
@@ -54,9 +65,11 @@ class HttpApi:
 
 
 def make_api(
-    shared: SharedParts, services: Services, job_hints: JobHints, gate: RequestGate, callers: Callers
+    shared: SharedParts, services: Services, job_hints: JobHints, access: Access, callers: Callers
 ) -> HttpApi:
-    handlers = make_handlers(services, job_hints)
+    gate = access.gate
+    sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock)
+    handlers = make_handlers(services, job_hints, sign_ins)
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
     table = methods(handlers, dialect_methods(services))
@@ -99,19 +112,25 @@ class JobOfConnection:
         return known["token"]
 
 
-def make_handlers(services: Services, job_hints: JobHints) -> Handlers:
+def make_handlers(services: Services, job_hints: JobHints, sign_ins: SignInService) -> Handlers:
     jobs, logs, offer, clock = services.jobs, services.logs, services.offer, services.jobs.clock
     progress, access = services.metrics.board.progress, services.access
     return Handlers(
-        custom_jobs=CustomJobHandlers(jobs, logs, offer, clock, progress, access.told),
+        custom_jobs=CustomJobHandlers(jobs, logs, offer, clock, access.told),
+        job_lists=JobListHandlers(JobLists(jobs), progress),
         log_entries=LogHandlers(logs=logs, clock=clock),
         output=OutputOfJobs(jobs, logs, clock),
-        watch=WatchOfJobs(jobs, job_hints),
+        lines=LinesOfJobs(jobs, services.log_lines),
+        watch=WatchOfJobs(jobs, services.log_lines, job_hints),
         health=HealthHandlers(version=__version__),
         why=WhyHandlers(services.why, offer),
+        machine_types=MachineTypeHandlers(offer.catalogue),
         metrics=MetricHandlers(jobs, services.metrics, __version__, time.time()),
+        results=ResultHandlers(jobs, partial(committed_outputs, services.storage.buckets)),
+        graphs=GraphHandlers(jobs, services.graphs, progress),
         stacks=StackHandlers(services.stacks),
-        shells=ShellHandlers(services.shells, console_file),
+        shells=ShellHandlers(services.shells),
+        console=ConsoleHandlers(sign_ins, __version__, lambda: job_hints.last_id),
         code=CodeHandlers(services.code),
         runtimes=RuntimeHandlers(services.runtimes),
         storage=StorageHandlers.of(services.storage),
@@ -120,4 +139,6 @@ def make_handlers(services: Services, job_hints: JobHints) -> Handlers:
         caches=ImageCacheHandlers(services.image_caches),
         tokens=GoogleTokens(access),
         images=ImageHandlers(services.images),
+        nodes=NodeHandlers(services.nodes, offer.catalogue),
+        queue=QueueHandlers(services.queue),
     )

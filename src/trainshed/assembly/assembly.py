@@ -120,5 +120,5 @@ def assemble(settings: Settings, address: str) -> Assembly:
         images=images,
         measuring=measuring,
         control=control,
-        api=make_api(shared, services, storage.job_hints, access.gate, backends.fleet.callers),
+        api=make_api(shared, services, storage.job_hints, access, backends.fleet.callers),
     )

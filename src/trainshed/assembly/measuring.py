@@ -62,6 +62,7 @@ def make_measuring(shared: SharedParts, storage: Storage, fleet: Fleet) -> Measu
 
     def show(readings: Sequence[RunReading]) -> None:
         board.show(readings)
+        storage.job_hints.tell_measured({reading.key.name.job for reading in readings})
         hangs.see(readings)
 
     collector = Collector(

@@ -12,12 +12,16 @@ from trainshed.catalogue import load_catalogue
 from trainshed.dialects.ai_platform.origin import key_of
 from trainshed.service.access import AccessService
 from trainshed.service.code import CodeService
+from trainshed.service.graphs import GraphService
 from trainshed.service.image_caches import ImageCacheService
 from trainshed.service.images import ImageService
 from trainshed.service.jobs import JobService
+from trainshed.service.log_lines import LogLineService
 from trainshed.service.logs import LogService
 from trainshed.service.metrics import MetricService
+from trainshed.service.nodes import NodeService
 from trainshed.service.pipelines import ModelService
+from trainshed.service.queue import QueueService
 from trainshed.service.results_check import ResultsCheck
 from trainshed.service.runtimes import RuntimeService
 from trainshed.service.shells import ShellService
@@ -36,7 +40,9 @@ class Services:
     jobs: JobService
     why: WhyService
     logs: LogService
+    log_lines: LogLineService
     metrics: MetricService
+    graphs: GraphService
     stacks: StackService
     shells: ShellService
     code: CodeService
@@ -45,6 +51,8 @@ class Services:
     models: ModelService
     image_caches: ImageCacheService
     images: ImageService
+    nodes: NodeService
+    queue: QueueService
     access: AccessService
 
 
@@ -57,7 +65,7 @@ def make_services(
     measuring: Measuring,
     control: Control,
 ) -> Services:
-    store, clock, fleet = storage.store, shared.clock, backends.fleet
+    store, clock, fleet, scheduler = storage.store, shared.clock, backends.fleet, control.scheduler
     offer = Offer(
         catalogue=load_catalogue(), refuse_image=fleet.refuse_image, refuse_together=fleet.refuse_together
     )
@@ -69,13 +77,15 @@ def make_services(
             store,
             fleet,
             clock,
-            control.scheduler.fit,
+            scheduler.fit,
             offer.catalogue,
             landing=jobs.landing,
-            is_unready=control.scheduler.is_unready,
+            unready=scheduler.unready,
         ),
         logs=LogService(store, storage.logs, shared.notifier, name_keys=(key_of,)),
+        log_lines=LogLineService(storage.logs),
         metrics=measuring.service,
+        graphs=GraphService(store, storage.metrics, clock, measuring.collector.settle),
         stacks=measuring.stacks,
         shells=ShellService(store, fleet.shells, clock),
         code=CodeService(storage.code),
@@ -84,6 +94,10 @@ def make_services(
         models=ModelService(store, clock),
         image_caches=images.service,
         images=ImageService(store, fleet.images, images.caches),
+        nodes=NodeService(store, fleet, measuring.service.board.of),
+        queue=QueueService(
+            store, fleet, clock, scheduler.fit, reason=scheduler.reason, unready=scheduler.unready
+        ),
         access=access,
     )
 

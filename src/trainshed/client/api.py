@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainshed.client.discovery import Target
     from trainshed.client.image_caches import ImageCachesClient
     from trainshed.client.images import ImagesClient
+    from trainshed.client.machines import MachinesClient
     from trainshed.client.runtimes import RuntimesClient
     from trainshed.client.storage import StorageClient
 
@@ -117,6 +118,12 @@ class Client:
 
         return RuntimesClient(self._connection, self.place())
 
+    def machines(self) -> "MachinesClient":
+        """The machines and the queue of the same server."""
+        from trainshed.client.machines import MachinesClient
+
+        return MachinesClient(self._connection, self.place())
+
     def health(self) -> "Json":
         return self._connection.request("GET", "/healthz")
 
@@ -147,6 +154,13 @@ class Client:
         path = f"/v1/{_quoted(parent, '/')}/customJobs" if parent else self._parent()
         path += "?view=trainshed"  # with warnings, where there are any
         path += f"&secretsOf={_quoted(secrets_of)}" if secrets_of else ""
+        return self._connection.request("POST", path, body, headers=headers, repeatable=True)
+
+    def retry(self, job: str, display_name: str = "") -> "Json":
+        """Submits a job once more, as a job of its own. The answer is the new job, as that of `create`."""
+        body: Json = {"displayName": display_name} if display_name else {}
+        headers = {"Idempotency-Key": os.urandom(16).hex()}
+        path = f"{self._path(job)}:retry"
         return self._connection.request("POST", path, body, headers=headers, repeatable=True)
 
     def get(self, job: str) -> "Json":

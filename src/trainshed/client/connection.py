@@ -4,6 +4,7 @@ It knows HTTP and JSON and nothing of jobs. Not for use by several threads at on
 only where that is safe: the request never left, or the caller says a second asking is harmless.
 """
 
+import os
 import time
 
 from trainshed import __version__
@@ -27,6 +28,7 @@ PAUSES = (
     0.4,
 )  # seconds between tries: a restarting server is back, a missing one is told soon
 READ_TIMEOUT = 60.0
+MOST_USER = 100  # characters of a user's name
 IDLE_TIMEOUT = 120.0  # a stream's keep-alives come more often than this
 OK, MULTIPLE_CHOICES, BAD_REQUEST, SERVICE_UNAVAILABLE = 200, 300, 400, 503
 
@@ -40,6 +42,8 @@ class Connection:
             raise ClientError("the token holds characters that no token has: is it from the right file?")
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
+        if user := _user_name():
+            self._headers["X-Trainshed-User"] = user
         self._pauses = pauses
         self._open: HttpChannel | None = None
 
@@ -242,3 +246,14 @@ def _address(url: str) -> ServerAddress:
         raise ClientError(
             f"{url!r} is not the address of a server; it should read like http://127.0.0.1:8080"
         ) from None
+
+
+def _user_name() -> str:
+    """The name that jobs show as their submitter's, percent-encoded; empty where it is not known."""
+    name = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
+    plain = name.replace(".", "").replace("-", "").replace("_", "")
+    if not name or (plain.isascii() and plain.isalnum()):
+        return name
+    from urllib.parse import quote
+
+    return quote(name[:MOST_USER], errors="replace") if name.isprintable() else ""

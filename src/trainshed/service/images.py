@@ -6,10 +6,19 @@ image cache, needs. It never talks to an engine itself: that is the `ImageStore`
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainshed.core.errors import Conflict, Invalid, Violation
-from trainshed.core.image import BuildRecipe, Image, ImageStep, canonical, parse, refusal
+from trainshed.core.image import (
+    BuildRecipe,
+    Image,
+    ImageStep,
+    ImageWork,
+    ImageWorkKind,
+    canonical,
+    parse,
+    refusal,
+)
 from trainshed.core.image_cache import ImageCache, holding
 from trainshed.core.image_port import ImageStore
 from trainshed.core.job import Job
@@ -23,6 +32,7 @@ class ImageService:
     store: Store
     images: ImageStore
     caches: Callable[[], Iterable[ImageCache]] = tuple  # all caches that keep images
+    _going: list[ImageWork] = field(default_factory=list[ImageWork])
 
     async def all(self) -> tuple[tuple[Image, tuple[str, ...]], ...]:
         """All images, each with the ids of the jobs that need it and are not over."""
@@ -30,19 +40,24 @@ class ImageService:
         pairs = [(image, tuple(job.id for job in _wanting(image.names, wanted))) for image in images]
         return tuple(sorted(pairs, key=lambda pair: (not pair[0].names, pair[0].names, pair[0].id)))
 
+    @property
+    def going(self) -> tuple[ImageWork, ...]:
+        """What people do with images now. Pulls for jobs alone are told by `Backend.preparing`."""
+        return tuple(self._going)
+
     def pull(self, name: str) -> AsyncIterator[ImageStep]:
-        return self.images.pull(_checked("name", name))
+        return self._shown(ImageWorkKind.PULL, name, self.images.pull(_checked("name", name)))
 
     def push(self, name: str) -> AsyncIterator[ImageStep]:
         if "@" in _checked("name", name):
             raise Invalid((Violation("name", f"'{name}' has a digest; push a name and a tag."),))
-        return self.images.push(name)
+        return self._shown(ImageWorkKind.PUSH, name, self.images.push(name))
 
     def build(self, context: AsyncIterator[bytes], recipe: BuildRecipe) -> AsyncIterator[ImageStep]:
-        return self.images.build(context, recipe)
+        return self._shown(ImageWorkKind.BUILD, ", ".join(recipe.tags), self.images.build(context, recipe))
 
     def load(self, archive: AsyncIterator[bytes]) -> AsyncIterator[ImageStep]:
-        return self.images.load(archive)
+        return self._shown(ImageWorkKind.LOAD, "", self.images.load(archive))
 
     def save(self, names: tuple[str, ...]) -> AsyncIterator[bytes]:
         return self.images.save(tuple(_checked("names", name) for name in names))
@@ -77,6 +92,18 @@ class ImageService:
                     f"{cache.id}), or use force, and the cache brings it back within the hour."
                 )
         return tuple([gone for name in names for gone in await self.images.remove(name, force=force)])
+
+    async def _shown(
+        self, kind: ImageWorkKind, name: str, steps: AsyncIterator[ImageStep]
+    ) -> AsyncIterator[ImageStep]:
+        """The steps, with the latest of them in `going` until the last."""
+        work = ImageWork(kind=kind, name=name, step=ImageStep(text="it begins"))
+        self._going.append(work)
+        try:
+            async for work.step in steps:
+                yield work.step
+        finally:
+            self._going = [item for item in self._going if item is not work]
 
     async def _wanted(self) -> Mapping[str, list[Job]]:
         """The jobs that are not over, by each full name that their images may have."""

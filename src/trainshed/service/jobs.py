@@ -40,6 +40,7 @@ class JobRequest:
     origin: Origin | None = None
     owned_as: OwnerKind | None = None  # its owner has this kind and the job's own id
     secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])
+    submitter: str = ""  # the user's name as the client gave it
     remarks: tuple[str, ...] = ()  # what was asked for and is ignored: warnings in the job's history
 
     def job(
@@ -56,6 +57,7 @@ class JobRequest:
             origin=self.origin,
             owner=None if self.owned_as is None else Owner(self.owned_as, identity),
             created_at=now,
+            submitter=self.submitter,
             status=status or Status(),
         )
 
@@ -76,7 +78,7 @@ class JobService:
 
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
-        check_location(location)
+        check_location(location, project)
         if request.spec.code:
             await self._check_code(request.spec.code)
         now = self.clock.now()
@@ -126,12 +128,6 @@ class JobService:
             return page
         return replace(page, jobs=tuple(self._with_reason(j) for j in page.jobs))
 
-    async def count(self, query: JobQuery) -> tuple[int, int]:
-        """How many jobs match the query in its location, and how many in other locations."""
-        here = await self.store.count(query)
-        everywhere = await self.store.count(replace(query, location="-"))
-        return here, max(0, everywhere - here)
-
     async def wait(self, project: str, location: str, job: str, patience: timedelta) -> Job:
         """The job once it is final, or as it is after `patience`."""
         deadline = time.monotonic() + patience.total_seconds()
@@ -176,7 +172,7 @@ class JobService:
             if not stored.is_final:
                 raise Conflict(f"Job {stored.name} is in state {stored.status.state}; cancel it first.")
             operation = Operation(
-                name=f"projects/{project}/locations/{stored.location}/operations/{new_id()}",
+                name=f"projects/{stored.project}/locations/{stored.location}/operations/{new_id()}",
                 kind="delete",
                 target=stored.name,
                 created_at=self.clock.now(),
@@ -249,8 +245,10 @@ class JobService:
         return job if latest is None else replace(job, status=replace(job.status, waiting=latest))
 
 
-def check_location(location: str) -> None:
-    """Raises Invalid for "-", which means every location: a new resource is in one location."""
+def check_location(location: str, project: str = "") -> None:
+    """Raises Invalid for "-", which means every location or project: a new resource is in one of each."""
+    if project == "-":
+        raise Invalid((Violation("parent", "must name one project, not '-'."),))
     if location == "-":
         raise Invalid((Violation("parent", "must name one location, such as us-central1, not '-'."),))
 

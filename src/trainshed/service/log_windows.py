@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from trainshed.core.job import Job
 from trainshed.core.logs import LogQuery
 from trainshed.core.ports import Store
-from trainshed.core.query import AllOf, Compare, JobQuery, NotOf, Operator, QueryField
+from trainshed.core.query import OLDEST_FIRST, AllOf, Compare, JobQuery, NotOf, Operator, QueryField
 
 MOST_OPEN = 100  # jobs of a window, unless more of them live at one time
 PAGE = 500  # jobs read at a time
@@ -89,7 +89,7 @@ async def _first(store: Store, scope: ProjectJobs) -> int:
     times = [
         job.created_at
         for project in scope.projects
-        for job in (await store.find(JobQuery(project=project, limit=1, oldest_first=True))).jobs
+        for job in (await store.find(JobQuery(project=project, limit=1, order=OLDEST_FIRST))).jobs
     ]
     return max(0, (min(times) - _EPOCH) // timedelta(microseconds=1) * 1000 - _SLACK) if times else _EVER
 

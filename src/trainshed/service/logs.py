@@ -1,7 +1,8 @@
 """Use cases of logs: the lines of a job, and its events among them as lines of the service itself.
 
-`api/log_entries.py`, `api/custom_jobs.py` and `api/output.py` call it. Lines and events have one total order,
-(at_ns, insert_id). Logs are read in chunks, so memory does not grow with their size. It never writes.
+`api/log_entries.py`, `api/log_lines.py`, `api/custom_jobs.py`, `api/output.py` and `api/watch.py` call it.
+Lines and events have one total order, (at_ns, insert_id). Logs are read in chunks, so memory does not grow
+with their size. It never writes.
 """
 
 import asyncio
@@ -13,8 +14,9 @@ from typing import TypeAlias
 
 from trainshed.core.event import Event
 from trainshed.core.job import Job
+from trainshed.core.log_port import LogStore
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, event_insert_id
-from trainshed.core.ports import LogStore, Store
+from trainshed.core.ports import Store
 from trainshed.core.task_names import task_meant
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.log_windows import ProjectJobs, log_windows

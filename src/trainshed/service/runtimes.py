@@ -6,12 +6,13 @@ itself: that is the `RuntimeStore`.
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from trainshed.core import requirements
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
+from trainshed.core.job import Job
 from trainshed.core.ports import Store
 from trainshed.core.runtime import Runtime, RuntimePhase, WarmInterpreter, with_below
 from trainshed.core.runtime_port import RuntimeStore
@@ -25,18 +26,36 @@ class RuntimeService:
     runtimes: RuntimeStore
     warmth: Callable[[], tuple[WarmInterpreter, ...]] = tuple[WarmInterpreter, ...]
 
-    def all(self) -> tuple[Runtime, ...]:
-        """Every runtime with its warm interpreter; then the warm interpreters that belong to no runtime."""
+    async def all(self) -> tuple[Runtime, ...]:
+        """Every runtime with its warm interpreter and the jobs that need it and are not over.
+
+        Then the warm interpreters that belong to no runtime.
+        """
         warm = {interpreter.python: interpreter for interpreter in self.warmth()}
+        jobs = self._needing(await self.store.active())
         runtimes: list[Runtime] = []
         for runtime in self.runtimes.all():
             python = next((path for path in warm if _belongs(path, runtime)), None)
-            runtimes.append(replace(runtime, warm=warm.pop(python)) if python else runtime)
+            interpreter = warm.pop(python) if python else None
+            runtimes.append(replace(runtime, warm=interpreter, jobs=tuple(jobs.get(runtime.id, ()))))
         others = (
             Runtime(id="", name=path, phase=RuntimePhase.READY, warm=interpreter)
             for path, interpreter in warm.items()
         )
         return (*runtimes, *others)
+
+    def _needing(self, jobs: Iterable[Job]) -> dict[str, list[str]]:
+        """The ids of the jobs, by the runtimes they need. Jobs that ask for the same are looked at once."""
+        alike: dict[object, list[Job]] = {}
+        for job in jobs:
+            pools = tuple((pool.image, pool.packages) for pool in job.spec.pools)
+            own = job.id if any(packages for _, packages in pools) else ""  # pinned for each job
+            alike.setdefault((pools, job.spec.requirements, own), []).append(job)
+        needing: dict[str, list[str]] = {}
+        for group in alike.values():
+            for identity in self.runtimes.ids(group[:1]):
+                needing.setdefault(identity, []).extend(job.id for job in group)
+        return needing
 
     def build(self, name: str, lines: tuple[str, ...]) -> Runtime:
         violations = [Violation("name", "Which runtime? Such as trainshed/pytorch.")] if not name else []

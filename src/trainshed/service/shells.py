@@ -5,7 +5,6 @@ WebSocket; it sends the ticket instead. A ticket is valid once, for 30 seconds, 
 the page that asked. Tickets are only in memory. What is typed and printed is never stored.
 """
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,9 +16,9 @@ from trainshed.core.names import RunKey
 from trainshed.core.ports import Clock, Store
 from trainshed.core.replica import Phase, Replica
 from trainshed.core.shell_port import Screen, Shells, Terminal
+from trainshed.service.tickets import Tickets
 
 LIFE = timedelta(seconds=30)
-MOST_TICKETS = 256  # issued and not used yet
 MOST_OPEN = 64  # shells
 PRIMARY = "workerpool0-0"
 
@@ -35,14 +34,21 @@ class ReplicaPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
-    word: str
+class ShellOrder:
+    """What a ticket opens."""
+
     place: ReplicaPlace
     key: RunKey
     command: tuple[str, ...]
     screen: Screen | None
     origin: str | None  # of the page that asked; None: it was not a page
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTicket:
+    word: str
     until_at: datetime
+    order: ShellOrder
 
 
 @dataclass(slots=True)
@@ -50,51 +56,34 @@ class ShellService:
     store: Store
     shells: Shells | None  # None: the backend has no shells
     clock: Clock
-    _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
+    _tickets: Tickets[ShellOrder] = field(default_factory=lambda: Tickets[ShellOrder]("a shell", LIFE))
     _open: int = 0
 
     async def issue(
         self, place: ReplicaPlace, command: Sequence[str], screen: Screen | None, origin: str | None
-    ) -> Ticket:
+    ) -> ShellTicket:
         if self.shells is None:
             raise Conflict("The backend of this server has no shells.")
         key = await self._running(place)
-        now = self.clock.now()
-        for word in [word for word, ticket in self._tickets.items() if ticket.until_at < now]:
-            del self._tickets[word]
-        if len(self._tickets) >= MOST_TICKETS:
-            raise Exhausted(f"{MOST_TICKETS} shells were asked for and not opened; try again in a moment.")
-        ticket = Ticket(
-            word=secrets.token_urlsafe(24),
-            place=place,
-            key=key,
-            command=tuple(command),
-            screen=screen,
-            origin=origin,
-            until_at=now + LIFE,
-        )
-        self._tickets[ticket.word] = ticket
-        return ticket
+        order = ShellOrder(place=place, key=key, command=tuple(command), screen=screen, origin=origin)
+        word, until_at = self._tickets.issue(order, self.clock.now())
+        return ShellTicket(word, until_at, order)
 
-    def redeem(self, word: str, place: ReplicaPlace, origin: str | None) -> Ticket:
-        """The ticket, which cannot be used again. Forbidden where it is not valid for this place and page."""
-        ticket = self._tickets.pop(word, None)
-        if ticket is None:
-            raise Forbidden("This ticket for a shell is unknown or was used; ask for another.")
-        if ticket.until_at < self.clock.now():
-            raise Forbidden("This ticket for a shell is too old; ask for another.")
-        if ticket.place != place or ticket.origin != origin:
+    def redeem(self, word: str, place: ReplicaPlace, origin: str | None) -> ShellOrder:
+        """What the ticket opens, once. Forbidden where it is not valid for this place and page."""
+        order = self._tickets.redeem(word, self.clock.now())
+        if order.place != place or order.origin != origin:
             raise Forbidden("This ticket is for a shell elsewhere, or for another page; ask for another.")
-        return ticket
+        return order
 
-    async def open(self, ticket: Ticket) -> Terminal:
-        if self.shells is None or await self._running(ticket.place) != ticket.key:
-            raise Conflict(f"{ticket.place.task} was started anew meanwhile; ask for another shell.")
+    async def open(self, order: ShellOrder) -> Terminal:
+        if self.shells is None or await self._running(order.place) != order.key:
+            raise Conflict(f"{order.place.task} was started anew meanwhile; ask for another shell.")
         if self._open >= MOST_OPEN:
             raise Exhausted(f"{MOST_OPEN} shells are open on this server; close one first.")
         self._open += 1
         try:
-            return await self.shells.open_shell(ticket.key, ticket.command, ticket.screen)
+            return await self.shells.open_shell(order.key, order.command, order.screen)
         except BaseException:
             self._open -= 1
             raise

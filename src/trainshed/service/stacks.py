@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
-from trainshed.core.ports import Stacks, Store
+from trainshed.core.ports import Store
 from trainshed.core.replica import Phase
 from trainshed.core.stacks import MOST_REPLICAS, StackDump, StackGroup, grouped, spread
+from trainshed.core.stats_port import Stacks
 
 
 @dataclass(slots=True)

@@ -6,31 +6,19 @@ so that a long queue never blocks the server.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from trainshed.core.admit import is_waiting, order, snapshot_of
 from trainshed.core.explanation import NEWEST, Explanation, Ground, World
 from trainshed.core.fleet import Fit
-from trainshed.core.history import history_of
-from trainshed.core.job import Job, JobState
+from trainshed.core.job import Job
 from trainshed.core.machine import Catalogue
 from trainshed.core.ports import Backend, Clock, Store
-from trainshed.core.query import AllOf, AnyOf, Compare, Condition, JobQuery, Operator, QueryField
 from trainshed.core.why import explain
 from trainshed.service.jobs import JobRequest, check_location
+from trainshed.service.past_runs import PastRuns
 from trainshed.service.results_check import ResultsCheck
-
-MOST_NAMES = 20  # display names whose earlier runs are looked up
-RUNS_OF_ONE = 20
-LATEST = 200  # ended jobs of a project that are searched for one of the same program
-MOST_PROJECTS = 3
-
-_ENDED: Condition = AnyOf(
-    tuple(
-        Compare(QueryField.STATE, Operator.EQ, state.value) for state in (JobState.SUCCEEDED, JobState.FAILED)
-    )
-)
 
 
 @dataclass(slots=True)
@@ -41,7 +29,7 @@ class WhyService:
     fit: Fit
     catalogue: Catalogue
     landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
-    is_unready: Callable[[str], bool] = lambda _: False  # whether a waiting job is still being prepared
+    unready: Callable[[], Mapping[str, Job]] = dict[str, Job]  # waiting jobs that are still being prepared
 
     async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
         stored = await self.store.get(project, location, job)
@@ -64,7 +52,8 @@ class WhyService:
     async def _explained(self, job: Job) -> Explanation:
         active = await self.store.active() if is_waiting(job) else ()
         now = self.clock.now()
-        waiting = tuple(j for j in active if is_waiting(j) and (j.id == job.id or not self.is_unready(j.id)))
+        unready = self.unready()
+        waiting = tuple(j for j in active if is_waiting(j) and (j.id == job.id or j.id not in unready))
         asked = job.id if any(j.id == job.id for j in active) else ""  # without an id no preparation begins
         running = tuple(j for j in active if j.status.admission is not None)
         ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
@@ -73,7 +62,7 @@ class WhyService:
             snapshot=snapshot_of(active, nodes, self.fit, now),
             waiting=waiting,
             running=running,
-            history=history_of(await self._past((*running, job, *ahead)) if running else ()),
+            history=await PastRuns(self.store).of((*running, job, *ahead) if running else ()),
             catalogue=self.catalogue,
             now=now,
             readiness=self.backend.prepare(job.spec, asked),
@@ -88,23 +77,3 @@ class WhyService:
         more = tuple(Ground(reason=event.reason, message=event.message) for event in events)
         ground = explanation.ground
         return replace(explanation, ground=replace(ground, grounds=(*ground.grounds, *more)))
-
-    async def _past(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
-        """Ended jobs of the same names; where a name has none, the latest of its project."""
-        names = list(dict.fromkeys(map(_name, jobs)))[:MOST_NAMES]
-        ended: dict[str, Job] = {}
-        unmatched: dict[str, None] = {}  # projects with a name that no ended job has
-        for project, name in names:
-            where = AllOf((Compare(QueryField.DISPLAY_NAME, Operator.EQ, name), _ENDED))
-            page = await self.store.find(JobQuery(project=project, where=where, limit=RUNS_OF_ONE))
-            ended.update((job.id, job) for job in page.jobs)
-            if not page.jobs:
-                unmatched[project] = None
-        for project in list(unmatched)[:MOST_PROJECTS]:
-            page = await self.store.find(JobQuery(project=project, where=_ENDED, limit=LATEST))
-            ended.update((job.id, job) for job in page.jobs)
-        return tuple(ended.values())
-
-
-def _name(job: Job) -> tuple[str, str]:
-    return job.project, job.display_name

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.image import BuildRecipe, Image, ImageStep, refusal
+from trainshed.core.image import BuildRecipe, Image, ImageStep, ImageWork, refusal
 from trainshed.wire.json_body import parse_json
 from trainshed.wire.scalars import time_text
 
@@ -15,6 +15,8 @@ def render_image(image: Image, jobs: tuple[str, ...] = ()) -> dict[str, Any]:
         answer["digests"] = list(image.digests)
     if image.created_at is not None:
         answer["createTime"] = time_text(image.created_at)
+    if image.used_at is not None:
+        answer["lastUseTime"] = time_text(image.used_at)
     if image.labels:
         answer["labels"] = dict(image.labels)
     if jobs:
@@ -29,6 +31,10 @@ def render_step(step: ImageStep) -> dict[str, Any]:
     if step.image:
         answer["image"] = step.image
     return answer
+
+
+def render_work(work: ImageWork) -> dict[str, Any]:
+    return {"kind": work.kind.value, "name": work.name, **render_step(work.step)}
 
 
 def parse_recipe(query: Mapping[str, str]) -> BuildRecipe:

@@ -7,6 +7,12 @@
     name = "projects/p/locations/l/customJobs/123"
     NOT (a OR b) AND -c            a b
 
+Our own lists have more fields, and words that are compared with nothing: those are searched for in display
+name, id, submitter and labels, ASCII letters without case.
+
+    kind = pipeline                submitter = ada                 project = p        location = l
+    digits                         "two words"                     -digits
+
 Names are accepted in snake_case and camelCase. NOT binds tighter than OR, OR tighter than AND. Two adjacent
 terms mean AND. A refusal says what would be accepted. Only Invalid is raised.
 """
@@ -15,7 +21,18 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from trainshed.core.errors import Violation
-from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField, is_like
+from trainshed.core.query import (
+    NEWEST_FIRST,
+    AllOf,
+    AnyOf,
+    Compare,
+    Condition,
+    JobOrder,
+    NotOf,
+    Operator,
+    QueryField,
+    is_like,
+)
 from trainshed.wire import enums
 from trainshed.wire.base import camel
 from trainshed.wire.faults import invalid
@@ -36,37 +53,69 @@ _NAMES: Mapping[str, QueryField] = {
     "name": QueryField.ID,
 }
 _FIELDS = {spelled: field for name, field in _NAMES.items() for spelled in (name, camel(name))}
+_OWN_FIELDS = {
+    **_FIELDS,
+    "kind": QueryField.KIND,
+    "submitter": QueryField.SUBMITTER,
+    "project": QueryField.PROJECT,
+    "location": QueryField.LOCATION,
+}
+_ORDERS = {
+    name: _NAMES[name]
+    for name in ("create_time", "update_time", "start_time", "end_time", "display_name", "state")
+}
 _EQUAL = (Operator.EQ, Operator.NE)
 _TEXT = (*_EQUAL, Operator.LIKE)
 _ORDERED = (*_EQUAL, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
+_TEXTS = frozenset(
+    {
+        QueryField.DISPLAY_NAME,
+        QueryField.KIND,
+        QueryField.SUBMITTER,
+        QueryField.PROJECT,
+        QueryField.LOCATION,
+    }
+)
 _TIMES = frozenset({QueryField.CREATED, QueryField.UPDATED, QueryField.STARTED, QueryField.ENDED})
 _KNOWN = "display_name, state, create_time, update_time, start_time, end_time, labels.KEY and name are"
+_OWN_KNOWN = f"kind, submitter, project, location, {_KNOWN}"
 _KEYWORDS = ("AND", "OR", "NOT")
 
 
-def parse_filter(text: str, fixed: Mapping[str, str] | None = None) -> Condition | None:
-    """The condition; None where the filter is empty. `fixed`: fields with the same value in every job."""
-    return parse_tokens(tokens(text), fixed)
+def parse_filter(
+    text: str, fixed: Mapping[str, str] | None = None, *, is_own: bool = False
+) -> Condition | None:
+    """The condition; None where the filter is empty. `fixed`: fields with the same value in every job.
+
+    With `is_own` the fields and words of our own lists are understood too.
+    """
+    return parse_tokens(tokens(text), fixed, is_own=is_own)
 
 
-def parse_tokens(all_tokens: list[Token], fixed: Mapping[str, str] | None = None) -> Condition | None:
-    return None if len(all_tokens) == 1 else _JobFilterParser(all_tokens, fixed or {}).whole()
+def parse_tokens(
+    all_tokens: list[Token], fixed: Mapping[str, str] | None = None, *, is_own: bool = False
+) -> Condition | None:
+    if len(all_tokens) == 1:
+        return None
+    return _JobFilterParser(all_tokens, fixed or {}, is_own=is_own).whole()
 
 
-def parse_order_by(text: str) -> bool:
-    """Whether the oldest come first. The default, as in Google's lists, is newest first."""
-    match text.replace("createTime", "create_time").split():
-        case [] | ["create_time", "desc"]:
-            return False
-        case ["create_time"] | ["create_time", "asc"]:
-            return True
+def parse_order_by(text: str, *, is_own: bool = False) -> JobOrder:
+    """The order. The default, as in Google's lists, is newest first. With `is_own` there are more fields."""
+    names = tuple(_ORDERS) if is_own else ("create_time",)
+    match [{camel(name): name for name in names}.get(word, word) for word in text.split()]:
+        case []:
+            return NEWEST_FIRST
+        case [name, *direction] if name in names and direction in ([], ["asc"], ["desc"]):
+            return JobOrder(_ORDERS[name], is_descending=direction == ["desc"])
         case _:
-            sentence = f'must be "create_time" or "create_time desc", not "{text[:100]}".'
-            raise invalid((Violation("order_by", sentence),))
+            known = " or ".join(f'"{name}" or "{name} desc"' for name in names)
+            raise invalid((Violation("order_by", f'must be {known}, not "{text[:100]}".'),))
 
 
 class _JobFilterParser:
-    def __init__(self, all_tokens: list[Token], fixed: Mapping[str, str]) -> None:
+    def __init__(self, all_tokens: list[Token], fixed: Mapping[str, str], *, is_own: bool) -> None:
+        self._is_own = is_own
         self._tokens = all_tokens
         self._fixed = {spelled: value for name, value in fixed.items() for spelled in (name, camel(name))}
         self._at = 0
@@ -118,12 +167,14 @@ class _JobFilterParser:
 
     def _compare(self) -> Condition:
         start = self._next
+        if self._is_own and self._is_bare(start):
+            self._count(start)
+            self._at += 1
+            return Compare(QueryField.TEXT, Operator.LIKE, start.text.rpartition("/customJobs/")[2])
         if start.kind is not TokenKind.WORD or start.text in _KEYWORDS:
             what = f'not "{start.text}"' if start.text else "but the filter ends"
             raise refuse(f'A comparison such as state="RUNNING" is expected here, {what}', start.position)
-        self._terms += 1
-        if self._terms > MOST_TERMS:
-            raise refuse(f"The filter has more than {MOST_TERMS} comparisons", start.position)
+        self._count(start)
         path, self._at = path_at(self._tokens, self._at)
         operator = self._next
         if operator.kind is not TokenKind.OPERATOR:
@@ -135,13 +186,29 @@ class _JobFilterParser:
         self._at += 1
         if len(path) == 1 and path[0] in self._fixed:
             return _constant(self._fixed[path[0]], operator, value.text)
-        return _condition(path, operator, value, start.position)
+        field = (_OWN_FIELDS if self._is_own else _FIELDS).get(path[0])
+        if field is None or (len(path) != 1 and field is not QueryField.LABEL) or len(path) > 2:
+            known = _OWN_KNOWN if self._is_own else _KNOWN
+            raise refuse(f'"{".".join(path)}" is not known here; {known}', start.position)
+        return _condition(field, path, operator, value, start.position)
+
+    def _is_bare(self, start: Token) -> bool:
+        """Whether this is a word or a text that is compared with nothing."""
+        if start.kind is TokenKind.STRING:
+            return self._tokens[self._at + 1].kind is not TokenKind.OPERATOR
+        if start.kind is not TokenKind.WORD or start.text in _KEYWORDS:
+            return False
+        return self._tokens[path_at(self._tokens, self._at)[1]].kind is not TokenKind.OPERATOR
+
+    def _count(self, start: Token) -> None:
+        self._terms += 1
+        if self._terms > MOST_TERMS:
+            raise refuse(f"The filter has more than {MOST_TERMS} comparisons", start.position)
 
 
-def _condition(path: tuple[str, ...], operator: Token, value: Token, position: int) -> Condition:
-    field = _FIELDS.get(path[0])
-    if field is None or (len(path) != 1 and field is not QueryField.LABEL) or len(path) > 2:
-        raise refuse(f'"{".".join(path)}" is not known here; {_KNOWN}', position)
+def _condition(
+    field: QueryField, path: tuple[str, ...], operator: Token, value: Token, position: int
+) -> Condition:
     if operator.text not in {op.value for op in Operator}:
         raise refuse(f"{operator.text} is not known here", operator.position)
     op = Operator(operator.text)
@@ -149,7 +216,7 @@ def _condition(path: tuple[str, ...], operator: Token, value: Token, position: i
         return _label(path, op, value, position)
     if field in _TIMES:
         return Compare(field, _only(op, _ORDERED, operator), _time(value))
-    if field is QueryField.DISPLAY_NAME:
+    if field in _TEXTS:
         return _text(field, _only(op, _TEXT, operator), value.text)
     _only(op, _EQUAL, operator)
     if field is QueryField.STATE:

@@ -67,6 +67,10 @@ def render_job_status(job: Job) -> dict[str, Any]:
         }
     if status.cancel_asked_at:
         answer["cancelAskedTime"] = time_text(status.cancel_asked_at)
+    if job.kind:
+        answer["kind"] = job.kind
+    if job.submitter:
+        answer["submitter"] = job.submitter
     if job.owner is not None:
         answer["owner"] = str(job.owner)
     if job.owner is not None and job.owner.kind is OwnerKind.PIPELINE:

@@ -32,6 +32,8 @@ def render_runtime(runtime: Runtime) -> dict[str, Any]:
         answer["message"] = runtime.message
     if runtime.lines:
         answer["lines"] = list(runtime.lines)
+    if runtime.jobs:
+        answer["jobs"] = list(runtime.jobs)
     if runtime.warm is not None:
         answer["warm"] = _render_warm(runtime.warm)
     return answer

@@ -1,0 +1,97 @@
+"""The console: its page and files, which are public, and signing in and out.
+
+A session is a cookie that no script can read and no other site can use. The page has a policy that allows
+scripts and styles of this server only.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from trainshed import console
+from trainshed.api.call import Call, Json, RawAnswer, Reply
+from trainshed.console import ConsoleFile
+from trainshed.core.errors import Invalid, NotFound, Violation
+from trainshed.service.sign_in import BrowserSession, SignInService
+from trainshed.wire.scalars import time_text
+from trainshed.wire.sign_in import parse_sign_in
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'{inline}; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' blob:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_SAFE = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+}
+_FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+_FRESH = {"cache-control": "no-cache"}
+
+
+@dataclass(slots=True)
+class ConsoleHandlers:
+    sign_ins: SignInService
+    version: str
+    last_hint: Callable[[], str]  # the id after which a page listens
+
+    async def page(self, call: Call) -> Reply:
+        page = console.page("index.html")
+        headers = {**_SAFE, **_FRESH, "content-security-policy": policy(page.inline_scripts)}
+        return _file_answer(call, page.file, headers)
+
+    async def root(self, call: Call) -> Reply:
+        return RawAnswer(status=303, headers={"location": "/console/jobs", **_FRESH})
+
+    async def file(self, call: Call) -> Reply:
+        version, _, name = call.path["file"].partition("/")
+        file = console.files().get(name)
+        if file is None:
+            raise NotFound(f"The console has no file '{name[:60]}'.")
+        # A page of an older server asks for older files: it gets those of today, and keeps none of them.
+        keep = _FOREVER if version == console.version() else _FRESH
+        return _file_answer(call, file, {**_SAFE, "content-security-policy": policy(()), **keep})
+
+    async def server(self, call: Call) -> Json:
+        return {"version": self.version, "lastHint": self.last_hint()}
+
+    async def ticket(self, call: Call) -> Json:
+        word, until_at = self.sign_ins.ticket()
+        return {"ticket": word, "path": f"/console/#ticket={word}", "expireTime": time_text(until_at)}
+
+    async def sign_in(self, call: Call) -> Reply:
+        request = parse_sign_in(call.body)
+        if bool(request.ticket) == bool(request.token):
+            raise Invalid((Violation("ticket", "must be given, or token; not both."),))
+        if request.ticket:
+            session = self.sign_ins.with_ticket(request.ticket)
+        else:
+            session = self.sign_ins.with_token(request.token)
+        return _with_cookie(call, session)
+
+    async def sign_out(self, call: Call) -> Reply:
+        return _with_cookie(call, BrowserSession(self.sign_ins.sessions.cookie, "", timedelta()))
+
+
+def policy(inline_scripts: tuple[str, ...]) -> str:
+    return _POLICY.format(inline="".join(f" '{digest}'" for digest in inline_scripts))
+
+
+def _file_answer(call: Call, file: ConsoleFile, headers: Mapping[str, str]) -> RawAnswer:
+    told = {"content-type": file.media_type, "vary": "accept-encoding", **headers}
+    if "gzip" in call.headers.get("accept-encoding", ""):
+        return RawAnswer(file.packed, headers={**told, "content-encoding": "gzip"})
+    return RawAnswer(file.content, headers=told)
+
+
+def _with_cookie(call: Call, session: BrowserSession) -> RawAnswer:
+    # Of this site alone: a link from elsewhere opens the page, whose own requests then carry the cookie.
+    cookie = (
+        f"{session.cookie}={session.word}; Path=/; Max-Age={int(session.lasts.total_seconds())}; "
+        "HttpOnly; SameSite=Strict"
+    )
+    if call.base_url.startswith("https:"):
+        cookie += "; Secure"
+    return RawAnswer(
+        b"{}", headers={"content-type": "application/json", "set-cookie": cookie, "cache-control": "no-store"}
+    )

@@ -1,0 +1,43 @@
+"""Use cases of signing in to the console: a ticket or the token becomes a session.
+
+`api/console.py` calls it. Whoever has the token may ask for a ticket; a browser that shows the ticket, once
+and within a minute, gets a session. So the token is never in an address.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainshed.core.ports import Authenticator, Clock, SessionSigner
+from trainshed.service.tickets import Tickets
+
+LIFE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSession:
+    cookie: str
+    word: str
+    lasts: timedelta
+
+
+@dataclass(slots=True)
+class SignInService:
+    authenticator: Authenticator
+    sessions: SessionSigner
+    clock: Clock
+    _tickets: Tickets[None] = field(default_factory=lambda: Tickets[None]("the console", LIFE))
+
+    def ticket(self) -> tuple[str, datetime]:
+        """A ticket, and until when it can be used. For callers that are already known."""
+        return self._tickets.issue(None, self.clock.now())
+
+    def with_ticket(self, ticket: str) -> BrowserSession:
+        self._tickets.redeem(ticket, self.clock.now())
+        return self._session()
+
+    def with_token(self, token: str) -> BrowserSession:
+        self.authenticator.authenticate(f"Bearer {token}")
+        return self._session()
+
+    def _session(self) -> BrowserSession:
+        return BrowserSession(self.sessions.cookie, *self.sessions.issue(self.clock.now()))

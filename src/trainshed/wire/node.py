@@ -1,0 +1,79 @@
+"""Nodes as JSON. Google's API has no counterpart: the names are ours. Called by `api/nodes.py`."""
+
+from typing import Any
+
+from trainshed.core.node_use import Holding, NodeState, PartInUse
+from trainshed.core.place import Amount
+from trainshed.wire import enums
+
+
+def render_node(state: NodeState, accelerator: str) -> dict[str, Any]:
+    """`accelerator` is the type by which jobs ask for the GPUs of the node; "" where there is none."""
+    node = state.node
+    answer: dict[str, Any] = {
+        "name": node.name,
+        "backends": list(node.backends),
+        "capacity": render_amount(Amount(node.cpus, node.memory, len(node.gpus))),
+        "free": render_amount(state.free),
+        "holders": [_holder(holding) for holding in state.holdings],
+        "use": _use(state),
+    }
+    if node.gpus:
+        answer |= {"gpuName": node.gpu_kind, "gpus": _gpus(state)}
+    return answer | ({"acceleratorType": accelerator} if node.gpus and accelerator else {})
+
+
+def render_amount(amount: Amount) -> dict[str, Any]:
+    return {"cpus": round(amount.cpus, 3), "memoryBytes": str(amount.memory), "gpus": amount.gpus}
+
+
+def _holder(holding: Holding) -> dict[str, Any]:
+    job, place = holding.job, holding.placement
+    answer: dict[str, Any] = {
+        "job": job.name,
+        "displayName": job.display_name,
+        "state": enums.state_name(job.status.state),
+        "task": holding.task,
+        "cpus": round(place.cpus, 3),
+        "memoryBytes": str(place.memory),
+        "gpus": list(place.gpus),
+    }
+    if (cpu := holding.use.get("cpu")) is not None:
+        answer["cpusUsed"] = round(cpu, 3)
+    if (memory := holding.use.get("memory")) is not None:
+        answer["memoryBytesUsed"] = str(int(memory))
+    return answer
+
+
+def _gpus(state: NodeState) -> list[dict[str, Any]]:
+    uses = {use.device: use for use in state.use.gpus}
+    holders = {device: holding for holding in state.holdings for device in holding.placement.gpus}
+    rows: list[dict[str, Any]] = []
+    for device in state.node.gpus:
+        row: dict[str, Any] = {"device": device, "free": device in state.free_gpus}
+        if (holding := holders.get(device)) is not None:
+            row |= {
+                "job": holding.job.name,
+                "displayName": holding.job.display_name,
+                "task": holding.task,
+            }
+        if (use := uses.get(device)) is not None:
+            row |= {"share": round(use.share, 3), "memoryBytesUsed": str(use.memory)}
+            row |= {"memoryBytes": str(use.memory_size)} if use.memory_size else {}
+        rows.append(row)
+    return rows
+
+
+def _use(state: NodeState) -> dict[str, Any]:
+    """What is not known is left out."""
+    use, answer = state.use, dict[str, Any]()
+    if use.cpus is not None:
+        answer["cpus"] = {"used": round(use.cpus.used, 3), "size": round(use.cpus.size, 3)}
+    for name, part in (("memory", use.memory), ("disk", use.disk)):
+        if part is not None:
+            answer[name] = _bytes(part)
+    return answer
+
+
+def _bytes(part: PartInUse) -> dict[str, str]:
+    return {"usedBytes": str(int(part.used)), "sizeBytes": str(int(part.size))}
