@@ -134,6 +134,11 @@ def output(name: str) -> Path:
     return DEMO / "output" / name
 
 
+def console_address(name: str) -> str:
+    """The job's page, with a ticket that signs in one browser."""
+    return trainshed("console", name, "--print", quiet=True).stdout.strip()
+
+
 def report(name: str, url: str) -> None:
     """The three things the demo is for: how good, where it is, where to go on."""
     lines = trainshed("logs", name, "--replica", PRIMARY, quiet=True).stdout
@@ -145,6 +150,8 @@ def report(name: str, url: str) -> None:
         f"""
   accuracy   {float(reached[1]):.1%} on pictures the model had not seen
   model      {model}
+  console    {console_address(name)}
+             (signs in one browser, within a minute; later: trainshed console {name})
   server     {url}   (stop it with: make demo-stop)
 
 Go on with it:

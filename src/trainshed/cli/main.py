@@ -19,6 +19,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "top": "Show what each replica uses and how far it is, live.",
         "stacks": "Show where each replica of a running job is.",
         "shell": "Open a shell inside a running replica.",
+        "queue": "Show the waiting jobs in their order, and what is prepared for them.",
         "why": "Say why a job waits, what would start it now, and when it may start.",
         "wait": "Wait until a job has ended; exit as it did.",
         "cancel": "Cancel jobs: their processes are asked to stop, then made to.",
@@ -32,8 +33,10 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Server": {
         "up": "Run the server in the foreground.",
+        "console": "Open the console in your browser, signed in.",
         "backup": "Copy all that a server keeps into a file or folder, while it runs.",
         "restore": "Make a home of a backup, or the buckets' index of their files.",
+        "nodes": "Show the machines: what is free, and who holds the rest.",
         "images": "See, build, load, save, push, pull and remove container images.",
         "runtimes": "See, build and remove the environments jobs run in.",
         "env": "Print the variables that point gcloud and scripts at the server.",

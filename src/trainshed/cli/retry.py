@@ -47,14 +47,10 @@ def command(
     from trainshed.cli.follow import say_warnings
 
     previous = find(client, job)
-    body: Json = {field: previous[field] for field in SAID if field in previous}
-    if name:
-        body["displayName"] = name
-    parent = str(previous["name"]).rpartition("/customJobs/")[0]
     if folder is None:
-        made = client.create(body, parent=parent, secrets_of=words.identity(previous))
+        made = client.retry(str(previous["name"]), name or "")
     else:
-        made = _with_folder(client, body, previous, folder, yes=yes)
+        made = _with_folder(client, previous, name, folder, yes=yes)
     say_warnings(made)
     identity = words.identity(made)
     if as_json:
@@ -69,7 +65,7 @@ def command(
     return 0
 
 
-def _with_folder(client: Client, body: Json, previous: Json, folder: str, *, yes: bool) -> Json:
+def _with_folder(client: Client, previous: Json, name: str | None, folder: str, *, yes: bool) -> Json:
     from trainshed.cli.failure import CommandFailed
     from trainshed.cli.pack import FolderListing, git_above
     from trainshed.cli.submission import created, packed
@@ -80,6 +76,9 @@ def _with_folder(client: Client, body: Json, previous: Json, folder: str, *, yes
     if not Path(root).is_dir():
         raise CommandFailed(f"{folder} is not a folder")
     parcel = packed(root, FolderListing(root), SubmitWords({"yes": yes}))
-    body = {**body, "jobSpec": {**body.get("jobSpec", {}), "code": parcel.code}}
+    body: Json = {field: previous[field] for field in SAID if field in previous}
+    if name:
+        body["displayName"] = name
+    body["jobSpec"] = {**body.get("jobSpec", {}), "code": parcel.code}
     parent = str(previous["name"]).rpartition("/customJobs/")[0]
     return created(client.elsewhere(parent), body, parcel, words.identity(previous))
