@@ -24,7 +24,7 @@ help: ## list what can be made
 setup: ## put `trainshed` into .venv/bin
 	@scripts/venv .venv requirements.lock --editable
 	@$(BIN)/python -m compileall -q src
-	@scripts/console-assets
+	@$(BIN)/python scripts/console-assets
 
 demo: setup demo-env ## train a model on three replicas, from nothing to the model file
 	@$(BIN)/python scripts/demo.py
@@ -46,11 +46,13 @@ s3: ## SeaweedFS, boto3 and the aws command in .venv-s3, for tests against a rea
 
 dev: setup ## what tests and checks need, in .venv
 	@scripts/venv .venv requirements-dev.lock
+	@$(BIN)/python scripts/console-assets --tools
 
 check: dev ## format, lint, types, import rules and budgets
 	$(BIN)/ruff format --check src tests examples scripts
 	$(BIN)/ruff check src tests examples scripts
 	$(BIN)/pyright
+	scripts/console-types
 	$(BIN)/pytest tests/rules
 
 unit: dev ## the tests that take seconds: no process, no socket
@@ -86,5 +88,5 @@ bench: dev demo-env ## measure, and print each number beside its floor
 
 clean: ## remove environments, caches and the demo's files (a running demo server is stopped)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python scripts/demo.py --stop --quiet; fi
-	rm -rf .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .console-tools .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,30 +1,75 @@
-"""What a browser is shown: files of this package. No template, no build step, nothing from elsewhere.
+"""What a browser is shown: files of this package, as they were written. There is no build step.
 
-xterm.js is not ours and not kept with the sources: `scripts/console-assets` puts it into `xterm/`; where that
-was not done, the page says so.
+Files have addresses with a digest of all of them in it, so browsers keep them until one changes. `vendor/`
+has the libraries of others. It is not kept with the sources: `scripts/console-assets` fetches it.
 """
 
-from functools import cache
+import base64
+import gzip
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
-_HERE = Path(__file__).parent
+HERE = Path(__file__).parent
+PREFIX = "/console/files"
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-_FILES = {
-    **{name: _HERE / name for name in ("shell.html", "shell.js", "shell.css", "icon.svg")},
-    **{name: _HERE / "xterm" / name for name in ("xterm.js", "xterm.css", "addon-fit.js")},
-}
+_NEEDED = ("vendor/preact.js", "vendor/hooks.js", "vendor/htm.js")
+_INLINE = re.compile(r"<script[^>]*>([^<]+)</script>")
+_FILES_MARK = "{files}"  # in pages, where the address of the files is put
 
 
-def file(name: str) -> tuple[bytes, str] | None:
-    """A file by its name, and its type; None where there is none."""
-    path = _FILES.get(name)
-    try:
-        return None if path is None else (_content(path), f"{_TYPES[path.suffix]}; charset=utf-8")
-    except FileNotFoundError:
-        return None
+@dataclass(frozen=True)
+class ConsoleFile:
+    content: bytes
+    media_type: str
+
+    @cached_property
+    def packed(self) -> bytes:
+        """Compressed once: all browsers share it."""
+        return gzip.compress(self.content, 9, mtime=0)
+
+
+@dataclass(frozen=True)
+class ConsolePage:
+    file: ConsoleFile
+    inline_scripts: tuple[str, ...]  # the hashes by which a policy allows them
 
 
 @cache
-def _content(path: Path) -> bytes:
-    """Read once: clients that ask for a file and do not take it share its bytes."""
-    return path.read_bytes()
+def files() -> dict[str, ConsoleFile]:
+    """All files that browsers may have, by their path. Read at the first page, not at the server's start."""
+    paths = [path for path in sorted(HERE.rglob("*")) if path.suffix in _TYPES and path.is_file()]
+    return {
+        str(path.relative_to(HERE)): ConsoleFile(path.read_bytes(), f"{_TYPES[path.suffix]}; charset=utf-8")
+        for path in paths
+    }
+
+
+@cache
+def version() -> str:
+    """A digest of all files."""
+    digest = hashlib.blake2b(digest_size=6)
+    for name, file in files().items():
+        digest.update(f"{name}\0{len(file.content)}\0".encode() + file.content)
+    return digest.hexdigest()
+
+
+@cache
+def page(name: str) -> ConsolePage:
+    """A page with the addresses of its files; the page that says what is missing, where libraries are."""
+    name = name if is_complete() else "missing.html"
+    text = files()[name].content.decode().replace(_FILES_MARK, f"{PREFIX}/{version()}")
+    return ConsolePage(
+        ConsoleFile(text.encode(), files()[name].media_type),
+        tuple(_policy_hash(script) for script in _INLINE.findall(text)),
+    )
+
+
+def is_complete() -> bool:
+    return all(name in files() for name in _NEEDED)
+
+
+def _policy_hash(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

@@ -1,0 +1,80 @@
+// Numbers and times as people read them.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const NUMBER = new Intl.NumberFormat("en");
+const DAY = 86_400;
+
+/** @param {number} value */
+export const count = (value) => NUMBER.format(value);
+
+/** 1536 -> "1.5 KiB" @param {number} value */
+export function bytes(value) {
+  let at = 0;
+  while (Math.abs(value) >= 1024 && at < UNITS.length - 1) {
+    value /= 1024;
+    at += 1;
+  }
+  return `${at === 0 || Math.abs(value) >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[at]}`;
+}
+
+/** 0.256 -> "26 %" @param {number} value */
+export const percent = (value) => `${Math.round(value * 100)} %`;
+
+/** Up to four digits that mean something. @param {number} value */
+export function plain(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6 || (size < 1e-3 && size > 0)) return value.toExponential(2);
+  return String(Number(value.toPrecision(4)));
+}
+
+/** 3723 -> "1 h 2 min" @param {number} seconds */
+export function duration(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 1) return seconds > 0.001 ? `${Math.round(seconds * 1000)} ms` : "0 s";
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return pair(whole, 60, "min", 1, "s");
+  if (whole < DAY) return pair(whole, 3600, "h", 60, "min");
+  return pair(whole, DAY, "d", 3600, "h");
+}
+
+/** @param {number} whole @param {number} large @param {string} unit @param {number} small @param {string} rest */
+function pair(whole, large, unit, small, rest) {
+  const left = Math.floor((whole % large) / small);
+  return left ? `${Math.floor(whole / large)} ${unit} ${left} ${rest}` : `${Math.floor(whole / large)} ${unit}`;
+}
+
+/** Seconds between two moments of the API; to now without the second. @param {string} from @param {string} [to] */
+export function between(from, to) {
+  return (to ? Date.parse(to) : Date.now()) / 1000 - Date.parse(from) / 1000;
+}
+
+/** "3 min ago", "in 2 h" @param {string} moment @param {number} [now] milliseconds */
+export function ago(moment, now = Date.now()) {
+  const seconds = (now - Date.parse(moment)) / 1000;
+  if (Math.abs(seconds) < 5) return "now";
+  const length = duration(Math.abs(seconds)).split(" ").slice(0, 2).join(" ");
+  return seconds > 0 ? `${length} ago` : `in ${length}`;
+}
+
+/** In the person's zone, as short as it can be: "14:02:11", "3 Nov 14:02". @param {string} moment */
+export function clock(moment) {
+  const at = new Date(moment);
+  const today = new Date();
+  const time = at.toLocaleTimeString("en-GB");
+  if (at.toDateString() === today.toDateString()) return time;
+  const year = at.getFullYear() === today.getFullYear() ? undefined : "numeric";
+  return `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short", year })} ${time.slice(0, 5)}`;
+}
+
+/** With zone and fraction, for a tooltip. @param {string} moment */
+export function exact(moment) {
+  const at = new Date(moment);
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return `${at.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "medium" })} ${zone} (${moment})`;
+}
+
+/** JOB_STATE_RUNNING -> "running" @param {string} state */
+export const stateWords = (state) => state.replace(/^[A-Z]+_STATE_/, "").replaceAll("_", " ").toLowerCase();
+
+/** The id at the end of a resource's name. @param {string} name */
+export const shortName = (name) => name.slice(name.lastIndexOf("/") + 1);

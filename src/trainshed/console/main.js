@@ -1,0 +1,165 @@
+// The frame around every page: signing in, navigation, keys, looks; and which page an address means.
+
+import { html, render, useEffect, useState } from "./lib/ui.js";
+import { followLinks, go, href, useAddress } from "./lib/address.js";
+import { get, post, SIGNED_OUT } from "./lib/api.js";
+import { listenAfter, useServerAway } from "./lib/hints.js";
+import { knownKeys, useKeys } from "./lib/keys.js";
+import { Dialog } from "./parts/dialog.js";
+import { Module } from "./parts/module.js";
+import { Failure, Loading } from "./parts/notice.js";
+
+/** @typedef {import("./lib/address.js").Address} Address */
+
+const NAVIGATION = [
+  { name: "jobs", title: "Jobs", key: "g j" },
+  { name: "machines", title: "Machines", key: "g m" },
+  { name: "buckets", title: "Buckets", key: "g b" },
+  { name: "images", title: "Images", key: "g i" },
+  { name: "runtimes", title: "Runtimes", key: "g r" },
+];
+const PAGES = new Set(["jobs", "job", "compare", "machines", "buckets", "images", "runtimes", "new"]);
+const THEMES = { "": "as the system", light: "light", dark: "dark" };
+const THEME = "trainshed.theme";
+
+/** The module that shows an address. @param {Address} address */
+function pageOf({ parts }) {
+  if (!parts.length) return "jobs";
+  return parts[0] === "jobs" && parts.length > 1 ? "job" : parts[0];
+}
+
+/** @param {{address: Address}} props */
+function Page({ address }) {
+  const name = pageOf(address);
+  if (!PAGES.has(name)) return html`<h1>Nothing here</h1><${Failure} error=${new Error(`The console has no page “${name}”.`)} />`;
+  return html`<${Module} key=${name} name=${name} address=${address} />`;
+}
+
+function Console() {
+  const address = useAddress();
+  const [isHelp, setHelp] = useState(false);
+  const isAway = useServerAway();
+  const goTo = Object.fromEntries(NAVIGATION.map(({ name, title, key }) => [key, [title, () => go(href([name]))]]));
+  useKeys("Everywhere", {
+    ...goTo,
+    c: ["Create a job", () => go(href(["new"]))],
+    "?": ["Show these keys", () => setHelp(true)],
+  });
+  const current = pageOf(address) === "job" ? "jobs" : pageOf(address);
+  return html`<a class="skip" href="#main">Skip to the content</a>
+    <header class="frame">
+      <a class="brand" href=${href(["jobs"])}>Trainshed</a>
+      <nav aria-label="Pages">
+        ${NAVIGATION.map(
+          ({ name, title }) =>
+            html`<a key=${name} href=${href([name])} aria-current=${name === current ? "page" : undefined}>${title}</a>`,
+        )}
+      </nav>
+      <a class="button main" href=${href(["new"])}>New job</a>
+      <${Settings} showKeys=${() => setHelp(true)} />
+    </header>
+    <div class="away" role="status">${isAway && "The server does not answer. What is shown may be old; this page goes on when it is back."}</div>
+    <main id="main" tabindex="-1"><${Page} address=${address} /></main>
+    ${isHelp && html`<${KeyHelp} onClose=${() => setHelp(false)} />`}`;
+}
+
+/** @param {{showKeys: () => void}} props */
+function Settings({ showKeys }) {
+  const [theme, setTheme] = useState(localStorage.getItem(THEME) ?? "");
+  const choose = (/** @type {Event} */ event) => {
+    const value = /** @type {HTMLSelectElement} */ (event.target).value;
+    localStorage.setItem(THEME, value);
+    setTheme(value);
+    wear(value);
+  };
+  const signOut = async () => {
+    await post("/v1/console:signOut");
+    location.assign(href([]));
+  };
+  return html`<details class="settings">
+    <summary aria-label="Settings">⋯</summary>
+    <div class="settings-list">
+      <label for="theme">Colours</label>
+      <select id="theme" value=${theme} onChange=${choose}>
+        ${Object.entries(THEMES).map(([value, words]) => html`<option key=${value} value=${value}>${words}</option>`)}
+      </select>
+      <button type="button" onClick=${showKeys}>Keys</button>
+      <button type="button" onClick=${signOut}>Sign out</button>
+    </div>
+  </details>`;
+}
+
+/** @param {{onClose: () => void}} props */
+function KeyHelp({ onClose }) {
+  return html`<${Dialog} title="Keys" onClose=${onClose}>
+    ${knownKeys().map(
+      ({ where, keys }) => html`<section key=${where}>
+        <h3>${where}</h3>
+        <dl class="keys">
+          ${keys.map(
+            ({ key, words }) => html`<div key=${key}>
+              <dt>${key.split(" ").map((part) => html`<kbd>${part}</kbd> `)}</dt>
+              <dd>${words}</dd>
+            </div>`,
+          )}
+        </dl>
+      </section>`,
+    )}
+  <//>`;
+}
+
+/** Light, dark, or as the system says. @param {string} theme */
+function wear(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+
+function App() {
+  const [isSignedIn, setSignedIn] = useState(/** @type {boolean | null} */ (null));
+  const [problem, setProblem] = useState("");
+  const [SignIn, setSignIn] = useState(/** @type {any} */ (null));
+  const check = async () => {
+    try {
+      const { lastHint } = await get("/v1/server");
+      listenAfter(lastHint);
+      setSignedIn(true);
+    } catch (error) {
+      const { status, message } = /** @type {import("./lib/api.js").ApiError} */ (error);
+      if (status !== 401 && status !== 403) return void setTimeout(check, 1000); // the server is away
+      if (status === 401) setProblem(message);
+      const module = await import("./pages/signin.js");
+      setSignIn(() => module.default);
+      setSignedIn(false);
+    }
+  };
+  useEffect(() => {
+    let isChecking = false;
+    const recheck = async () => {
+      if (isChecking) return;
+      isChecking = true;
+      await check();
+      isChecking = false;
+    };
+    addEventListener(SIGNED_OUT, recheck);
+    enterByTicket().then(() => recheck(), (error) => {
+      setProblem(error.message);
+      recheck();
+    });
+    return () => removeEventListener(SIGNED_OUT, recheck);
+  }, []);
+  if (isSignedIn) return html`<${Console} />`;
+  if (isSignedIn === false && SignIn) return html`<${SignIn} problem=${problem} onSignedIn=${() => setSignedIn(true)} />`;
+  return html`<${Loading} words="Asking the server" />`;
+}
+
+/** A ticket in the address is exchanged for a session, and leaves the address and the history at once. */
+async function enterByTicket() {
+  const found = /^#ticket=(.+)$/.exec(location.hash);
+  if (!found) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  await post("/v1/console:signIn", { ticket: found[1] });
+}
+
+wear(localStorage.getItem(THEME) ?? "");
+followLinks();
+render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

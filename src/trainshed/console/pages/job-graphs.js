@@ -1,0 +1,137 @@
+// The graphs of a job: what each replica used and reported, with one crosshair, one range and one marked replica.
+
+import { html, useCallback, useMemo, useRef, useState } from "../lib/ui.js";
+import { go, jobHref, setQuery } from "../lib/address.js";
+import { get } from "../lib/api.js";
+import { useLive } from "../lib/hints.js";
+import { useKeys } from "../lib/keys.js";
+import { Empty, Failure, Loading } from "../parts/notice.js";
+import { Plot } from "../parts/plot.js";
+import { isFinal } from "../parts/state.js";
+import { graphsOf, marksOf } from "./job-graphs-lines.js";
+import { Controls, GraphTable, Legend, MarkList } from "./job-graphs-around.js";
+
+/** @typedef {[number, number] | null} Range seconds since 1970; null: all there is */
+
+const POINTS = 720;
+const PACE = 2000; // milliseconds between samples
+
+/** @param {{job: any, address: import("../lib/address.js").Address}} props */
+export default function JobGraphs({ job, address }) {
+  const { query } = address;
+  const range = rangeOf(query);
+  const [marked, setMarked] = useState("");
+  const lastRead = useRef({ at: 0, pace: PACE });
+  const isLive = !isFinal(job.state) && !query.to;
+  const { data, error, reload } = useLive(
+    async (signal) => {
+      const answer = await get(`/v1/${job.name}:graphs`, { startTime: query.from, endTime: query.to, points: POINTS }, { signal });
+      const length = Date.parse(answer.endTime) - Date.parse(answer.startTime);
+      lastRead.current = { at: Date.now(), pace: Math.max(PACE, length / POINTS) };
+      return answer;
+    },
+    [job.name, query.from, query.to],
+    {
+      job: job.name,
+      metrics: isLive ? job.name : undefined,
+      // A sample that is not a pixel wide is not worth an answer.
+      ignore: (hint) => Boolean(hint.metrics) && Date.now() - lastRead.current.at < lastRead.current.pace * 0.9,
+    },
+  );
+  const by = query.lines ?? "each";
+  const over = query.over === "step" ? "step" : "time";
+  const graphs = useMemo(() => (data ? graphsOf(data, by, over) : []), [data, by, over]);
+  const marks = useMemo(() => (data ? marksOf(data) : []), [data]);
+  const bounds = useMemo(() => data && boundsOf(data), [data]);
+  const onRange = useCallback((/** @type {Range} */ next) => choose(next), []);
+  const onPick = useCallback(
+    (/** @type {number} */ at) => go(jobHref(job.name, "logs", { time: new Date(at * 1000).toISOString() })),
+    [job.name],
+  );
+  useRangeKeys(range ?? bounds ?? null);
+  if (error && !data) return html`<${Failure} error=${error} retry=${reload} />`;
+  if (!data) return html`<${Loading} />`;
+  const wanted = (query.find ?? "").toLowerCase();
+  const shown = graphs.filter(({ title, name }) => `${title} ${name}`.toLowerCase().includes(wanted));
+  const tasks = [...new Set(graphs.flatMap(({ lines }) => lines.map(({ key }) => key)))].sort(byNumber);
+  return html`<section class="graphs" onMouseLeave=${() => setMarked("")}>
+    <h2 class="unseen">Graphs</h2>
+    <${Controls} query=${query} isZoomed=${Boolean(range)} isLive=${isLive} hasReports=${data.reported.length > 0} />
+    ${error && html`<${Failure} error=${error} retry=${reload} />`}
+    ${by === "each" && html`<${Legend} tasks=${tasks} marked=${marked} onMarked=${setMarked} />`}
+    ${!graphs.length && html`<${NothingYet} job=${job} isZoomed=${Boolean(range)} />`}
+    ${graphs.length > 0 && !shown.length && html`<${Empty} title=${`No graph is called “${query.find}”`} />`}
+    <div class="plots">
+      ${shown.map(
+        (graph) => html`<${Plot}
+          key=${graph.name}
+          title=${graph.title}
+          group=${graph.isOverStep ? "steps" : "times"}
+          x=${graph.x}
+          lines=${graph.lines}
+          format=${graph.format}
+          isTime=${!graph.isOverStep}
+          isBinary=${graph.unit.startsWith("bytes")}
+          isWhole=${graph.unit === "processes" || graph.unit === "threads"}
+          joinsGaps=${graph.isReported}
+          marks=${graph.isOverStep ? undefined : marks}
+          range=${graph.isOverStep ? null : bounds}
+          marked=${marked}
+          onMarked=${setMarked}
+          onRange=${graph.isOverStep ? ignored : onRange}
+          onPick=${graph.isOverStep ? undefined : onPick}
+        />`,
+      )}
+    </div>
+    <${MarkList} job=${job} marks=${marks} />
+    ${shown.length > 0 && html`<${GraphTable} graphs=${shown} />`}
+  </section>`;
+}
+
+const ignored = () => {};
+
+/** @param {{job: any, isZoomed: boolean}} props */
+function NothingYet({ job, isZoomed }) {
+  if (isZoomed) return html`<${Empty} title="Nothing was measured in this range"><p>A double click, or 0, shows the whole job.</p><//>`;
+  const words = isFinal(job.state) ? "It ended before anything was measured." : "The first measurements come two seconds after its replicas have started.";
+  return html`<${Empty} title="Nothing was measured"><p>${words}</p><//>`;
+}
+
+/** @param {Record<string, string>} query @returns {Range} */
+function rangeOf({ from, to }) {
+  const range = [Date.parse(from) / 1000, Date.parse(to) / 1000];
+  return range.every(Number.isFinite) && range[0] < range[1] ? /** @type {Range} */ (range) : null;
+}
+
+/** What the answer is about. @param {any} data @returns {[number, number]} */
+function boundsOf({ startTime, endTime }) {
+  return [Date.parse(startTime) / 1000, Date.parse(endTime) / 1000];
+}
+
+/** @param {Range} range */
+function choose(range) {
+  const [from, to] = range ? range.map((at) => new Date(at * 1000).toISOString()) : [null, null];
+  setQuery({ from, to }, { replace: false });
+}
+
+/** @param {Range} range */
+function useRangeKeys(range) {
+  const change = (/** @type {number} */ move, /** @type {number} */ factor) => () => {
+    if (!range) return;
+    const [from, to] = range;
+    const half = ((to - from) / 2) * factor;
+    const middle = (from + to) / 2 + (to - from) * move;
+    choose([middle - half, middle + half]);
+  };
+  useKeys("Graphs", {
+    "/": ["Filter graphs", () => document.getElementById("find-graphs")?.focus()],
+    "+": ["Narrow the range", change(0, 0.5)],
+    "-": ["Widen the range", change(0, 2)],
+    "[": ["Earlier", change(-0.5, 1)],
+    "]": ["Later", change(0.5, 1)],
+    0: ["The whole job", () => choose(null)],
+  });
+}
+
+/** workerpool0-10 after workerpool0-9 @param {string} a @param {string} b */
+const byNumber = (a, b) => a.localeCompare(b, "en", { numeric: true });
