@@ -216,6 +216,19 @@ class LiveServer:
 
     # ---- talking to it
 
+    def cli(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """The command line on this server, in the project of `submit`."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("TRAINSHED_")}
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "trainshed.cli", *words],
+            env={**own, "TRAINSHED_HOME": str(self.home), "TRAINSHED_PROJECT": "p1", **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE,
+            check=False,
+        )
+
     def request(
         self,
         verb: str,

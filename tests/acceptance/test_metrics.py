@@ -157,6 +157,48 @@ def test_a_window_and_a_step_are_kept_to_and_nonsense_is_refused(server: LiveSer
     assert server.request("GET", f"/v1/{job}0:metrics").status == 404
 
 
+def test_one_request_has_all_graphs_of_a_job_with_its_marks(server: LiveServer) -> None:
+    job = server.submit(pools=[pool(python(STEPS), replicas=2)], name="graphs")
+    try:
+        graphs = f"/v1/{job}:graphs"
+        until(lambda: len(server.get(graphs)["usage"]["times"]) >= 3)
+        answer = server.get(graphs, points="100")
+        names = {(series["task"], series["name"]) for series in answer["usage"]["series"]}
+        wanted = ("cpu", "memory", "disk_read", "disk_write")
+        tasks = ("workerpool0-0", "workerpool0-1")
+        assert {(task, name) for task in tasks for name in wanted} <= names
+        lengths = {len(series["values"]) for series in answer["usage"]["series"]}
+        assert lengths == {len(answer["usage"]["times"])}
+        assert [entry["task"] for entry in answer["reported"]] == list(tasks)
+        [loss] = answer["reported"][0]["series"]
+        steps = answer["reported"][0]["steps"]
+        assert loss["values"] == pytest.approx([1 / step for step in steps], rel=1e-4)
+        assert "RUNNING" in [mark["reason"] for mark in answer["marks"]]
+        middle = answer["marks"][-1]["time"]
+        assert server.get(graphs, startTime=middle)["startTime"] == middle
+    finally:
+        server.cancel(job)
+    refused = server.request("GET", f"{graphs}?startTime=soon&points=many&endTime=2026-01-01T00:00:00Z")
+    assert (refused.status, sorted(refused.violations)) == (400, ["points", "startTime"])
+
+
+def test_jobs_are_compared_by_what_they_reported_and_by_their_settings(server: LiveServer) -> None:
+    names = [server.submit([*python(SHORT), f"--lr={rate}"], name=f"rate {rate}") for rate in (1, 2)]
+    for job in names:
+        server.wait(job)
+        metrics(server, job)  # what was said last is recorded then
+    body = {"jobs": [*names, f"{names[0]}0"], "points": 50}
+    answer = server.request("POST", f"{JOBS}:compare", body).json
+    assert [entry["name"] for entry in answer["jobs"]] == names
+    assert answer["missing"] == [f"{names[0]}0"]
+    [metric] = answer["metrics"]
+    assert metric["name"] == "loss"
+    assert [summary["last"] for summary in metric["summaries"]] == [0.1, 0.1]
+    assert answer["differences"] == [{"name": "args.lr", "values": ["1", "2"]}]
+    by_filter = server.request("POST", f"{JOBS}:compare", {"filter": 'display_name:"rate *"'}).json
+    assert sorted(entry["name"] for entry in by_filter["jobs"]) == sorted(names)
+
+
 def test_prometheus_reads_the_server_and_its_jobs_and_needs_the_token(server: LiveServer) -> None:
     job = server.submit(pools=[pool(python(STEPS), replicas=2)], name='with "quotes" and \\')
     identity = job.rsplit("/", 1)[-1]

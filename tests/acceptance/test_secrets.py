@@ -1,9 +1,6 @@
 """Secrets among the variables of jobs: the program has them; no answer and no file of the server has."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,19 +33,6 @@ def secret(name: str = "HF_TOKEN", **more: object) -> dict[str, object]:
     return {"name": name, "value": VALUE, **more}
 
 
-def trainshed(server: LiveServer, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    own = {key: value for key, value in os.environ.items() if not key.startswith("TRAINSHED_")}
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "trainshed.cli", *words],
-        env={**own, "TRAINSHED_HOME": str(server.home), "TRAINSHED_PROJECT": "p1", **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=2 * PATIENCE,
-        check=False,
-    )
-
-
 def texts(server: LiveServer, name: str) -> list[str]:
     return [line["text"] for line in server.lines(name) if line["text"].startswith("length")]
 
@@ -74,7 +58,7 @@ def test_the_program_has_the_value_and_no_answer_and_no_other_file_has(server: L
     assert env == {item: {"name": item, "value": MASK} for item in ("HF_TOKEN", "MINE")}
     identity = name.rpartition("/")[2]
     for words in (("show", identity), ("show", identity, "--env"), ("show", identity, "--json")):
-        shown = trainshed(server, *words)
+        shown = server.cli(*words)
         assert shown.returncode == 0, shown.stderr
         assert VALUE not in shown.stdout
     kept = server.home / "secrets" / f"{identity}.json"
@@ -97,7 +81,7 @@ def wait_until_gone(path: Path) -> None:
 def test_a_shell_beside_the_program_has_the_value(server: LiveServer):
     name = server.submit(pools=[pool("import time; time.sleep(600)", secret())])
     server.wait_for(name, ["JOB_STATE_RUNNING"])
-    shell = trainshed(server, "shell", name.rpartition("/")[2], "--", "printenv", "HF_TOKEN")
+    shell = server.cli("shell", name.rpartition("/")[2], "--", "printenv", "HF_TOKEN")
     assert shell.stdout.strip() == VALUE, shell.stderr
 
 
@@ -118,7 +102,7 @@ def test_an_answer_that_is_sent_back_is_refused_and_names_the_field(server: Live
 def test_retry_uses_the_value_of_the_job_before(server: LiveServer):
     name = server.submit(pools=[pool(LENGTH, secret())])
     server.wait(name)
-    again = trainshed(server, "retry", name.rpartition("/")[2])
+    again = server.cli("retry", name.rpartition("/")[2])
     assert again.returncode == 0, again.stderr
     new = f"{name.rpartition('/')[0]}/{again.stdout.strip()}"
     assert server.wait(new)["state"] == "JOB_STATE_SUCCEEDED"
@@ -128,11 +112,11 @@ def test_retry_uses_the_value_of_the_job_before(server: LiveServer):
 def test_submit_takes_a_secret_from_the_callers_environment(server: LiveServer, tmp_path: Path):
     (tmp_path / "train.py").write_text(LENGTH.replace("HF_TOKEN", "MINE"))
     words = ("submit", str(tmp_path / "train.py"), "--secret", "MINE", "--follow", "--folder", str(tmp_path))
-    done = trainshed(server, *words, MINE=VALUE)
+    done = server.cli(*words, MINE=VALUE)
     assert done.returncode == 0, done.stderr
     assert f"length {len(VALUE)}" in done.stdout
     assert VALUE not in json.dumps(server.get(JOBS)) + done.stdout + done.stderr
-    lacking = trainshed(server, *words)
+    lacking = server.cli(*words)
     assert (lacking.returncode, "--secret MINE: there is no such variable" in lacking.stderr) == (2, True)
 
 
@@ -190,11 +174,11 @@ def test_a_backup_brings_the_secrets_and_a_lost_one_fails_only_its_job(server: L
     blocked = {**pool(LENGTH, secret()), "machineSpec": {"machineType": "n1-standard-8"}}
     server.wait_for(busy, ["JOB_STATE_RUNNING"])
     kept, lost = (server.submit(pools=[blocked]) for _ in range(2))
-    backup = trainshed(server, "backup", str(tmp_path / "b.tar"))
+    backup = server.cli("backup", str(tmp_path / "b.tar"))
     assert backup.returncode == 0, backup.stderr
     server.stop()
     home = server.base / "r"
-    assert trainshed(server, "restore", str(tmp_path / "b.tar"), "--home", str(home)).returncode == 0
+    assert server.cli("restore", str(tmp_path / "b.tar"), "--home", str(home)).returncode == 0
     (home / "secrets" / f"{lost.rpartition('/')[2]}.json").unlink()
     with LiveServer("--cpus", "8", "--memory", "32GiB", home=home) as restored:
         assert restored.wait(kept)["state"] == "JOB_STATE_SUCCEEDED"

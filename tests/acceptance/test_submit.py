@@ -414,7 +414,7 @@ def test_streams_that_are_closed_from_the_start_change_nothing_but_what_is_read(
 
 
 def test_words_that_are_no_utf_8_are_answered_with_a_sentence(person: Person) -> None:
-    for words in (("show", "\udcff"), ("ls", "--filter", "\udcff"), ("runtimes", "build", "\udcff")):
+    for words in (("show", "\udcff"), ("ls", "--filter", "state=\udcff"), ("runtimes", "build", "\udcff")):
         done = person(*words)
         assert (done.returncode, done.stderr[:6]) == (1, "error:"), done.stderr
 

@@ -46,6 +46,9 @@ COMMANDS: dict[str, list[list[str]]] = {
     "images": [["images", "ls"]],
     "runtimes": [["runtimes", "ls"]],
     "env": [["env"]],
+    "console": [["console", "{job}", "--print"]],
+    "nodes": [["nodes"]],
+    "queue": [["queue"]],
     "ai": [
         ["ai", "custom-jobs", "list", "--region=us-central1"],
         ["ai", "custom-jobs", "describe", "{job}", "--region=us-central1"],

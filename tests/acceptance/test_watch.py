@@ -58,6 +58,16 @@ def test_all_changes_of_a_job_are_hinted_and_a_listener_that_comes_back_goes_on(
         assert server.request("GET", f"{JOBS}:watch?job=123").status == 404
 
 
+def test_new_samples_of_a_job_are_hinted_to_those_who_ask_for_them() -> None:
+    with LiveServer("--cpus", "8") as server:
+        job = server.submit([sys.executable, "-c", "import time; time.sleep(1000)"])
+        with listening(server, f"?metrics={job}") as answer:
+            for _ in range(2):
+                while event(answer)[1] != {"name": job, "metrics": True}:
+                    pass
+        server.cancel(job)
+
+
 def test_a_client_that_only_looks_when_hinted_sees_the_end_of_a_job_across_a_kill_of_the_server() -> None:
     with LiveServer("--cpus", "8") as server:
         job = server.submit([sys.executable, "-c", "import time; time.sleep(3)"])

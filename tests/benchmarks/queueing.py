@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.benchmarks.row import Row, ms
-from tests.live import JOBS, LOCATION, PROJECT, LiveServer, pool
+from tests.live import JOBS, LOCATION, PARENT, PROJECT, LiveServer, pool
 from trainshed.client.api import Client
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
@@ -25,6 +25,7 @@ WAITING = 10_000
 BATCH = 20  # jobs run in one round
 WATCHED = 30.0  # seconds: three looks at everything
 SOON = 5.0  # seconds until a server that finds so many is ready
+PAGE_MOST = 100  # milliseconds for a page of the queue
 LIMIT = 1.2  # times what it takes where nobody waits
 
 
@@ -37,6 +38,7 @@ def long_queue() -> list[Row]:
             _compare("no-op jobs, two at a time", 10, empty, full, _Server.run, _rate),
             _compare("cancel of one that waits", 30, empty, full, _Server.cancel, ms),
         ]
+        pages = [full.queue_page() for _ in range(30)]
         spent = [server.cpu() for server in (empty, full)]
         time.sleep(WATCHED)
         idle, busy = (server.cpu() - before for server, before in zip((empty, full), spent, strict=True))
@@ -50,6 +52,14 @@ def long_queue() -> list[Row]:
             unit="s",
         ),
         *compared,
+        Row(
+            what=f"page of 100 of the queue, {WAITING:,} waiting",
+            floor="",
+            ours=ms(pages),
+            value=median(pages) * 1e3,
+            goal=PAGE_MOST,
+            unit="ms",
+        ),
         Row(
             what=f"idle CPU, {WAITING:,} waiting",
             floor=f"{idle / WATCHED:.3%}",
@@ -140,6 +150,11 @@ class _Server:
     def list_page(self) -> float:
         began = time.perf_counter()
         assert len(self.live.get(JOBS, pageSize=100)["customJobs"]) == 100
+        return time.perf_counter() - began
+
+    def queue_page(self) -> float:
+        began = time.perf_counter()
+        assert len(self.live.get(f"{PARENT}/queue", pageSize=100)["jobs"]) == 100
         return time.perf_counter() - began
 
     def cancel(self) -> float:

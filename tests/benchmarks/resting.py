@@ -34,9 +34,9 @@ def idle() -> list[Row]:
     with LiveServer(env={"TRAINSHED_ENGINE": "auto"}) as server:
         server.wait(server.submit(["python", "-c", "pass"]))
         time.sleep(2)
-        spent = _cpu(server.pid)
+        spent = cpu_seconds(server.pid)
         time.sleep(WATCHED)
-        share = (_cpu(server.pid) - spent) / WATCHED * 100
+        share = (cpu_seconds(server.pid) - spent) / WATCHED * 100
         memory = _memory(server.pid)
     return [
         Row(what="up -> ready", floor="-", ours=ms(ready), value=median(ready), goal=0.8, unit="s"),
@@ -173,6 +173,6 @@ def _memory(pid: int) -> float:
     raise LookupError("no VmRSS")
 
 
-def _cpu(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS

@@ -73,14 +73,15 @@ def test_a_page_in_a_code_folder_or_in_a_log_is_saved(server: LiveServer, unique
 
 
 @pytest.mark.parametrize(
-    "path", [JOBS, "/healthz", "/metrics", "/nothing", "/storage/v1/b", "/v1/<script>", "/console/nothing"]
+    "path",
+    [JOBS, "/healthz", "/metrics", "/nothing", "/storage/v1/b", "/v1/<script>", "/console/files/nothing"],
 )
 def test_answers_of_the_server_s_own_run_nothing(server: LiveServer, path: str) -> None:
     assert is_inert(server.request("GET", quote(path)))
 
 
-@pytest.mark.parametrize("path", [SHELL, "/console/shell.js", "/console/shell.css", "/console/icon.svg"])
-def test_the_page_of_a_shell_has_a_strict_policy(server: LiveServer, path: str) -> None:
+@pytest.mark.parametrize("path", ["/console", "/console/jobs/p/l/1", "/console/files/x/main.js"])
+def test_pages_and_files_of_the_console_have_a_strict_policy(server: LiveServer, path: str) -> None:
     answer = server.request("GET", path, token=None)
     assert answer.status == 200
     policy = answer.headers["content-security-policy"]
@@ -108,7 +109,7 @@ def test_what_a_browser_marks_as_from_elsewhere_is_refused(
 
 
 def test_a_link_on_another_site_leads_to_a_page_and_to_nothing_else(open_server: LiveServer) -> None:
-    assert open_server.request("GET", SHELL, headers=LINK).status == 200
+    assert open_server.request("GET", SHELL, headers=LINK).status == 303
     assert open_server.request("GET", SHELL, headers=LINK | {"Sec-Fetch-Dest": "iframe"}).status == 403
     for path in (JOBS, "/healthz", "/storage/v1/b?project=p1", "/metrics"):
         assert open_server.request("GET", path, headers=LINK).status == 403, path

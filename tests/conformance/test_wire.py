@@ -231,7 +231,7 @@ def test_an_id_that_cannot_be_is_not_found(server: LiveServer, verb: str, job: s
 @pytest.mark.parametrize(
     "verb_path",
     [
-        ("GET", "/"),
+        ("POST", "/"),
         ("GET", "/v1"),
         ("GET", "/v3/projects/p1/locations/us-central1/customJobs"),
         ("PUT", JOBS),

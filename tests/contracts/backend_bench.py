@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -68,13 +68,22 @@ class World(Protocol):
     async def close(self) -> None: ...
 
 
+def pauses() -> Iterator[float]:
+    """Seconds to wait before each new look: what comes soon is seen soon, and a long wait costs few looks."""
+    pause = 0.005
+    while True:
+        yield pause
+        pause = min(pause * 1.2, 0.03)
+
+
 async def until(check: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> None:
     """Wait for what is sure to come; the test's own timeout says when it was not."""
+    pause = pauses()
     while True:
         answer = check()
         if answer if isinstance(answer, bool) else await answer:
             return
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(next(pause))
 
 
 class Bench:
@@ -126,11 +135,12 @@ class Bench:
         return next((seen for seen in await self.backend.observe(self.job) if seen.key == key), None)
 
     async def ended(self, key: RunKey) -> Observation:
+        pause = pauses()
         while True:
             seen = await self.see(key)
             if seen is not None and not seen.alive:
                 return seen
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(next(pause))
 
     async def run(self, command: Words) -> Observation:
         await self.backend.launch(self.launch(command))

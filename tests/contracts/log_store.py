@@ -1,20 +1,24 @@
-"""What every log store keeps to: the numbered promises of `core.ports.LogStore`, as tests.
+"""What every log store keeps to: the numbered promises of `core.log_port.LogStore`, as tests.
 
 Inherit, and give `make`. Programs write into the files the store names, as replicas do.
 """
 
 import asyncio
+import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from trainshed.core.log_lines import FindQuery, LineChoice, LineQuery
+from trainshed.core.log_port import LogStore, NumberedLogs
 from trainshed.core.logs import Line, LogQuery, OutputStream
 from trainshed.core.names import ReplicaName
-from trainshed.core.ports import LogStore
 
 FIRST = ReplicaName("j1", 0, 0, 0)
 SECOND = ReplicaName("j1", 0, 1, 0)
@@ -55,12 +59,16 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
+class NumberedStore(LogStore, NumberedLogs, Protocol):
+    """A store whose lines have numbers, as that of the server."""
+
+
 class LogStoreContract:
-    def make(self, home: Path, quota: int = 1024**3) -> LogStore:
+    def make(self, home: Path, quota: int = 1024**3) -> NumberedStore:
         raise NotImplementedError
 
     @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[LogStore]:
+    async def store(self, tmp_path: Path) -> AsyncIterator[NumberedStore]:
         store = self.make(tmp_path / "logs")
         await store.start()
         yield store
@@ -319,6 +327,64 @@ class LogStoreContract:
         assert await everything(again) == lines
         await again.close()
         await store.close()
+
+    async def test_lines_are_numbered_in_one_order_of_all_or_of_some(self, store: NumberedStore) -> None:
+        for number in range(40):
+            sink = store.sink((FIRST, SECOND)[number % 2])
+            append(sink.stdout if number % 3 else sink.stderr, b"%d a\n%d b\n" % (number, number))
+            await store.read("j1", LogQuery(limit=1))  # dates what is there
+        for choice in (
+            LineChoice(),
+            LineChoice(task="workerpool1-0"),
+            LineChoice(stream=OutputStream.STDERR),
+            LineChoice(attempt=1),
+        ):
+            asked = LogQuery(task=choice.task, stream=choice.stream, attempt=choice.attempt)
+            shown = await store.read("j1", asked)
+            whole = await store.lines("j1", LineQuery(choice=choice, count=1000))
+            assert (whole.lines, whole.first, whole.total.lines) == (shown, 1, len(shown))
+            assert whole.total.is_complete
+            for line in range(1, len(shown) + 1, 7):
+                page = await store.lines("j1", LineQuery(choice=choice, line=line, count=5))
+                assert (page.lines, page.first) == (shown[line - 1 :][:5], line)
+                by_time = LineQuery(choice=choice, since_ns=shown[line - 1].at_ns, before=2, count=5)
+                around = await store.lines("j1", by_time)
+                assert (around.lines, around.first) == (shown[max(0, line - 3) :][:5], max(1, line - 2))
+            last = await store.lines("j1", LineQuery(choice=choice, line=-3, count=9))
+            assert last.lines == shown[-3:]
+
+    async def test_lines_that_are_not_there_are_none(self, store: NumberedStore) -> None:
+        nothing = await store.lines("nobody", LineQuery(choice=LineChoice(), count=5))
+        assert (nothing.lines, nothing.total.lines, nothing.total.is_complete) == ((), 0, True)
+        append(store.sink(FIRST).stdout, b"one\nbegun")
+        beyond = await store.lines("j1", LineQuery(choice=LineChoice(), line=10**12, count=5))
+        assert (beyond.lines, beyond.total.lines) == ((), 1)
+
+    async def test_a_search_gives_lines_with_numbers_and_may_be_given_up(self, store: NumberedStore) -> None:
+        append(store.sink(FIRST).stdout, b"a needle\nhay\n" * 50)
+        query = FindQuery(choice=LineChoice(), pattern=re.compile(rb"needle"), line=4)
+        async with contextlib.aclosing(store.find("j1", query)) as steps:
+            step = await anext(steps)
+        assert [(row.number, row.line.text) for row in step.lines[:2]] == [(5, "a needle"), (7, "a needle")]
+        assert step.matches == 48
+        assert [step async for step in store.find("nobody", query)] == []
+
+    async def test_growth_is_told_until_the_job_is_finished(self, store: NumberedStore) -> None:
+        seen: list[int] = []
+
+        async def watch() -> None:
+            async for _ in store.growth("j1"):
+                seen.append(len(await store.read("j1", LogQuery())))
+
+        watching = asyncio.create_task(watch())
+        await until(lambda: seen == [0])
+        sink = store.sink(FIRST)
+        append(sink.stdout, b"one\n")
+        await until(lambda: 1 in seen)
+        append(sink.stderr, b"two\n")
+        await until(lambda: 2 in seen)
+        await store.finish("j1")
+        await asyncio.wait_for(watching, 60)
 
     async def test_a_removed_job_is_gone(self, store: LogStore) -> None:
         sink = store.sink(FIRST)

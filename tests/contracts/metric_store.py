@@ -4,11 +4,13 @@ Inherit, and give `make`. `survives` says whether another store over the same fo
 """
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from trainshed.core.columns import ColumnQuery
 from trainshed.core.metrics import MetricQuery, Sample, Series
 from trainshed.core.ports import MetricStore
 
@@ -51,6 +53,8 @@ class MetricStoreContract:
 
     async def test_a_job_nobody_knows_has_no_series(self, store: MetricStore) -> None:
         assert await store.query("nobody", window()) == ()
+        asked = ColumnQuery(since=0, until=1e10, points=100)
+        assert not (await store.columns({"nobody": asked}))["nobody"].times
 
     async def test_what_is_recorded_is_answered_in_order_of_time(self, store: MetricStore) -> None:
         for second in (0, 2, 4):
@@ -87,6 +91,25 @@ class MetricStoreContract:
         assert told(series) == [(0, 3)]
         assert told(series, "memory") == [(0, 5)]
         assert told(series, "step") == told(series, "value.loss") == [(0, 3)]
+
+    async def test_columns_share_their_moments_and_have_none_where_nothing_was_recorded(
+        self, store: MetricStore
+    ) -> None:
+        for second in (0, 2, 4):
+            samples = [sample("cpu", second, second), sample("cpu", second, 7, "workerpool1-0")]
+            await store.record({"j1": samples[: 1 if second == 2 else 2]})
+        begin = BEGAN.timestamp()
+        asked = ColumnQuery(since=begin, until=begin + 100, points=1000)
+        columns = (await store.columns({"j1": asked, "nobody": asked}))["j1"]
+        assert [moment - begin for moment in columns.times] == [0, 2, 4]
+        assert {name: list(column) for name, column in columns.values.items()} == {
+            (TASK, "cpu"): [0, 2, 4],
+            ("workerpool1-0", "cpu"): [7, None, 7],
+        }
+        part = replace(asked, since=begin + 1, until=begin + 3, names=lambda name: name == "cpu")
+        assert (await store.columns({"j1": part}))["j1"].times == [begin + 2]
+        none = replace(asked, names=lambda name: name == "step")
+        assert (await store.columns({"j1": none}))["j1"].values == {}
 
     async def test_a_removed_job_leaves_nothing_and_may_be_removed_again(
         self, store: MetricStore, tmp_path: Path

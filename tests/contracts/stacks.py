@@ -8,8 +8,8 @@ import asyncio
 import pytest
 
 from tests.contracts.backend_bench import Bench, until
-from trainshed.core.ports import Stacks
 from trainshed.core.replica import Exit
+from trainshed.core.stats_port import Stacks
 
 
 def stacks_of(bench: Bench) -> Stacks:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.contracts.backend_bench import Bench
 from trainshed.core.metrics import Measure
-from trainshed.core.ports import Stats
+from trainshed.core.stats_port import Stats
 
 
 def stats_of(bench: Bench) -> Stats:

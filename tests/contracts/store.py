@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.store_lists import ListsContract
 from tests.contracts.store_names import NamesContract
 from tests.contracts.store_values import (
     RUNNING,
@@ -30,16 +31,16 @@ from trainshed.core.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from trainshed.core.event import Reason, Severity
 from trainshed.core.job import Job, JobSpec, JobState, Status
 from trainshed.core.ports import Operation, Store
-from trainshed.core.query import JobQuery
+from trainshed.core.query import OLDEST_FIRST, JobQuery
 from trainshed.store import SqlStore
-from trainshed.testing.store import matches
+from trainshed.testing.match import matches
 
 
 async def kept(store: Store, job: Job) -> Job:
     return await store.insert(job, ())
 
 
-class StoreContract(NamesContract):
+class StoreContract(NamesContract, ListsContract):
     """The promises that hold for every store."""
 
     async def test_a_job_comes_back_as_it_went_in(self, store: Store) -> None:
@@ -292,7 +293,7 @@ class StoreContract(NamesContract):
         jobs = [await kept(store, a_job(n, created_at=T0 + timedelta(seconds=n // 3))) for n in range(25)]
         await kept(store, a_job(99, project="q"))
         assert await walk(store, JobQuery(project="p", limit=4)) == ids(reversed(jobs))
-        assert await walk(store, JobQuery(project="p", limit=4, oldest_first=True)) == ids(jobs)
+        assert await walk(store, JobQuery(project="p", limit=4, order=OLDEST_FIRST)) == ids(jobs)
         assert await walk(store, JobQuery(project="p", limit=25)) == ids(reversed(jobs))
 
     async def test_a_full_last_page_has_no_next(self, store: Store) -> None:

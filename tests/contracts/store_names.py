@@ -8,7 +8,7 @@ from tests.contracts.store_values import RUNNING, a_deletion, a_job, an_event, e
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Owner, OwnerKind
 from trainshed.core.ports import Store
-from trainshed.core.query import Compare, JobQuery, Operator, QueryField
+from trainshed.core.query import JobQuery
 
 
 class NamesContract:
@@ -30,15 +30,6 @@ class NamesContract:
         assert await store.get("p", "-", job.id) == job
         with pytest.raises(NotFound):
             await store.get("q", "-", job.id)
-
-    async def test_a_count_is_of_all_pages(self, store: Store) -> None:
-        for number in range(5):
-            await store.insert(a_job(number, location="here" if number < 3 else "there"), ())
-        await store.insert(a_job(9, project="q"), ())
-        for location, count in (("here", 3), ("there", 2), ("-", 5), ("nowhere", 0)):
-            assert await store.count(JobQuery(project="p", location=location, limit=1)) == count
-        where = Compare(QueryField.ID, Operator.EQ, a_job(4).id)
-        assert await store.count(JobQuery(project="p", where=where)) == 1
 
     async def test_all_jobs_of_an_owner_are_found(self, store: Store) -> None:
         mine, theirs = Owner(OwnerKind.PIPELINE, "1"), Owner(OwnerKind.PIPELINE, "11")

@@ -18,6 +18,7 @@ from trainshed.core.job import (
     Scheduling,
     Status,
 )
+from trainshed.core.origin import Origin
 from trainshed.core.ports import Operation
 from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField
 from trainshed.core.replica import Exit, Phase, Replica
@@ -110,6 +111,7 @@ def full_job() -> Job:
         spec=spec,
         status=status,
         labels={"team": "vision", 'od"d': "x"},
+        submitter="Ada",
         extras={"encryption": {"k": 1}},
     )
 
@@ -148,6 +150,7 @@ def varied_jobs() -> list[Job]:
         {"team": ""},
         {'od"d': "1", "a.b": "2"},
         {"team": "vis"},
+        {"who": 'said "o" \N{LATIN CAPITAL LETTER U WITH DIAERESIS}'},
     ]
     states = [Status(), RUNNING, ended(), ended(JobState.FAILED)]
     return [
@@ -156,6 +159,8 @@ def varied_jobs() -> list[Job]:
             display_name=names[n % len(names)],
             labels=labels[n % len(labels)],
             status=states[n % len(states)],
+            submitter="" if n % 3 else "Ada \N{SNOWMAN}",
+            origin=None if n % 7 else Origin(kind="pipeline", record={"n": n}),
         )
         for n in range(39)
     ]
@@ -198,6 +203,22 @@ def conditions() -> list[Condition]:
         for at in moments
     ]
     found += [Compare(QueryField.ID, op, "1007") for op in Operator]
+    found += [
+        Compare(QueryField.TEXT, Operator.LIKE, text)
+        for text in (*texts, "VIS", "1007", "team", "Ü", 'o"', "ada")
+    ]
+    found += [
+        Compare(field, op, text)
+        for field, text in (
+            (QueryField.KIND, "custom"),
+            (QueryField.KIND, "pipe*"),
+            (QueryField.SUBMITTER, "Ada \N{SNOWMAN}"),
+            (QueryField.SUBMITTER, "A*"),
+            (QueryField.PROJECT, "p"),
+            (QueryField.LOCATION, "us*"),
+        )
+        for op in (Operator.EQ, Operator.NE, Operator.LIKE)
+    ]
     found += [AllOf(()), AnyOf(()), NotOf(AllOf(()))]
     pick = random.Random(7)
     for _ in range(60):

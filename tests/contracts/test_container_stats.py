@@ -15,7 +15,7 @@ from trainshed.backends.machine import spy
 from trainshed.core.launch import Launch
 from trainshed.core.metrics import Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Stacks, Stats
+from trainshed.core.stats_port import Stacks, Stats
 
 pytestmark = pytest.mark.containers
 

@@ -10,12 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.log_store import FIRST, SECOND, LogStoreContract, append, everything, place, texts, until
+from tests.contracts.log_store import (
+    FIRST,
+    SECOND,
+    LogStoreContract,
+    NumberedStore,
+    append,
+    everything,
+    place,
+    texts,
+    until,
+)
 from trainshed.core.errors import Invalid, Unavailable
+from trainshed.core.log_lines import LineChoice, LineQuery
+from trainshed.core.log_port import LogStore
 from trainshed.core.logs import Line, LogQuery, OutputQuery
 from trainshed.core.names import ReplicaName
-from trainshed.core.ports import LogStore
-from trainshed.logs import inotify, merge
+from trainshed.logs import inotify, line_numbers, merge
+from trainshed.logs import store as log_store
 from trainshed.logs.file import LogFile
 from trainshed.logs.job import JobLog
 from trainshed.logs.quota import Quota
@@ -23,7 +35,7 @@ from trainshed.logs.store import FileLogStore
 
 
 class TestFileLogStore(LogStoreContract):
-    def make(self, home: Path, quota: int = 1024**3) -> LogStore:
+    def make(self, home: Path, quota: int = 1024**3) -> NumberedStore:
         return FileLogStore(home, quota)
 
 
@@ -438,4 +450,55 @@ async def test_an_index_that_a_job_cut_short_is_told_as_such(tmp_path: Path) -> 
     os.truncate(f"{store.sink(FIRST).stdout}.idx", 0)
     with pytest.raises(Unavailable, match="cannot be read"):
         await store.read("j1", LogQuery())
+    await store.close()
+
+
+async def test_a_large_log_is_counted_in_the_background_and_meanwhile_shown_without_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_numbers, "AT_ONCE", 1000)
+    store = FileLogStore(tmp_path)
+    await store.start()
+    append(store.sink(FIRST).stdout, b"".join(b"line %d\n" % number for number in range(1, 100_001)))
+    await store.finish("j1")
+    last = await store.lines("j1", LineQuery(choice=LineChoice(), line=-2, count=10))
+    assert texts(last.lines) == ["line 99999", "line 100000"]
+    assert last.first is None
+    assert not last.total.is_complete
+    since = LineQuery(choice=LineChoice(), since_ns=last.lines[0].at_ns, before=2, count=3)
+    assert texts((await store.lines("j1", since)).lines) == ["line 99997", "line 99998", "line 99999"]
+    page = await store.lines("j1", LineQuery(choice=LineChoice(), line=50_000, count=2))
+    assert (texts(page.lines), page.first) == (["line 50000", "line 50001"], 50_000)
+    assert page.total.lines == 100_000
+    await store.close()
+    again = FileLogStore(tmp_path)  # counts are kept
+    await again.start()
+    last = await again.lines("j1", LineQuery(choice=LineChoice(), line=-2, count=10))
+    assert (last.first, last.total.is_complete) == (99_999, True)
+    await again.close()
+
+
+async def test_a_live_log_that_grows_fast_is_counted_before_anybody_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_store, "COUNTED_AHEAD", 1000)
+    store = FileLogStore(tmp_path)
+    await store.start()
+    sink = store.sink(FIRST)
+    append(sink.stdout, b"a line\n" * 100_000)
+    await until(lambda: Path(f"{sink.stdout}.lines").exists())
+    await store.close()
+
+
+async def test_lines_of_a_file_that_the_job_replaced_are_left_out(tmp_path: Path) -> None:
+    store = FileLogStore(tmp_path)
+    await store.start()
+    first, second = store.sink(FIRST), store.sink(SECOND)
+    append(first.stdout, b"one\n")
+    append(second.stdout, b"two\n")
+    await store.read("j1", LogQuery())
+    Path(first.stdout).unlink()
+    os.mkfifo(first.stdout)
+    page = await store.lines("j1", LineQuery(choice=LineChoice(), count=10))
+    assert (texts(page.lines), page.total.lines) == (["two"], 1)
     await store.close()

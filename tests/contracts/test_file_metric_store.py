@@ -11,10 +11,12 @@ import pytest
 
 from tests.contracts.metric_store import BEGAN, MetricStoreContract, at, sample, told, window
 from trainshed import report
+from trainshed.core.columns import ColumnQuery
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import MetricStore, ReportSource
 from trainshed.metrics import job as job_files
 from trainshed.metrics import segment
+from trainshed.metrics.columns import read_columns
 from trainshed.metrics.job import JobMetrics, read_job
 from trainshed.metrics.segment import Resolution
 from trainshed.metrics.store import FileMetricStore
@@ -60,6 +62,20 @@ def test_the_last_half_hour_is_kept_whole_and_what_is_older_thinner_and_thinner(
 def test_a_young_job_is_answered_as_recorded_and_nothing_else(folder: Path) -> None:
     fill(JobMetrics(folder), 7, 207)
     assert [second for second, _ in told(read_job(folder, window(-1000)))] == list(range(7, 207, 2))
+
+
+@pytest.mark.parametrize("hours", [0.4, 1, 5, 13])
+def test_columns_have_enough_points_of_every_range_and_no_stretch_twice(folder: Path, hours: float) -> None:
+    fill(JobMetrics(folder), 0, 14 * HOUR)
+    until = BEGAN.timestamp() + 14 * HOUR
+    asked = ColumnQuery(since=until - hours * HOUR, until=until, points=400)
+    columns = read_columns(folder, asked)
+    assert list(columns.times) == sorted(set(columns.times))
+    assert 190 <= len(columns.times) <= 1600
+    assert max(after - before for before, after in pairwise(columns.times)) <= 120
+    assert columns.times[0] - asked.since <= 60
+    assert until - columns.times[-1] <= 2  # also what is not gathered yet
+    assert {len(column) for column in columns.values.values()} == {len(columns.times)}
 
 
 def test_the_room_a_job_takes_has_a_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +126,7 @@ def test_damaged_files_cost_points_never_an_answer(folder: Path, damage: bytes) 
     for file in folder.iterdir():
         file.write_bytes(damage)
         read_job(folder, window(step=10))
+        read_columns(folder, ColumnQuery(since=0, until=1e12, points=100))
     metrics = JobMetrics(folder)
     metrics.record([sample("cpu", 1e9, 1)])
     assert told(read_job(folder, window(1e8, 2e9))) == [(1e9, 1)]

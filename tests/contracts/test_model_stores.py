@@ -42,7 +42,8 @@ async def test_a_database_from_before_there_were_models_is_brought_up(tmp_path: 
     await store.close()
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.executescript(
-            "DROP TABLE models; DROP INDEX jobs_by_kind; ALTER TABLE jobs DROP COLUMN kind; "
+            "DROP TABLE models; DROP INDEX jobs_by_kind; "
+            "DROP INDEX jobs_listed; ALTER TABLE jobs DROP COLUMN kind; "
             "DELETE FROM schema_migrations WHERE name LIKE '0003%'"
         )
     await store.start()

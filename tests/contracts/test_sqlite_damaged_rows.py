@@ -12,7 +12,7 @@ from tests.contracts.sql_store import filled, opened
 from tests.contracts.store_values import T0, a_job, an_event, ended
 from trainshed.core.errors import Unavailable
 from trainshed.core.ports import Operation
-from trainshed.core.query import Compare, JobQuery, Operator, QueryField
+from trainshed.core.query import OLDEST_FIRST, Compare, JobQuery, Operator, QueryField
 from trainshed.store import unreadable
 
 
@@ -41,7 +41,7 @@ async def test_a_damaged_record_is_named_and_hides_no_other(
     change(tmp_path, f"UPDATE jobs SET {damage} WHERE id = '1001'")
     async with opened(tmp_path / "jobs.db") as store:
         assert {job.id for job in await store.active()} == {"1000", "1002"}
-        query = JobQuery(project="p", limit=1, oldest_first=True)
+        query = JobQuery(project="p", limit=1, order=OLDEST_FIRST)
         seen: list[str] = []
         while True:
             page = await store.find(query)

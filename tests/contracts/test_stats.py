@@ -15,7 +15,7 @@ from trainshed.backends.machine.processes import ProcessFamilies
 from trainshed.backends.process.keeper import CompiledKeeper, make_keeper
 from trainshed.core.metrics import Measure, Usage
 from trainshed.core.names import RunKey
-from trainshed.core.ports import Stats
+from trainshed.core.stats_port import Stats
 
 BURN = "import time, sys\nend = time.process_time() + %s\nwhile time.process_time() < end: pass\n"
 CHILD = "import subprocess, sys\nprint('ready', flush=True)\nsubprocess.run([sys.executable, '-c', %r])\n"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.contracts.backend_bench import until
+from tests.contracts.backend_bench import pauses, until
 from tests.equivalence.programs import Program
 from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process import ProcessBackend
@@ -18,7 +18,7 @@ from trainshed.backends.process.record import parse
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.readiness import READY, Readiness
+from trainshed.core.readiness import READY, PreparationProgress, Readiness
 from trainshed.core.replica import Exit
 from trainshed.core.runtime import RuntimeNeed, WarmState
 from trainshed.testing.run_files import FolderRunFiles
@@ -58,6 +58,9 @@ class OneRuntime:
 
     def warm_imports(self, image: str) -> tuple[str, ...]:
         return self.imports
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return ()
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         """Nothing ever changes."""
@@ -125,9 +128,10 @@ async def launch_and_wait(backend: ProcessBackend, program: Program, place: Path
         assert target is not None
         with contextlib.suppress(ProcessLookupError):
             os.kill(target.pid, program.signal)
+    pause = pauses()
     while True:
         [seen] = await backend.observe(job)
         if not seen.alive:
             break
-        await asyncio.sleep(0.003)
+        await asyncio.sleep(next(pause))
     return Outcome(seen.exit, out.read_text(errors="replace"), err.read_text(errors="replace"))

@@ -120,7 +120,7 @@ class FuzzWorld:
             "object": ["x", "y", "z"],
             "name": ["x", "new", "a/b"],
             "task": ["workerpool0-0"],
-            "file": ["shell.js"],
+            "file": ["x/main.js"],
             "account": ["default"],
         }
 

@@ -18,7 +18,13 @@ PUBLIC = {
     ("GET", "/healthz"),
     ("GET", "/shell/{project}/{location}/{job}/{task}"),  # holds no secret
     (SOCKET, "/shell/{project}/{location}/{job}/{task}"),  # wants a ticket
-    ("GET", "/console/{file}"),
+    ("GET", "/"),  # leads to the console
+    ("GET", "/console"),
+    ("GET", "/console/"),
+    ("GET", "/console/{page...}"),
+    ("GET", "/console/files/{file...}"),
+    ("POST", "/v1/console:signIn"),  # wants a ticket or the token
+    ("POST", "/v1/console:signOut"),
 }
 
 

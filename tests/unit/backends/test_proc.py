@@ -74,7 +74,7 @@ def driver(**more: Any) -> Any:
         "nvmlShutdown": lambda: calls.append("shutdown"),
         "nvmlDeviceGetHandleByIndex": lambda number: number,
         "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=10 * (handle + 1)),
-        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=1000 + handle),
+        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=1000 + handle, total=4000),
     }
     return SimpleNamespace(**{**made, **more})
 

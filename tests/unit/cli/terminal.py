@@ -72,6 +72,9 @@ class Terminal:
         if verb == "events":
             said = {"severity": "INFO", "message": "Submitted.", "time": "2026-01-31T12:00:00Z"}
             return 200, {"events": [said]}
+        if verb == "retry":
+            parent = path.removeprefix("/v1/").rpartition("/")[0]
+            return 200, self.jobs[identity] | asked.body | {"name": f"{parent}/999"}
         if verb == "cancel":
             self.cancelled()
         return 200, {} if verb == "cancel" else self.jobs[identity]

@@ -20,18 +20,17 @@ def test_a_retry_is_the_same_spec_as_a_new_job(terminal: Terminal) -> None:
     terminal.add("77", jobSpec=SPEC, labels={"a": "b"}, state="JOB_STATE_FAILED", **told)
     result = terminal("retry", "job-77")
     assert (result.code, result.out) == (0, "999\n")
-    assert terminal.sent == {"displayName": "job-77", "labels": {"a": "b"}, "jobSpec": SPEC}
+    assert terminal.script.paths()[-1] == f"POST /v1/{PARENT}/77:retry"
+    assert terminal.sent == {}
     assert terminal("retry", "77", "--name", "again").code == 0
-    assert terminal.sent["displayName"] == "again"
+    assert terminal.sent == {"displayName": "again"}
     assert json.loads(terminal("retry", "77", "--json").out)["name"].endswith("/999")
 
 
 def test_a_retry_stays_where_the_job_is(terminal: Terminal) -> None:
     terminal.add("77", name="projects/p2/locations/l2/customJobs/77", jobSpec=SPEC)
     assert terminal("retry", "projects/p2/locations/l2/customJobs/77").code == 0
-    assert terminal.script.paths()[-1] == (
-        "POST /v1/projects/p2/locations/l2/customJobs?view=trainshed&secretsOf=77"
-    )
+    assert terminal.script.paths()[-1] == "POST /v1/projects/p2/locations/l2/customJobs/77:retry"
 
 
 def test_a_replicas_environment_can_be_read_back_by_a_shell(terminal: Terminal) -> None:

@@ -9,10 +9,10 @@ import pytest
 from tests.builders import T0, a_job, at
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.commit import Committer, SweepResult
-from trainshed.control.resume import newest_checkpoint
+from trainshed.control.resume import committed_outputs, newest_checkpoint
 from trainshed.core.bucket import ALWAYS, BucketInfo, DiskFull, ObjectDraft, ObjectInfo, Precondition
 from trainshed.core.errors import Conflict, NotFound, Unavailable
-from trainshed.core.outputs import MANIFEST, SettlingFiles, WritersEnd, named_in
+from trainshed.core.outputs import MANIFEST, CommittedOutputs, SettlingFiles, WritersEnd, named_in
 from trainshed.core.view import Stored, View, ViewScan, Written
 from trainshed.testing.bucket import MemoryBucket, MemoryBuckets
 
@@ -396,5 +396,27 @@ def test_without_a_bucket_there_is_no_checkpoint():
         assert await newest_checkpoint(buckets, "") == ""
         with pytest.raises(NotFound):
             await buckets.get("nowhere")
+
+    simulate(play)
+
+
+def test_what_is_committed_is_told_by_its_manifests_the_newest_checkpoint_first():
+    async def play() -> None:
+        folder, buckets = Folder(), await buckets_of()
+        for step in ("9", "10"):
+            folder.write(f"out/checkpoints/{step}/w", step.encode())
+            await sweep(folder, buckets)
+        folder.write("out/model/a", b"1")
+        await sweep(folder, buckets)
+        committed = await committed_outputs(buckets, "gs://b/out")
+        assert [unit.uri for unit in committed.checkpoints] == [
+            "gs://b/out/checkpoints/10/",
+            "gs://b/out/checkpoints/9/",
+        ]
+        assert committed.model is not None
+        assert committed.model.uri == "gs://b/out/model/"
+        del buckets.objects["b"][f"out/model/{MANIFEST}"]
+        assert (await committed_outputs(buckets, "gs://b/out")).model is None
+        assert await committed_outputs(buckets, "") == CommittedOutputs()
 
     simulate(play)

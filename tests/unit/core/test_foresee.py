@@ -8,7 +8,8 @@ import pytest
 from tests.builders import T0, a_holder, a_job, a_node, a_pool, at, cancelled, closing, running, seconds
 from trainshed.core.admit import Reservation, Snapshot
 from trainshed.core.explanation import Eta, World
-from trainshed.core.foresee import foresee
+from trainshed.core.fleet import Fit
+from trainshed.core.foresee import foresee, foresee_several
 from trainshed.core.history import History, history_of, rest
 from trainshed.core.job import Job, JobState, Outcome, Scheduling
 from trainshed.core.machine import Catalogue
@@ -143,3 +144,17 @@ def test_times_are_counted_from_now_for_a_job_that_would_start_now():
     waiting = a_job(scheduling=HOUR)
     left = rest(history_of(ended(running(waiting), 500)), waiting, T0)
     assert (left.least, left.likely, left.most) == (seconds(500), seconds(500), seconds(3630))
+
+
+def test_several_jobs_have_the_times_that_each_has_alone():
+    jobs = [
+        a_job(a_pool(cpus=4), id=str(number), created_at=at(number), scheduling=HOUR) for number in range(6)
+    ]
+    world = a_world(*jobs, past=ended(HOLDER, 50, 200, 300, 400))
+    assert foresee_several(world, jobs) == {job.id: seen(world, job) for job in jobs}
+
+
+def test_of_several_jobs_one_that_can_never_start_has_no_time():
+    strict = Snapshot(nodes=(a_node(),), held=(FULL,), fit=Fit.STRICT)
+    large, small = a_job(a_pool(cpus=99), id="l"), a_job(id="s")
+    assert set(foresee_several(replace(a_world(large, small), snapshot=strict), (large, small))) == {"s"}

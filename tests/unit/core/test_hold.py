@@ -103,6 +103,14 @@ def test_a_new_attempt_waits_until_what_was_held_is_gone():
     assert decide(job, [seen], at(1)).actions == (Stop(seen.key, False),)
 
 
+def test_a_backend_that_shows_the_held_run_late_does_not_end_the_job():
+    job, seen = failed()
+    late = decide(job, [], at(2))
+    assert not late.status.state.is_final and late.again_at == at(3)
+    assert decide(on(job, late), [seen], at(2.5)).status.waiting == job.status.waiting
+    assert decide(on(job, late), [], at(3)).status.state is JobState.FAILED
+
+
 def test_what_nobody_holds_any_more_ends_the_job():
     job, seen = failed()
     assert decide(job, [ended(seen.key, 1)], at(5)).status.state is JobState.FAILED

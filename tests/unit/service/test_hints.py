@@ -64,3 +64,30 @@ async def test_who_comes_back_goes_on_behind_the_last_hint_or_is_told_to_look_at
     for after in (last, "other.1", "nonsense", f"{last.partition('.')[0]}.999999"):
         with hints.listen("p", "l", after=after) as listener:
             assert (await listener.next()).is_everything
+
+
+async def test_growth_is_told_once_however_often_before_it_is_read() -> None:
+    hints = JobHints()
+    with hints.listen("p", "l") as listener:
+        await listener.next()
+        for _ in range(3):
+            listener.tell_growth("projects/p/locations/l/customJobs/1", "log")
+        news = await listener.next()
+    assert news.grown == (("projects/p/locations/l/customJobs/1", "log"),)
+    assert news.hints == ()
+
+
+async def test_new_samples_are_told_to_those_who_asked_for_them_once_however_many_came() -> None:
+    hints = JobHints()
+    name = "projects/p/locations/l/customJobs/7"
+    with hints.listen("p", "l", measured=name) as graphs, hints.listen("p", "l") as others:
+        await graphs.next()
+        await others.next()
+        hints.tell_measured({"6", "7"})
+        hints.tell_measured({"7"})
+        assert (await graphs.next()).grown == ((name, "metrics"),)
+        hints.tell_measured({"6"})
+        hints.tell(job("7", 3), False)
+        for listener in (graphs, others):
+            news = await listener.next()
+            assert (news.grown, [hint.version for hint in news.hints]) == ((), [3])

@@ -13,7 +13,8 @@ from trainshed.core.job import Job, JobState
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Exit, Phase
 from trainshed.core.shell_port import Screen, Terminal
-from trainshed.service.shells import LIFE, MOST_OPEN, MOST_TICKETS, ReplicaPlace, ShellService, Ticket
+from trainshed.service.shells import LIFE, MOST_OPEN, ReplicaPlace, ShellService, ShellTicket
+from trainshed.service.tickets import MOST_TICKETS
 from trainshed.testing.store import MemoryStore
 
 PAGE = "http://127.0.0.1:8080"
@@ -59,7 +60,7 @@ class Bench:
         assert found is not None
         await self.store.write(found, job.status, ())
 
-    async def ticket(self, place: ReplicaPlace = PLACE, origin: str | None = PAGE) -> Ticket:
+    async def ticket(self, place: ReplicaPlace = PLACE, origin: str | None = PAGE) -> ShellTicket:
         return await self.service.issue(place, ("ls",), Screen(10, 20), origin)
 
 
@@ -73,8 +74,8 @@ async def bench() -> Bench:
 async def test_a_ticket_opens_what_was_asked_for_in_the_run_that_is_there(bench: Bench):
     ticket = await bench.ticket()
     terminal = await bench.service.open(bench.service.redeem(ticket.word, PLACE, PAGE))
-    assert bench.shells.asked == [(ticket.key, ("ls",), Screen(10, 20))]
-    assert ticket.key.name.task == "workerpool0-0"
+    assert bench.shells.asked == [(ticket.order.key, ("ls",), Screen(10, 20))]
+    assert ticket.order.key.name.task == "workerpool0-0"
     await bench.service.close(terminal)
 
 
@@ -161,18 +162,18 @@ async def test_tickets_and_shells_have_their_number(bench: Bench):
         await bench.ticket()
     bench.clock.time += LIFE + timedelta(seconds=1)
     tickets = [await bench.ticket() for _ in range(MOST_OPEN + 1)]
-    opened = [await bench.service.open(one) for one in tickets[:-1]]
+    opened = [await bench.service.open(one.order) for one in tickets[:-1]]
     with pytest.raises(Exhausted):
-        await bench.service.open(tickets[-1])
+        await bench.service.open(tickets[-1].order)
     await bench.service.close(opened[0])
-    await bench.service.open(tickets[-1])
+    await bench.service.open(tickets[-1].order)
 
 
 async def test_a_shell_that_does_not_open_counts_for_nothing(bench: Bench):
     bench.shells.fault = Unavailable()
     for _ in range(MOST_OPEN + 1):
         with pytest.raises(Unavailable):
-            await bench.service.open(await bench.ticket())
+            await bench.service.open((await bench.ticket()).order)
 
 
 async def test_a_backend_without_shells_is_told_so(bench: Bench):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.bodies import OFFER, a_body, a_job, a_pool, any_json, names, parsed
 from trainshed.core.errors import Invalid
+from trainshed.core.secret import is_secret_name
 from trainshed.wire import job_schema
 from trainshed.wire.custom_job import parse_custom_job, parse_job_file, render_custom_job
 
@@ -26,6 +27,11 @@ def test_any_json_is_understood_or_refused(body: dict[str, Any]) -> None:
             assert len(error.message) < 5000
 
 
+def _is_shown(name: str) -> bool:
+    """Whether it can be the name of a variable whose value is in answers: that of a secret is not."""
+    return bool(name) and "=" not in name and name.isprintable() and not is_secret_name(name)
+
+
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 POOLS = st.builds(
     lambda count, args, env, machine: a_pool(
@@ -39,9 +45,7 @@ POOLS = st.builds(
     ),
     st.integers(1, 1000),
     st.lists(WORDS, max_size=4),
-    st.dictionaries(
-        WORDS.filter(lambda name: bool(name) and "=" not in name and name.isprintable()), WORDS, max_size=3
-    ),
+    st.dictionaries(WORDS.filter(_is_shown), WORDS, max_size=3),
     st.sampled_from(
         [
             {"machineType": "n1-highmem-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 4},

@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshed.core.errors import Invalid
-from trainshed.core.query import AllOf, AnyOf, Compare, Condition, NotOf, Operator, QueryField
+from trainshed.core.query import (
+    NEWEST_FIRST,
+    OLDEST_FIRST,
+    AllOf,
+    AnyOf,
+    Compare,
+    Condition,
+    JobOrder,
+    NotOf,
+    Operator,
+    QueryField,
+)
 from trainshed.wire.job_filter import parse_filter, parse_order_by
 
 A = Compare(QueryField.STATE, Operator.EQ, "RUNNING")
@@ -110,18 +121,70 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
         assert error.violations
 
 
+def text_in(word: str) -> Compare:
+    return Compare(QueryField.TEXT, Operator.LIKE, word)
+
+
 @pytest.mark.parametrize(
-    ("text", "oldest_first"),
+    ("text", "condition"),
     [
-        ("", False),
-        ("create_time desc", False),
-        ("createTime desc", False),
-        ("create_time", True),
-        ("create_time asc", True),
+        ("digits", text_in("digits")),
+        ('"two words"', text_in("two words")),
+        ("'one' two", AllOf((text_in("one"), text_in("two")))),
+        ("-digits", NotOf(text_in("digits"))),
+        ("state", text_in("state")),
+        ("state=RUNNING gpu-test", AllOf((A, text_in("gpu-test")))),
+        ("v1.2 OR state=FAILED", AnyOf((text_in("v1.2"), B))),
+        ("projects/p/locations/l/customJobs/12", text_in("12")),
+        ("kind=pipeline", Compare(QueryField.KIND, Operator.EQ, "pipeline")),
+        ("submitter:ada", Compare(QueryField.SUBMITTER, Operator.LIKE, "*ada*")),
+        ("project!=p", Compare(QueryField.PROJECT, Operator.NE, "p")),
+        ("location=l", Compare(QueryField.LOCATION, Operator.EQ, "l")),
     ],
 )
-def test_the_order_is_by_time_of_creation(text: str, oldest_first: bool) -> None:
-    assert parse_order_by(text) is oldest_first
+def test_our_own_lists_understand_words_and_more_fields_and_others_refuse_them(
+    text: str, condition: Condition
+) -> None:
+    assert parse_filter(text, is_own=True) == condition
+    with pytest.raises(Invalid):
+        parse_filter(text)
+
+
+@pytest.mark.parametrize("text", ["AND", "a OR", "(digits", "colour=red", "state=", "word " * 201])
+def test_our_own_lists_refuse_what_is_not_understood(text: str) -> None:
+    with pytest.raises(Invalid):
+        parse_filter(text, is_own=True)
+
+
+@given(st.text(alphabet='state=!:<>()"-.* ANDORT\\x', max_size=40) | st.text(max_size=40))
+def test_any_text_is_understood_or_refused_by_our_own_lists(text: str) -> None:
+    try:
+        parse_filter(text, is_own=True)
+    except Invalid as error:
+        assert error.violations
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("", NEWEST_FIRST),
+        ("create_time desc", NEWEST_FIRST),
+        ("createTime desc", NEWEST_FIRST),
+        ("create_time", OLDEST_FIRST),
+        ("create_time asc", OLDEST_FIRST),
+    ],
+)
+def test_the_order_is_by_time_of_creation(text: str, order: JobOrder) -> None:
+    assert parse_order_by(text) == order
+
+
+def test_our_own_lists_have_more_orders() -> None:
+    assert parse_order_by("display_name", is_own=True) == JobOrder(
+        QueryField.DISPLAY_NAME, is_descending=False
+    )
+    assert parse_order_by("endTime desc", is_own=True) == JobOrder(QueryField.ENDED)
+    with pytest.raises(Invalid, match='"state" or "state desc", not "colour"'):
+        parse_order_by("colour", is_own=True)
 
 
 @pytest.mark.parametrize(

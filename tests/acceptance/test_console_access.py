@@ -1,0 +1,96 @@
+"""Who may use the console: a ticket or the token gives a session, which only pages of the server can use."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.live import Answer, LiveServer
+
+PAGE = {"Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with LiveServer("--engine", "none") as server:
+        yield server
+
+
+def anonymous(server: LiveServer, verb: str, path: str, body: object = None, **headers: str) -> Answer:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return server.request(verb, path, body, headers=sent, token=None)
+
+
+def ticket(server: LiveServer) -> str:
+    return server.request("POST", "/v1/console:ticket", {}).json["ticket"]
+
+
+def session(server: LiveServer, **proof: str) -> str:
+    answer = anonymous(server, "POST", "/v1/console:signIn", proof)
+    assert answer.status == 200, answer.json
+    return answer.headers["set-cookie"]
+
+
+def test_a_ticket_becomes_a_session_once(server: LiveServer):
+    word = ticket(server)
+    cookie = session(server, ticket=word)
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and server.token not in cookie
+    assert anonymous(server, "GET", "/v1/server", Cookie=cookie.split(";")[0], **PAGE).status == 200
+    again = anonymous(server, "POST", "/v1/console:signIn", {"ticket": word})
+    assert again.status == 403 and "was used" in again.json["error"]["message"]
+
+
+def test_the_token_becomes_a_session_and_a_wrong_one_does_not(server: LiveServer):
+    cookie = session(server, token=server.token).split(";")[0]
+    assert anonymous(server, "GET", "/v1/server", Cookie=cookie, **PAGE).status == 200
+    assert anonymous(server, "POST", "/v1/console:signIn", {"token": "not-the-token"}).status == 401
+    for body in ({}, {"token": server.token, "ticket": "x"}):
+        answer = anonymous(server, "POST", "/v1/console:signIn", body)
+        assert answer.status == 400 and "not both" in answer.json["error"]["message"]
+
+
+def test_a_ticket_needs_the_token(server: LiveServer):
+    assert anonymous(server, "POST", "/v1/console:ticket", {}).status == 403
+
+
+def test_a_session_works_from_pages_of_the_server_only(server: LiveServer):
+    cookie = session(server, ticket=ticket(server)).split(";")[0]
+    path = "/v1/projects/p1/locations/us-central1/customJobs"
+    assert anonymous(server, "GET", path, Cookie=cookie, **PAGE).status == 200
+    assert anonymous(server, "GET", path, Cookie=cookie, Origin=server.url).status == 200
+    for foreign in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {},
+    ):
+        assert anonymous(server, "GET", path, Cookie=cookie, **foreign).status == 403, foreign
+        assert anonymous(server, "POST", path, {}, Cookie=cookie, **foreign).status == 403, foreign
+
+
+def test_signing_out_takes_the_cookie_away(server: LiveServer):
+    answer = anonymous(server, "POST", "/v1/console:signOut", {})
+    assert "Max-Age=0" in answer.headers["set-cookie"]
+
+
+def test_sessions_outlive_a_killed_server(tmp_path_factory: pytest.TempPathFactory):
+    with LiveServer("--engine", "none") as server:
+        cookie = session(server, ticket=ticket(server)).split(";")[0]
+        server.kill()
+        server.start()
+        assert anonymous(server, "GET", "/v1/server", Cookie=cookie, **PAGE).status == 200
+
+
+def test_the_page_has_a_strict_policy_and_its_files_are_kept_by_browsers(server: LiveServer):
+    page = anonymous(server, "GET", "/console/jobs")
+    assert page.status == 200
+    assert "unsafe" not in page.headers["content-security-policy"]
+    addresses = re.findall(r'(?:href|src)="(/console/files/[^"]+)"', page.body.decode())
+    assert addresses
+    for address in addresses:
+        file = anonymous(server, "GET", address)
+        assert file.status == 200 and "immutable" in file.headers["cache-control"], address
+    assert anonymous(server, "GET", "/console/files/x/../__init__.py").status == 404
+    root = anonymous(server, "GET", "/")
+    assert root.status == 303 and root.headers["location"] == "/console/jobs"

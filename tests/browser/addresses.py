@@ -1,0 +1,69 @@
+"""The addresses of the console, for tests that look at every page: a new page is a row here."""
+
+import re
+from dataclasses import dataclass
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.page import ROOT
+
+CONSOLE = ROOT / "src" / "trainshed" / "console"
+
+
+@dataclass(frozen=True)
+class Address:
+    """`module` draws it. `{job}` in the path is PROJECT/LOCATION/ID of a job that the test has made."""
+
+    name: str
+    module: str
+    path: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ADDRESSES = (
+    Address("jobs", "jobs", "/console/jobs"),
+    Address("no-jobs", "jobs", "/console/jobs?filter=nothing-has-this-name"),
+    Address("job", "job-overview", "/console/jobs/{job}"),
+    Address("logs", "job-logs", "/console/jobs/{job}/logs"),
+    Address("graphs", "job-graphs", "/console/jobs/{job}/graphs"),
+    Address("shell", "job-shell", "/console/jobs/{job}/shell"),
+    Address("stacks", "job-stacks", "/console/jobs/{job}/stacks"),
+    Address("code", "job-code", "/console/jobs/{job}/code"),
+    Address("spec", "job-spec", "/console/jobs/{job}/spec"),
+    Address("no-job", "job", "/console/jobs/p1/us-central1/1"),
+    Address("compare", "compare", "/console/compare"),
+    Address("machines", "machines", "/console/machines"),
+    Address("buckets", "buckets", "/console/buckets"),
+    Address("images", "images", "/console/images"),
+    Address("runtimes", "runtimes", "/console/runtimes"),
+    Address("new", "new", "/console/new"),
+    Address("no-page", "jobs", "/console/nothing"),
+)
+JOB = next(address for address in ADDRESSES if address.name == "job")
+# What the server answers to some: no such job, stacks of a job that is over, images without an engine.
+REFUSALS = ("status of 404", "status of 400", "status of 503")
+
+
+def modules() -> set[str]:
+    """The modules that addresses lead to, as main.js and job.js name them, as far as they are there."""
+    [pages] = re.findall(r"PAGES = new Set\(\[([^]]+)\]", (CONSOLE / "main.js").read_text())
+    [tabs] = re.findall(r"TABS = \[(.+?)\];", (CONSOLE / "pages" / "job.js").read_text(), re.DOTALL)
+    named = {*re.findall(r'"(\w+)"', pages), *(f"job-{tab}" for tab in re.findall(r'name: "(\w+)"', tabs))}
+    return {name for name in named if (CONSOLE / "pages" / f"{name}.js").exists()}
+
+
+def pages() -> list[Address]:
+    """The addresses whose module is there, and none that a row is missing for."""
+    there = modules()
+    assert there <= {address.module for address in ADDRESSES}, "each page needs a row in ADDRESSES"
+    return [address for address in ADDRESSES if address.module in there]
+
+
+def visit(page: Page, address: Address, job: str) -> None:
+    """Go there, and wait until the page shows what it has. `job` is its name in the API."""
+    _, project, _, location, _, number = job.split("/")
+    page.goto(address.path.format(job=f"{project}/{location}/{number}"))
+    expect(page.locator("main").locator("h1, [role=alert]").first).to_be_visible()
+    expect(page.locator("main .loading, main [aria-busy=true]")).to_have_count(0)

@@ -1,0 +1,59 @@
+"""axe-core finds nothing wrong, on every page, in both themes, at both widths."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.addresses import REFUSALS, pages, visit
+from tests.browser.page import ON_ALL_SCREENS, Complaints, Screen, axe, screenshot
+from tests.live import LiveServer, pool, python
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with LiveServer("--cpus", "8", "--memory", "64GiB", "--engine", "none") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def job(server: LiveServer) -> str:
+    """A job that failed, beside one that succeeded and one that cannot start."""
+    server.wait(server.submit(python("print('step 1')"), name="good", labels={"team": "vision"}))
+    server.submit(pools=[pool(python("pass"), machine="n1-standard-96")], name="waits")
+    failed = server.submit(python("print('step 1'); raise ValueError('no such column: price')"), name="bad")
+    server.wait(failed)
+    return failed
+
+
+@ON_ALL_SCREENS
+def test_axe_finds_nothing_on_any_page(console: Page, no_complaints: Complaints, job: str, screen: Screen):
+    no_complaints.but(*REFUSALS)
+    wrong: list[str] = []
+    for address in pages():
+        visit(console, address, job)
+        screenshot(console, f"{address}-{screen}")
+        assert no_complaints.unexpected() == [], address
+        wrong += [f"{address}: {sentence}" for sentence in axe(console)]
+    assert wrong == []
+
+
+@ON_ALL_SCREENS
+def test_axe_finds_nothing_where_people_sign_in(visitor: Page, no_complaints: Complaints, screen: Screen):
+    no_complaints.but("status of 401", "status of 403")
+    visitor.goto("/console/jobs")
+    expect(visitor.get_by_label("The server's token")).to_be_visible()
+    screenshot(visitor, f"sign-in-{screen}")
+    assert axe(visitor) == []
+
+
+@ON_ALL_SCREENS
+def test_axe_finds_nothing_in_the_help_of_keys_and_the_settings(console: Page, screen: Screen):
+    console.locator("summary", has_text="⋯").click()
+    assert axe(console) == []
+    console.get_by_role("button", name="Keys").click()
+    expect(console.get_by_role("dialog")).to_be_visible()
+    screenshot(console, f"keys-{screen}")
+    assert axe(console) == []

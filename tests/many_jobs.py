@@ -1,0 +1,51 @@
+"""A home with many ended jobs, as a server would have left them: much quicker than to run them."""
+
+import asyncio
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
+from trainshed.store.connection import insert_into
+from trainshed.store.rows import job_values
+from trainshed.store.sql import SqlStore
+from trainshed.store.tables import JOBS
+
+_SPEC = JobSpec(pools=(Pool(machine_type="n1-standard-1", replicas=1, image="trainshed/python:3"),))
+
+
+def keep_ended_jobs(
+    home: Path, number: int, project: str = "old", *, age: timedelta = timedelta(days=90)
+) -> None:
+    """Jobs "old 000", "old 001", …, a second apart; one of ten has failed. For a home without a database."""
+    home.mkdir(parents=True, exist_ok=True)
+    path = home / "trainshed.db"
+    with ThreadPoolExecutor(1) as thread:  # a test of a page has a loop of its own in this one
+        thread.submit(lambda: asyncio.run(_make(path))).result()
+    began = datetime.now(UTC) - age
+    rows = [job_values(_job(at, project, began + timedelta(seconds=at)), "") for at in range(number)]
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.executemany(insert_into("jobs", JOBS), rows)
+    connection.close()
+
+
+async def _make(path: Path) -> None:
+    store = SqlStore(f"sqlite:///{path}")
+    await store.start()
+    await store.close()
+
+
+def _job(number: int, project: str, at: datetime) -> Job:
+    state = JobState.FAILED if number % 10 == 9 else JobState.SUCCEEDED
+    return Job(
+        id=f"{number:019d}",
+        project=project,
+        location="us-central1",
+        display_name=f"old {number:03d}",
+        labels={"seed": str(number % 50)},
+        spec=_SPEC,
+        created_at=at,
+        status=Status(state=state, started_at=at, ended_at=at + timedelta(minutes=1), updated_at=at),
+    )

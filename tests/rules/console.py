@@ -1,0 +1,118 @@
+"""The rules of the console's pages as functions: its folder to the list of what is wrong and what to do."""
+
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+MOST_LINES = 300
+MOST_BYTES = 60_000
+LAYERS = ("pages", "parts", "lib")
+# Text of jobs would become markup or code by these; the policy refuses style attributes.
+UNSAFE = re.compile(
+    r"[iI]nnerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|\beval\(|\bFunction\(|\sstyle=|createContextualFragment"
+)
+FOREIGN = re.compile(r"""https?://(?!www\.w3\.org/)|["'(]//\w""")
+STATIC_IMPORT = re.compile(
+    r"""^(?:import|(?:import|export)\b[^;'"(]*?\bfrom)\s*["']([^"']+)["']""", re.MULTILINE
+)
+# Not `../pages/${name}.js`: who loads a page by its name does not know which.
+DYNAMIC_IMPORT = re.compile(r"""\bimport\(\s*["'`]([^"'`$]+)["'`]""")
+MAPPED = re.compile(r'"([^"]+)": "\{files\}/([^"]+)"')
+LIBRARIES_OF_UI = ("preact", "preact/hooks", "htm")
+
+
+def sources(folder: Path, *endings: str) -> Iterator[tuple[str, str]]:
+    """Name and text of each file that we wrote."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.suffix in endings and not name.startswith("vendor"):
+            yield name, path.read_text(encoding="utf-8")
+
+
+def long_modules(folder: Path) -> list[str]:
+    return [
+        f"{name} has {count} lines: split it by noun or verb until each part has at most {MOST_LINES}"
+        for name, text in sources(folder, ".js", ".css")
+        if (count := len(text.splitlines())) > MOST_LINES
+    ]
+
+
+def unsafe_words(folder: Path) -> list[str]:
+    return [
+        f"{name}:{number} has '{match[0].strip()}': draw text by html`…`, set looks by class or style.x"
+        for name, text in sources(folder, ".js", ".html")
+        for number, line in enumerate(text.splitlines(), 1)
+        if (match := UNSAFE.search(line))
+    ]
+
+
+def foreign_addresses(folder: Path) -> list[str]:
+    return [
+        f"{name}:{number} names an address of others: pages load nothing but what the server has"
+        for name, text in sources(folder, ".js", ".css", ".html")
+        for number, line in enumerate(text.splitlines(), 1)
+        if FOREIGN.search(line)
+    ]
+
+
+def imports_upwards(folder: Path) -> list[str]:
+    """Pages stand on parts, parts on lib. Pages know their own files: jobs.js imports jobs-columns.js."""
+    return [
+        f"{name} imports {target}: pages import their own files, parts and lib; parts import parts and lib; "
+        "lib imports lib; only lib/ui.js imports preact and htm"
+        for name, text in sources(folder, ".js")
+        for target in [*STATIC_IMPORT.findall(text), *DYNAMIC_IMPORT.findall(text)]
+        if not may_import(name, target)
+    ]
+
+
+def may_import(name: str, target: str) -> bool:
+    if not target.startswith("."):
+        return target not in LIBRARIES_OF_UI or name == "lib/ui.js"
+    layer, target_layer = name.split("/", maxsplit=1)[0], resolved(name, target).split("/")[0]
+    if layer not in LAYERS:
+        return True  # what stands above all layers: main.js
+    if target_layer not in LAYERS or LAYERS.index(target_layer) < LAYERS.index(layer):
+        return False
+    return target_layer != "pages" or page_of(resolved(name, target)) == page_of(name)
+
+
+def page_of(name: str) -> str:
+    """The page that a module belongs to: jobs for pages/jobs-columns.js."""
+    return re.split(r"[-.]", name.removeprefix("pages/"), maxsplit=1)[0]
+
+
+def resolved(name: str, target: str) -> str:
+    parts = name.split("/")[:-1]
+    for part in target.split("/"):
+        if part == "..":
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
+
+
+def first_page(folder: Path) -> set[str]:
+    """The files that a browser fetches to show the list of jobs."""
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    names = dict(MAPPED.findall(page))
+    wanted = ["index.html", "icon.svg", "style.css", "main.js", "pages/jobs.js", "pages/jobs.css"]
+    seen: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name.endswith(".js"):
+            targets = STATIC_IMPORT.findall((folder / name).read_text(encoding="utf-8"))
+            wanted += [resolved(name, t) if t.startswith(".") else names[t] for t in targets]
+    return seen
+
+
+def heavy_first_page(folder: Path) -> list[str]:
+    sizes = {name: len(gzip.compress((folder / name).read_bytes(), 9)) for name in first_page(folder)}
+    total = sum(sizes.values())
+    largest = sorted(sizes.items(), key=lambda row: -row[1])
+    told = ", ".join(f"{name} {size:,}" for name, size in largest[:8])
+    return [] if total <= MOST_BYTES else [f"index.html: the first page has {total:,} bytes: {told}, …"]
