@@ -70,7 +70,7 @@ def _hold(child: int, wakeup: int, watched: int | None, signals: list[int], of: 
 def _sweep() -> None:
     """Hang up on all descendants, as a terminal does, and kill those that stay.
 
-    One that is hung up can remove its lock files. Those that lose their parent become children of this process.
+    A program that is hung up can remove its lock files. Those that lose their parent become our children.
     """
     for pid in _descendants():
         _signal(pid, signal.SIGHUP)
