@@ -1,12 +1,12 @@
 // The frame around every page: signing in, navigation, keys, looks; and which page an address means.
 
 import { html, render, useEffect, useState } from "./lib/ui.js";
-import { followLinks, go, href, useAddress } from "./lib/address.js";
+import { followLinks, go, href, readAddress, useAddress } from "./lib/address.js";
 import { get, post, SIGNED_OUT } from "./lib/api.js";
 import { listenAfter, useServerAway } from "./lib/hints.js";
 import { knownKeys, useKeys } from "./lib/keys.js";
 import { Dialog } from "./parts/dialog.js";
-import { Module } from "./parts/module.js";
+import { load, Module } from "./parts/module.js";
 import { Failure, Loading } from "./parts/notice.js";
 
 /** @typedef {import("./lib/address.js").Address} Address */
@@ -120,7 +120,9 @@ function App() {
   const [SignIn, setSignIn] = useState(/** @type {any} */ (null));
   const check = async () => {
     try {
-      const { lastHint } = await get("/v1/server");
+      const answer = firstAnswer ?? get("/v1/server");
+      firstAnswer = null;
+      const { lastHint } = await answer;
       listenAfter(lastHint);
       setSignedIn(true);
     } catch (error) {
@@ -162,4 +164,10 @@ async function enterByTicket() {
 
 wear(localStorage.getItem(THEME) ?? "");
 followLinks();
+// Asked and fetched at once, each without waiting for the other; a ticket is exchanged first.
+/** @type {Promise<any> | null} */
+let firstAnswer = location.hash.startsWith("#ticket=") ? null : get("/v1/server");
+firstAnswer?.catch(() => {}); // told by whoever awaits it
+const firstPage = pageOf(readAddress());
+if (PAGES.has(firstPage)) load(firstPage).catch(() => {}); // drawing it says what is wrong
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

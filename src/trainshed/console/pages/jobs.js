@@ -146,7 +146,9 @@ function ChosenBar({ chosen, onDeed }) {
 /** Shown where there are several; read again when the number of jobs changes. @param {{current: string, jobs?: number, onChoose: (project: string) => void}} props */
 function Projects({ current, jobs, onChoose }) {
   const [projects, setProjects] = useState(/** @type {{projectId: string, jobCount: number}[]} */ ([]));
-  useEffect(() => void get("/v1/projects").then((answer) => setProjects(answer.projects), () => {}), [current, jobs]);
+  useEffect(() => {
+    if (jobs !== undefined) get("/v1/projects").then((answer) => setProjects(answer.projects), () => {});
+  }, [current, jobs]);
   if (projects.length < 2 && current === "-") return null;
   const known = projects.some(({ projectId }) => projectId === current) || current === "-";
   return html`<select aria-label="Project" value=${current} onChange=${(/** @type {any} */ event) => onChoose(event.target.value)}>

@@ -2,7 +2,7 @@
 
 import { classes, html } from "../lib/ui.js";
 import { plain, spans } from "../lib/ansi.js";
-import { exact } from "../lib/format.js";
+import { exact, timeOfDay } from "../lib/format.js";
 
 /**
  * @typedef {import("../lib/log-source.js").LogLine} LogLine
@@ -50,7 +50,7 @@ function Fold({ size, isFolded, onFold }) {
 /** @param {string} time */
 function ofDay(time) {
   const at = new Date(time);
-  return `${at.toLocaleTimeString("en-GB")}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+  return `${timeOfDay(at)}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
 /** @param {LogLine} line @param {RowLooks["verdict"]} verdict */

@@ -11,8 +11,21 @@ const loaded = new Map();
 /** @param {string} name @param {string} ending */
 const fileOf = (name, ending) => new URL(`../pages/${name}.${ending}`, import.meta.url).href;
 
+/** @type {Map<string, Promise<void>>} by name, what was asked for */
+const loading = new Map();
+
+/** Fetch it, perhaps before it is drawn. @param {string} name */
+export function load(name) {
+  let asked = loading.get(name);
+  if (!asked) {
+    asked = fetchModule(name).finally(() => loading.delete(name));
+    loading.set(name, asked);
+  }
+  return asked;
+}
+
 /** @param {string} name */
-async function load(name) {
+async function fetchModule(name) {
   const [module] = await Promise.all([import(fileOf(name, "js")), loadLooks(name)]);
   loaded.set(name, module.default);
   sessionStorage.removeItem(TRIES);
@@ -21,7 +34,7 @@ async function load(name) {
 /** Looks that cannot be had do not keep a page away. @param {string} name */
 function loadLooks(name) {
   const address = fileOf(name, "css");
-  if (document.querySelector(`link[href="${address}"]`)) return;
+  if ([...document.querySelectorAll("link")].some(({ href }) => href === address)) return;
   return new Promise((resolve) => {
     const link = document.createElement("link");
     link.rel = "stylesheet";

@@ -5,6 +5,7 @@
 
 import uPlot from "uplot";
 import { html, useEffect, useRef, useState } from "../lib/ui.js";
+import { shortDay, timeOfDay } from "../lib/format.js";
 import { inkOf, lineColour, loadPlotLooks } from "./plot-looks.js";
 import { nearestKey, panByDrag, panByWheel, readout } from "./plot-pointer.js";
 
@@ -142,8 +143,8 @@ function clockLabels(_, splits, _axis, _space, step) {
     const at = new Date(value * 1000);
     const isNewDay = at.toDateString() !== day;
     day = at.toDateString();
-    const time = at.toLocaleTimeString("en-GB").slice(0, step < 60 ? 8 : 5);
-    return isNewDay ? `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}` : time;
+    const time = timeOfDay(at).slice(0, step < 60 ? 8 : 5);
+    return isNewDay ? `${shortDay(at)} ${time}` : time;
   });
 }
 
