@@ -49,7 +49,8 @@ def cluster_spec(job: Job, admission: Admission, replica: Replica) -> dict[str, 
     for place in admission.placements:
         pools.setdefault(_pool_name(job.spec, place.pool), []).append(f"{place.host}:{place.port}")
     name = _pool_name(job.spec, replica.pool)
-    task: dict[str, object] = {"type": name, "index": replica.index, "trial": ""}
+    trial = "" if job.origin is None else job.origin.trial
+    task: dict[str, object] = {"type": name, "index": replica.index, "trial": trial}
     return {"cluster": pools, "environment": "cloud", "task": task, "job": json.dumps(_job(job))}
 
 
@@ -75,7 +76,8 @@ def tf_config(job: Job, admission: Admission, replica: Replica) -> dict[str, obj
     if origin is not None and not origin.lists_evaluators:
         cluster.pop(EVALUATOR, None)
     if mine[0]:
-        config["task"] = {"type": mine[0], "index": mine[1]}
+        trial = {"trial": origin.trial} if origin is not None and origin.trial else {}
+        config["task"] = {"type": mine[0], "index": mine[1], **trial}
     return config
 
 

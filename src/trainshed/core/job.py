@@ -162,6 +162,7 @@ class Status:
 
 class OwnerKind(StrEnum):
     PIPELINE = "pipeline"
+    STUDY = "study"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,3 +19,4 @@ class Origin:
     chief: str = "chief"  # TF_CONFIG's name for the first replica
     lists_evaluators: bool = True  # whether TF_CONFIG has evaluators in the cluster
     index_variable: str = ""  # the variable that tells a replica its index; empty: none
+    trial: str = ""  # the number of the trial that the job runs; empty: it runs none

@@ -39,6 +39,7 @@ class JobRequest:
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
     origin: Origin | None = None
     owned_as: OwnerKind | None = None  # its owner has this kind and the job's own id
+    owner: Owner | None = None  # its owner where that has an id of its own
     secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])
     submitter: str = ""  # the user's name as the client gave it
     remarks: tuple[str, ...] = ()  # what was asked for and is ignored: warnings in the job's history
@@ -55,7 +56,7 @@ class JobRequest:
             spec=self.spec,
             extras=self.extras,
             origin=self.origin,
-            owner=None if self.owned_as is None else Owner(self.owned_as, identity),
+            owner=self.owner if self.owned_as is None else Owner(self.owned_as, identity),
             created_at=now,
             submitter=self.submitter,
             status=status or Status(),

@@ -22,6 +22,7 @@ Convert = Callable[[Any], Any]
 T = TypeVar("T")
 
 _NOTHING = object()
+_PLAIN = (str, int, float, bool, object)  # as JSON has them
 _to_text = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
@@ -118,7 +119,7 @@ def _converters(hint: Any) -> tuple[Convert | None, Convert | None]:
         return _of_tuple(get_args(hint))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _of_mapping(get_args(hint))
-    if hint in (str, int, float, bool, object):
+    if hint in _PLAIN:
         return None, None
     if hint is datetime:
         return write_time, read_time
@@ -142,8 +143,10 @@ def _value_of(member: Enum) -> Any:
 
 def _of_optional(hint: Any) -> tuple[Convert | None, Convert | None]:
     inner = [arg for arg in get_args(hint) if arg is not types.NoneType]
+    if all(arg in _PLAIN for arg in inner):
+        return None, None
     if len(inner) != 1:
-        raise TypeError(f"no way to store a {hint!r}: only `X | None` is known")
+        raise TypeError(f"no way to store a {hint!r}: only `X | None` and unions of plain values are known")
     return _converters(inner[0])
 
 

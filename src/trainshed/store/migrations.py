@@ -162,7 +162,41 @@ _LISTS = Migration(
     ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS, _LISTS)
+_STUDIES = Migration(
+    "0008_studies_and_trials",
+    (
+        """CREATE TABLE studies (
+            id {text} NOT NULL PRIMARY KEY,
+            project {text} NOT NULL,
+            location {text} NOT NULL,
+            display_name {text} NOT NULL,
+            state {text} NOT NULL,
+            kind {text} NOT NULL,
+            created_at {text} NOT NULL,
+            updated_at {text} NOT NULL,
+            started_at {text},
+            ended_at {text},
+            labels {text} NOT NULL,
+            submitter {text} NOT NULL,
+            body {text} NOT NULL,
+            version INTEGER NOT NULL,
+            idempotency_key {text}
+        )""",
+        "CREATE INDEX studies_by_age ON studies (created_at, id)",
+        "CREATE UNIQUE INDEX studies_by_key ON studies (project, idempotency_key)",
+        """CREATE TABLE trials (
+            study {text} NOT NULL,
+            number INTEGER NOT NULL,
+            state {text} NOT NULL,
+            client {text} NOT NULL,
+            job {text} NOT NULL,
+            body {text} NOT NULL,
+            PRIMARY KEY (study, number)
+        ){without_rowid}""",
+    ),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _CODE, _KINDS, _CACHES, _LEDGER, _OWNERS, _LISTS, _STUDIES)
 
 APPLICATION = 0x54725368  # in the header of SQLite files that Trainshed made (see ownership.py)
 

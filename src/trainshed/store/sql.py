@@ -32,6 +32,7 @@ from trainshed.store.migrations import migrate
 from trainshed.store.postgres import PostgresDatabase
 from trainshed.store.shortcut import Shortcut
 from trainshed.store.sqlite import BUSY, SqliteDatabase
+from trainshed.store.studies import SqlStudyStore
 from trainshed.store.writer import Writer
 
 READERS = 2  # so that a long listing does not delay a short query
@@ -48,6 +49,7 @@ class SqlStore:
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._shortcut: Shortcut | None = None
+        self.studies = SqlStudyStore(self._read, self._write)
 
     async def start(self) -> None:
         """Claim and check the database, bring its schema up to date, read the active jobs."""

@@ -38,6 +38,24 @@ MODELS = (
     "job",
     "said",
 )
+STUDIES = (
+    "id",
+    "project",
+    "location",
+    "display_name",
+    "state",
+    "kind",
+    "created_at",
+    "updated_at",
+    "started_at",
+    "ended_at",
+    "labels",
+    "submitter",
+    "body",
+    "version",
+    "idempotency_key",
+)
+TRIALS = ("study", "number", "state", "client", "job", "body")
 IMAGE_CACHES = ("project", "location", "id", "created_at", "body")
 EVENTS = ("job_id", "sequence", "at", "reason", "message", "severity", "attempt", "task")
 # Written once and never changed. No reference to the jobs: intervals outlive them.
@@ -66,6 +84,8 @@ TABLES = {
     "jobs": JOBS,
     "models": MODELS,
     "image_caches": IMAGE_CACHES,
+    "studies": STUDIES,
+    "trials": TRIALS,
     "events": EVENTS,
     "intervals": INTERVALS,
     "operations": OPERATIONS,

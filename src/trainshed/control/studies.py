@@ -1,0 +1,151 @@
+"""StudyLoop: moves studies: suggests points, starts a job for each, judges how they end.
+
+A work queue calls `turn` for one study. Jobs hint it when they change. `core/advance.py` decides; this module
+reads what it needs and does what it says. Everything is stored before it is acted upon: a point before its
+job, under a key by which a second submit gives the first job.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from trainshed.control.queue import WorkQueue
+from trainshed.core.advance import StudyPlan, TrialFacts, advance, infeasible
+from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, TrainshedError
+from trainshed.core.job import Job, OwnerKind
+from trainshed.core.measurement_port import MeasurementReader
+from trainshed.core.ports import Clock, Store
+from trainshed.core.study import Study, Trial, TrialState
+from trainshed.core.study_port import StudyStore
+from trainshed.core.suggestion_port import Suggester
+from trainshed.core.suggestion_request import suggestion_request
+
+log = logging.getLogger(__name__)
+
+MOST_STEPS = 100  # of one turn, before others have theirs
+
+
+@dataclass(slots=True, kw_only=True)
+class StudyLoop:
+    studies: StudyStore
+    jobs: Store
+    measurements: MeasurementReader
+    suggester: Suggester
+    clock: Clock
+    queue: WorkQueue
+    submit: Callable[[Study, Trial], Awaitable[Job]]  # the same trial again gives the same job
+    cancel: Callable[[Job], Awaitable[None]]
+    tell: Callable[[Study], None]  # called after each change of a study
+    # The trials of studies that are not final, as stored with that version of the study.
+    _known: dict[str, tuple[int, tuple[Trial, ...]]] = field(
+        default_factory=dict[str, tuple[int, tuple[Trial, ...]]]
+    )
+
+    async def begin(self) -> None:
+        self.queue.serve(self.turn)
+        for study in await self.studies.active_studies():
+            self.queue.hint(study.id)
+
+    def follow(self, job: Job, is_deleted: bool) -> None:
+        """Called at each commit of a job."""
+        if job.owner is not None and job.owner.kind is OwnerKind.STUDY:
+            self.queue.hint(job.owner.id)
+
+    async def turn(self, identity: str) -> datetime | None:
+        """Do all that can be done now; when to look again."""
+        for _ in range(MOST_STEPS):
+            study = await self.studies.load_study(identity)
+            if study is None or study.is_final:
+                self._known.pop(identity, None)
+                return None
+            trials = await self._trials(study)
+            facts = await self._facts(study, trials)
+            plan = advance(study, trials, facts, self.clock.now())
+            if plan.changed or plan.status != study.status:
+                await self._write(replace(study, status=plan.status), plan.changed)
+            elif not await self._acted(study, trials, facts, plan):
+                return plan.again_at
+        return self.clock.now()
+
+    async def _acted(
+        self, study: Study, trials: Sequence[Trial], facts: Mapping[int, TrialFacts], plan: StudyPlan
+    ) -> bool:
+        """Whether something was stored: then there may be more to do."""
+        for trial in plan.stop:
+            await self._stop(facts[trial.number].job)
+        launched = [await self._launched(study, trial) for trial in plan.launch]
+        if launched:
+            await self._write(study, launched)
+            return True
+        return await self._suggested(study, trials, plan.wanted) if plan.wanted else False
+
+    async def _facts(self, study: Study, trials: Sequence[Trial]) -> dict[int, TrialFacts]:
+        metrics = [objective.metric for objective in study.spec.objectives]
+        facts: dict[int, TrialFacts] = {}
+        for trial in trials:
+            if trial.is_final or not trial.job:
+                continue
+            job = await self.jobs.load(trial.job)
+            report = None
+            if job is not None and job.status.started_at is not None:
+                report = await self.measurements.read(job, metrics, study.spec.pattern)
+            facts[trial.number] = TrialFacts(job=job, report=report)
+        return facts
+
+    async def _stop(self, job: Job | None) -> None:
+        if job is None or job.is_final or job.status.cancel_asked_at is not None:
+            return
+        try:
+            await self.cancel(job)
+        except (Conflict, NotFound):
+            return  # it has just ended
+
+    async def _launched(self, study: Study, trial: Trial) -> Trial:
+        """The trial with its job. One whose job is refused is infeasible: no later submit would help."""
+        try:
+            job = await self.submit(study, trial)
+        except (Invalid, Forbidden, NotFound) as error:
+            return infeasible(trial, f"Its job was refused: {error.message}", self.clock.now())
+        return replace(trial, state=TrialState.ACTIVE, job=job.id)
+
+    async def _suggested(self, study: Study, trials: Sequence[Trial], count: int) -> bool:
+        priors = [await self.studies.trials(prior) for prior in study.spec.prior_studies]
+        request = suggestion_request(study, trials, count, [trial for some in priors for trial in some])
+        points = await self.suggester.suggest(request)
+        now = self.clock.now()
+        new = [
+            Trial(study=study.id, number=request.number + at, point=point, requested_at=now)
+            for at, point in enumerate(points)
+        ]
+        is_exhausted = len(points) < count
+        await self._write(replace(study, status=replace(study.status, is_exhausted=is_exhausted)), (), new)
+        return True
+
+    async def _trials(self, study: Study) -> tuple[Trial, ...]:
+        version, trials = self._known.get(study.id, (0, ()))
+        return trials if version == study.version else await self.studies.trials(study.id)
+
+    async def _write(self, study: Study, changed: Sequence[Trial] = (), new: Sequence[Trial] = ()) -> None:
+        """Write it where nobody else did meanwhile; else the next step reads what they wrote."""
+        trials = await self._trials(study)
+        try:
+            stored = await self.studies.write_study(study, changed, new)
+        except (Conflict, NotFound):
+            self._known.pop(study.id, None)
+            return
+        by_number = {trial.number: trial for trial in changed}
+        self._known[study.id] = (
+            stored.version,
+            (*(by_number.get(trial.number, trial) for trial in trials), *new),
+        )
+        for trial in changed:
+            if trial.is_final and trial.job:
+                await self._forget(trial.job)
+        self.tell(stored)
+
+    async def _forget(self, job: str) -> None:
+        try:
+            await self.measurements.forget(job)
+        except TrainshedError as error:
+            log.warning("the measurements of job %s were not forgotten: %s", job, error.message)

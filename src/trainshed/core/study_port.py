@@ -1,0 +1,68 @@
+"""StudyStore: remembers studies and their trials. `control/studies.py` and `service/studies.py` use it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from trainshed.core.ports import Operation
+from trainshed.core.query import Condition
+from trainshed.core.study import Study, StudyKind, Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyQuery:
+    """Studies of a project and location ("-" means any), newest first."""
+
+    project: str = "-"
+    location: str = "-"
+    kinds: tuple[StudyKind, ...] = ()  # empty: all
+    where: Condition | None = None
+    limit: int = 100
+    cursor: tuple[str, str] | None = None  # from the page before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPage:
+    studies: tuple[Study, ...]
+    next_cursor: tuple[str, str] | None = None
+
+
+class StudyStore(Protocol):
+    """Remembers studies and trials.
+
+    1. a write that returned survives kill -9.
+    2. write_study is guarded: Conflict, and nothing changed, unless the row still has study.version.
+    3. a study and the trials of one write land together or not at all.
+    4. the number of a trial is given once: a second one is a Conflict.
+    5. insert_study with a known idempotency key gives the study made first and inserts nothing.
+    """
+
+    async def insert_study(self, study: Study, idempotency_key: str = "") -> Study: ...
+
+    async def study(self, project: str, location: str, study: str) -> Study:
+        """By project, location and id. "-" means any project or location. NotFound where there is none."""
+        ...
+
+    async def load_study(self, study: str) -> Study | None: ...
+
+    async def studies(self, query: StudyQuery) -> StudyPage: ...
+
+    async def active_studies(self) -> tuple[Study, ...]:
+        """All that are not final."""
+        ...
+
+    async def write_study(
+        self, study: Study, changed: Sequence[Trial] = (), new: Sequence[Trial] = ()
+    ) -> Study:
+        """Replace the study where its version still is study.version, write its trials; the next version."""
+        ...
+
+    async def trials(self, study: str) -> tuple[Trial, ...]:
+        """All of them, by number."""
+        ...
+
+    async def trial(self, study: str, number: int) -> Trial | None: ...
+
+    async def delete_study(self, study: Study, operation: Operation) -> None:
+        """Delete the study and its trials, guarded by version; store the operation."""
+        ...

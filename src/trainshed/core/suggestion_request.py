@@ -1,0 +1,42 @@
+"""What a suggester is asked for a study: its trials as results. Pure; `control` and `service` use it."""
+
+from collections.abc import Sequence
+
+from trainshed.core.study import Study, Trial, TrialState
+from trainshed.core.suggestion_port import Objective, SuggestionRequest, TrialResult
+
+
+def suggestion_request(
+    study: Study, trials: Sequence[Trial], count: int, priors: Sequence[Trial] = ()
+) -> SuggestionRequest:
+    """The request for the next `count` points. Trials of earlier studies count where they fit the space."""
+    spec = study.spec
+    return SuggestionRequest(
+        space=spec.space,
+        objectives=spec.objectives,
+        algorithm=spec.algorithm,
+        seed=study.seed,
+        number=max((trial.number for trial in trials), default=0) + 1,
+        count=count,
+        trials=tuple(trial_result(trial, spec.objectives) for trial in trials),
+        noise=spec.noise,
+        priors=tuple(
+            trial_result(trial, spec.objectives)
+            for trial in priors
+            if trial.state is TrialState.SUCCEEDED and spec.space.contains(trial.point)
+        ),
+    )
+
+
+def trial_result(trial: Trial, objectives: Sequence[Objective]) -> TrialResult:
+    values = None
+    if trial.state is TrialState.SUCCEEDED and trial.final is not None:
+        known = trial.final.values
+        if all(objective.metric in known for objective in objectives):
+            values = tuple(known[objective.metric] for objective in objectives)
+    return TrialResult(
+        point=trial.point,
+        values=values,
+        is_pending=not trial.is_final,
+        is_failed=trial.is_final and values is None,
+    )
