@@ -40,6 +40,7 @@ from trainshed.api.why import WhyHandlers
 from trainshed.assembly.access import Access
 from trainshed.assembly.services import Services
 from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.studies import Studies
 from trainshed.control.resume import committed_outputs
 from trainshed.core.caller_port import CallerConnection, Callers
 from trainshed.dialects.ai_platform.http import AiPlatformHandlers, ai_platform_methods
@@ -65,7 +66,12 @@ class HttpApi:
 
 
 def make_api(
-    shared: SharedParts, services: Services, job_hints: JobHints, access: Access, callers: Callers
+    shared: SharedParts,
+    services: Services,
+    studies: Studies,
+    job_hints: JobHints,
+    access: Access,
+    callers: Callers,
 ) -> HttpApi:
     gate = access.gate
     sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock)

@@ -12,6 +12,7 @@ from trainshed.assembly.measuring import Measuring, make_measuring
 from trainshed.assembly.services import make_services
 from trainshed.assembly.shared import SharedParts, make_shared
 from trainshed.assembly.storage import Storage, make_storage
+from trainshed.assembly.studies import Studies, make_studies
 from trainshed.core.admit import is_waiting
 from trainshed.core.job import Job
 from trainshed.core.names import ReplicaName
@@ -32,6 +33,7 @@ class Assembly:
     images: ImageParts
     measuring: Measuring
     control: Control
+    studies: Studies
     api: HttpApi
 
     async def open(self) -> None:
@@ -48,6 +50,7 @@ class Assembly:
         await self.backends.fleet.start()
         await self._resume()
         await self.images.open()
+        await self.studies.open()
         self.measuring.begin()
 
     async def _resume(self) -> None:
@@ -87,6 +90,7 @@ class Assembly:
 
     async def close(self) -> None:
         queues, storage = self.shared.queues, self.storage
+        await self.studies.close()
         await self.measuring.close()
         await self.control.outputs.close()
         await storage.buckets.close()
@@ -112,6 +116,7 @@ def assemble(settings: Settings, address: str) -> Assembly:
     measuring = make_measuring(shared, storage, backends.fleet)
     control = make_control(shared, storage, access.service, backends.fleet, images, measuring)
     services = make_services(shared, storage, access.service, backends, images, measuring, control)
+    studies = make_studies(shared, storage, services.jobs, measuring.measurements)
     return Assembly(
         shared=shared,
         storage=storage,
@@ -120,5 +125,6 @@ def assemble(settings: Settings, address: str) -> Assembly:
         images=images,
         measuring=measuring,
         control=control,
-        api=make_api(shared, services, storage.job_hints, access, backends.fleet.callers),
+        studies=studies,
+        api=make_api(shared, services, studies, storage.job_hints, access, backends.fleet.callers),
     )

@@ -5,14 +5,13 @@ reads what it needs and does what it says. Everything is stored before it is act
 job, under a key by which a second submit gives the first job.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainshed.control.queue import WorkQueue
 from trainshed.core.advance import StudyPlan, TrialFacts, advance, infeasible
-from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound, TrainshedError
+from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound
 from trainshed.core.job import Job, OwnerKind
 from trainshed.core.measurement_port import MeasurementReader
 from trainshed.core.ports import Clock, Store
@@ -20,8 +19,6 @@ from trainshed.core.study import Study, Trial, TrialState
 from trainshed.core.study_port import StudyStore
 from trainshed.core.suggestion_port import Suggester
 from trainshed.core.suggestion_request import suggestion_request
-
-log = logging.getLogger(__name__)
 
 MOST_STEPS = 100  # of one turn, before others have theirs
 
@@ -141,11 +138,5 @@ class StudyLoop:
         )
         for trial in changed:
             if trial.is_final and trial.job:
-                await self._forget(trial.job)
+                self.measurements.forget(trial.job)
         self.tell(stored)
-
-    async def _forget(self, job: str) -> None:
-        try:
-            await self.measurements.forget(job)
-        except TrainshedError as error:
-            log.warning("the measurements of job %s were not forgotten: %s", job, error.message)

@@ -1,7 +1,7 @@
 """One step of a study: what its trials have become, which to start, which to stop, how many to suggest. Pure.
 
-`control/studies.py` calls `advance` until nothing changes. As in `core/decide.py`, actions follow from what is
-stored: a trial that is stored as REQUESTED is launched, one that is stored as STOPPING is stopped. A new
+`control/studies.py` calls `advance` until nothing changes. As in `core/decide.py`, actions follow from what
+is stored: a trial that is stored as REQUESTED is launched, one that is stored as STOPPING is stopped. A new
 decision only changes what is stored. So a server that dies between two lines decides the same again.
 """
 

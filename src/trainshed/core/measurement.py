@@ -1,14 +1,14 @@
 """Stand-in until the real one comes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measurement:
-    step: int = 0
-    elapsed: float = 0.0
-    values: Mapping[str, float] = field(default_factory=dict[str, float])
+    step: int
+    elapsed: float
+    values: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""When a trial is ended before its program ends: the rule of a study, as data. `core/stopping.py` applies it."""
+"""The rule by which a study ends trials early, as data. `core/stopping.py` applies it."""
 
 from dataclasses import dataclass
 from enum import StrEnum

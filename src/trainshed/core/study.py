@@ -111,6 +111,9 @@ class StudyLimits:
     failed: int = 0  # failed trials that end the study; 0: `advance` has a rule of its own
 
 
+ONE_TRIAL = StudyLimits()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
     state: StudyState = StudyState.PENDING

@@ -92,10 +92,14 @@ def best_trial(study: Study, trials: Sequence[Trial]) -> Trial | None:
     for trial in trials:
         if trial.state is not TrialState.SUCCEEDED or trial.final is None:
             continue
-        if best is None or best.final is None or is_better(
-            trial.final.values[objective.metric],
-            best.final.values[objective.metric],
-            maximize=objective.maximize,
+        if (
+            best is None
+            or best.final is None
+            or is_better(
+                trial.final.values[objective.metric],
+                best.final.values[objective.metric],
+                maximize=objective.maximize,
+            )
         ):
             best = trial
     return best

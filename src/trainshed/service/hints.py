@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainshed.core.job import Job
+from trainshed.core.study import Study
 
 REMEMBERED = 1024  # commits after which a listener that reconnects can still resume
 ANY_JOB = "-"  # whom a listener names that wants to hear of all that is measured
@@ -94,7 +95,8 @@ class JobHints:
         self._recent: deque[JobHint] = deque(maxlen=REMEMBERED)
         self.listeners: set[HintListener] = set()
 
-    def tell(self, job: Job, is_deleted: bool) -> None:
+    def tell(self, job: Job | Study, is_deleted: bool = False) -> None:
+        """A job or a study has changed."""
         self._sequence += 1
         place = (job.project, job.location, job.id, job.name)
         hint = JobHint(self._sequence, *place, job.version, is_deleted)

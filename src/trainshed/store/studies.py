@@ -100,8 +100,8 @@ def _insert(connection: SqlConnection, study: Study, key: str) -> Study:
                 study.template,
             ):
                 raise AlreadyExists(
-                    f"The idempotency key {key!r} was used before, for another study ({earlier.id}). Send the same "
-                    "request with it, or a new key."
+                    f"The idempotency key {key!r} was used before, for another study ({earlier.id}). "
+                    "Send the same request with it, or a new key."
                 )
             return earlier
     try:

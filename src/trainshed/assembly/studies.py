@@ -1,0 +1,55 @@
+"""What tunes: the loop of studies, what suggests points, and the services behind the API."""
+
+from dataclasses import dataclass
+
+from trainshed.assembly.shared import SharedParts
+from trainshed.assembly.storage import Storage
+from trainshed.control.queue import WorkQueue
+from trainshed.control.studies import StudyLoop
+from trainshed.core.measurement_port import MeasurementReader
+from trainshed.service.jobs import JobService
+from trainshed.service.studies import StudyService
+from trainshed.service.trial_jobs import TrialJobs
+from trainshed.service.trials import TrialService
+from trainshed.suggest.process import SuggestingProcess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studies:
+    loop: StudyLoop
+    service: StudyService
+    trials: TrialService
+    suggester: SuggestingProcess
+
+    async def open(self) -> None:
+        await self.loop.begin()
+
+    async def close(self) -> None:
+        await self.loop.queue.close()
+        await self.suggester.close()
+
+
+def make_studies(
+    shared: SharedParts, storage: Storage, jobs: JobService, measurements: MeasurementReader
+) -> Studies:
+    store, clock, queue = storage.store.studies, shared.clock, WorkQueue(shared.clock)
+    suggester = SuggestingProcess()
+    trial_jobs = TrialJobs(jobs, storage.secrets)
+    loop = StudyLoop(
+        studies=store,
+        jobs=storage.store,
+        measurements=measurements,
+        suggester=suggester,
+        clock=clock,
+        queue=queue,
+        submit=trial_jobs.submit,
+        cancel=trial_jobs.cancel,
+        tell=storage.job_hints.tell,
+    )
+    storage.store.on_commit(loop.follow)
+    return Studies(
+        loop=loop,
+        service=StudyService(store, clock, queue.hint, storage.secrets),
+        trials=TrialService(store, suggester, clock, queue.hint),
+        suggester=suggester,
+    )

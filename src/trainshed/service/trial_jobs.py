@@ -1,0 +1,32 @@
+"""TrialJobs: submits and cancels the jobs of trials, for the loop of studies."""
+
+from dataclasses import dataclass
+
+from trainshed.core.job import Job, Owner, OwnerKind
+from trainshed.core.secret_port import SecretStore
+from trainshed.core.study import Study, Trial
+from trainshed.core.trial_job import trial_origin, trial_spec, trial_title
+from trainshed.service.jobs import JobRequest, JobService
+
+
+@dataclass(frozen=True, slots=True)
+class TrialJobs:
+    jobs: JobService
+    secrets: SecretStore
+
+    async def submit(self, study: Study, trial: Trial) -> Job:
+        """The job of the trial. Submitting it again gives the same job."""
+        request = JobRequest(
+            display_name=trial_title(study, trial),
+            spec=trial_spec(study, trial),
+            labels=study.labels,
+            origin=trial_origin(study.id, trial.number),
+            owner=Owner(OwnerKind.STUDY, study.id),
+            secrets=await self.secrets.read(study.id),
+            submitter=study.submitter,
+        )
+        key = f"study-{study.id}-{trial.number}"
+        return await self.jobs.submit(study.project, study.location, request, key)
+
+    async def cancel(self, job: Job) -> None:
+        await self.jobs.cancel(job.project, job.location, job.id)
