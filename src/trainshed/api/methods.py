@@ -28,7 +28,9 @@ from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers, storage_methods
+from trainshed.api.study_views import StudyViewHandlers
 from trainshed.api.training_pipelines import PipelineHandlers
+from trainshed.api.tuning_jobs import TuningJobHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
 from trainshed.core.permission import Permission
@@ -58,6 +60,8 @@ class Handlers:
     code: CodeHandlers
     runtimes: RuntimeHandlers
     pipelines: PipelineHandlers
+    tuning_jobs: TuningJobHandlers
+    study_views: StudyViewHandlers
     models: ModelHandlers
     images: ImageHandlers
     caches: ImageCacheHandlers
@@ -86,6 +90,8 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
             *_code(parent, handlers.code),
             *_runtimes(parent, handlers.runtimes),
             *_pipelines(parent, handlers.pipelines),
+            *_tuning_jobs(parent, handlers),
+            *_study_views(f"{parent}/studies/{{study}}", handlers.study_views),
             *_models(parent, handlers.models),
             *_images(parent, handlers.images),
             *_image_caches(parent, handlers.caches),
@@ -244,6 +250,34 @@ def _pipelines(parent: str, pipelines: PipelineHandlers) -> tuple[Method, ...]:
         _row("POST", f"{pipeline}:cancel", pipelines.cancel, Permission.JOBS_CANCEL),
         _row("GET", pipeline, pipelines.get, Permission.JOBS_GET),
         _row("DELETE", pipeline, pipelines.delete, Permission.JOBS_DELETE),
+    )
+
+
+def _tuning_jobs(parent: str, handlers: Handlers) -> tuple[Method, ...]:
+    jobs, views = handlers.tuning_jobs, handlers.study_views
+    parent = f"{parent}/hyperparameterTuningJobs"
+    job = f"{parent}/{{study}}"
+    return (
+        _row("POST", parent, jobs.create, Permission.JOBS_CREATE, most_body=MOST_JOB),
+        _row("GET", parent, jobs.find, Permission.JOBS_LIST),
+        _row("POST", f"{job}:cancel", jobs.cancel, Permission.JOBS_CANCEL),
+        *_study_views(job, views),
+        _row("GET", f"{job}:best", views.best, Permission.JOBS_GET),
+        _row("GET", f"{job}/trials", views.page, Permission.JOBS_GET),
+        _row("POST", f"{job}/trials/{{trial}}:stop", views.stop_trial, Permission.JOBS_CANCEL),
+        _row("GET", job, jobs.get, Permission.JOBS_GET),
+        _row("DELETE", job, jobs.delete, Permission.JOBS_DELETE),
+    )
+
+
+def _study_views(study: str, views: StudyViewHandlers) -> tuple[Method, ...]:
+    """Our own methods of one study, whatever it came as."""
+    return (
+        _row("GET", f"{study}:analysis", views.analysis, Permission.JOBS_GET),
+        _row("GET", f"{study}:curves", views.curves, Permission.JOBS_GET),
+        _row("POST", f"{study}:stop", views.stop, Permission.JOBS_CANCEL),
+        _row("POST", f"{study}:resume", views.resume, Permission.JOBS_CREATE),
+        _row("POST", f"{study}:addTrials", views.add_trials, Permission.JOBS_CREATE),
     )
 
 

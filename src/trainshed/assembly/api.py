@@ -34,7 +34,9 @@ from trainshed.api.runtimes import RuntimeHandlers
 from trainshed.api.shells import ShellHandlers
 from trainshed.api.stacks import StackHandlers
 from trainshed.api.storage_table import StorageHandlers, storage_methods
+from trainshed.api.study_views import StudyViewHandlers
 from trainshed.api.training_pipelines import PipelineHandlers
+from trainshed.api.tuning_jobs import TuningJobHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
 from trainshed.assembly.access import Access
@@ -75,7 +77,7 @@ def make_api(
 ) -> HttpApi:
     gate = access.gate
     sign_ins = SignInService(gate.authenticator, access.sessions, shared.clock)
-    handlers = make_handlers(services, job_hints, sign_ins)
+    handlers = make_handlers(services, studies, job_hints, sign_ins)
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
     table = methods(handlers, dialect_methods(services))
@@ -118,7 +120,9 @@ class JobOfConnection:
         return known["token"]
 
 
-def make_handlers(services: Services, job_hints: JobHints, sign_ins: SignInService) -> Handlers:
+def make_handlers(
+    services: Services, studies: Studies, job_hints: JobHints, sign_ins: SignInService
+) -> Handlers:
     jobs, logs, offer, clock = services.jobs, services.logs, services.offer, services.jobs.clock
     progress, access = services.metrics.board.progress, services.access
     return Handlers(
@@ -141,6 +145,8 @@ def make_handlers(services: Services, job_hints: JobHints, sign_ins: SignInServi
         runtimes=RuntimeHandlers(services.runtimes),
         storage=StorageHandlers.of(services.storage),
         pipelines=PipelineHandlers(PipelineService(jobs), offer),
+        tuning_jobs=TuningJobHandlers(studies.service, studies.views, offer),
+        study_views=StudyViewHandlers(studies.service, studies.trials, studies.views),
         models=ModelHandlers(services.models),
         caches=ImageCacheHandlers(services.image_caches),
         tokens=GoogleTokens(access),

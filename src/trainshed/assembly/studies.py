@@ -9,6 +9,7 @@ from trainshed.control.studies import StudyLoop
 from trainshed.core.measurement_port import MeasurementReader
 from trainshed.service.jobs import JobService
 from trainshed.service.studies import StudyService
+from trainshed.service.study_views import StudyViews
 from trainshed.service.trial_jobs import TrialJobs
 from trainshed.service.trials import TrialService
 from trainshed.suggest.process import SuggestingProcess
@@ -19,6 +20,7 @@ class Studies:
     loop: StudyLoop
     service: StudyService
     trials: TrialService
+    views: StudyViews
     suggester: SuggestingProcess
 
     async def open(self) -> None:
@@ -49,7 +51,8 @@ def make_studies(
     storage.store.on_commit(loop.follow)
     return Studies(
         loop=loop,
-        service=StudyService(store, clock, queue.hint, storage.secrets),
+        service=StudyService(store, clock, queue.hint, storage.secrets, jobs.check_spec),
         trials=TrialService(store, suggester, clock, queue.hint),
+        views=StudyViews(store, storage.store, clock),
         suggester=suggester,
     )

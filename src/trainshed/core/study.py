@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from trainshed.core.job import JobSpec
+from trainshed.core.job import JobSpec, JobState
 from trainshed.core.measurement import Measurement
 from trainshed.core.search_space import SearchSpace, TrialPoint
 from trainshed.core.stopping_rule import StoppingRule
@@ -146,6 +146,16 @@ class Study:
     @property
     def is_final(self) -> bool:
         return self.status.state.is_final
+
+    @property
+    def job_state(self) -> JobState:
+        """As lists of jobs show and find it."""
+        match self.status.state:
+            case StudyState.STOPPING:
+                is_cancelled = self.status.outcome is StudyState.CANCELLED
+                return JobState.CANCELLING if is_cancelled else JobState.RUNNING
+            case state:
+                return JobState(state.value)
 
     @property
     def name(self) -> str:

@@ -1,12 +1,13 @@
 """StudyStore: remembers studies and their trials. `control/studies.py` and `service/studies.py` use it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from trainshed.core.ports import Operation
 from trainshed.core.query import Condition
 from trainshed.core.study import Study, StudyKind, Trial
+from trainshed.core.trial_outline import StudyFigures, TrialOutline, TrialPage, TrialQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +36,12 @@ class StudyStore(Protocol):
     3. a study and the trials of one write land together or not at all.
     4. the number of a trial is given once: a second one is a Conflict.
     5. insert_study with a known idempotency key gives the study made first and inserts nothing.
+    6. outlines, figures and pages have the trials as they were last written.
     """
 
-    async def insert_study(self, study: Study, idempotency_key: str = "") -> Study: ...
+    async def insert_study(
+        self, study: Study, idempotency_key: str = "", trials: Sequence[Trial] = ()
+    ) -> Study: ...
 
     async def study(self, project: str, location: str, study: str) -> Study:
         """By project, location and id. "-" means any project or location. NotFound where there is none."""
@@ -62,6 +66,16 @@ class StudyStore(Protocol):
         ...
 
     async def trial(self, study: str, number: int) -> Trial | None: ...
+
+    async def trial_page(self, query: TrialQuery) -> TrialPage: ...
+
+    async def outlines(self, study: str) -> tuple[TrialOutline, ...]:
+        """All trials in short, by number."""
+        ...
+
+    async def figures(self, studies: Sequence[Study]) -> Mapping[str, StudyFigures]:
+        """Of each study, by its id."""
+        ...
 
     async def delete_study(self, study: Study, operation: Operation) -> None:
         """Delete the study and its trials, guarded by version; store the operation."""

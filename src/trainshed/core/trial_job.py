@@ -20,28 +20,41 @@ _PLACE = re.compile(r"\$\{trialParameters\.([^}]+)\}")
 def trial_spec(study: Study, trial: Trial) -> JobSpec:
     template = study.template
     assert template is not None, "clients run the trials of this study"
-    words = {name: parameter_text(value) for name, value in trial.point.items()}
-    named = _named(template)
-    flags = tuple(f"--{name}={word}" for name, word in words.items() if name not in named)
     output = f"{template.output.rstrip('/')}/{trial.number}" if template.output else ""
-    pools = tuple(_pool(pool, words, flags, trial) for pool in template.pools)
-    return replace(template, pools=pools, output=output)
+    own = {"CLOUD_ML_TRIAL_ID": str(trial.number)}
+    return replace(_filled_template(template, trial.point, own), output=output)
 
 
-def _pool(pool: Pool, words: Mapping[str, str], flags: tuple[str, ...], trial: Trial) -> Pool:
+def point_spec(template: JobSpec, point: TrialPoint) -> JobSpec:
+    """A job of its own that runs the point once more. Its results go where those of other jobs go."""
+    return replace(_filled_template(template, point, {}), output="")
+
+
+def flags(template: JobSpec, point: TrialPoint) -> tuple[str, ...]:
+    """The arguments for the parameters that the template has no place for."""
+    named = places(template)
+    return tuple(f"--{name}={parameter_text(v)}" for name, v in point.items() if name not in named)
+
+
+def _filled_template(template: JobSpec, point: TrialPoint, own: Mapping[str, str]) -> JobSpec:
+    words = {name: parameter_text(value) for name, value in point.items()}
+    more = flags(template, point)
+    return replace(template, pools=tuple(_pool(pool, words, more, own) for pool in template.pools))
+
+
+def _pool(pool: Pool, words: Mapping[str, str], more: tuple[str, ...], own: Mapping[str, str]) -> Pool:
     if pool.is_empty or pool.is_reducer:
         return pool
-    own = {"CLOUD_ML_TRIAL_ID": str(trial.number)}
     env = tuple((name, _filled(text, words)) for name, text in pool.env if name not in own)
     return replace(
         pool,
         command=tuple(_filled(word, words) for word in pool.command),
-        args=(*(_filled(word, words) for word in pool.args), *flags),
+        args=(*(_filled(word, words) for word in pool.args), *more),
         env=(*env, *own.items()),
     )
 
 
-def _named(template: JobSpec) -> set[str]:
+def places(template: JobSpec) -> set[str]:
     """The parameters that the template has a place for."""
     texts = [
         text

@@ -80,8 +80,7 @@ class JobService:
     async def submit(self, project: str, location: str, request: JobRequest, key: str = "") -> Job:
         """Store a new job. The same idempotency key again returns the same job."""
         check_location(location, project)
-        if request.spec.code:
-            await self._check_code(request.spec.code)
+        await self.check_spec(request.spec)
         now = self.clock.now()
         status = Status(
             updated_at=now,
@@ -228,10 +227,13 @@ class JobService:
                 f"{stored.display_name!r}) with other secrets. Send the same request with it, or a new key."
             )
 
-    async def _check_code(self, code: str) -> None:
+    async def check_spec(self, spec: JobSpec) -> None:
+        """Raise Invalid where such a job would be refused."""
+        if not spec.code:
+            return
         if self.code is None:
             raise Invalid((Violation("job_spec.code", "Folders are not kept by this server."),))
-        await self.code.check(code)
+        await self.code.check(spec.code)
 
     def _with_output(self, job: Job) -> Job:
         if job.spec.output or not self.default_output:

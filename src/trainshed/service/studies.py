@@ -5,10 +5,11 @@ It only changes what is stored and hints the loop of studies. It never starts or
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from trainshed.core.errors import Conflict, Invalid, Violation
+from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.job import JobSpec
 from trainshed.core.ports import Clock, Operation
 from trainshed.core.search_space import TrialPoint
@@ -47,12 +48,18 @@ class StudyRequest:
     secrets: JobSecrets = field(default_factory=dict[int, Mapping[str, str]])  # of its template
 
 
+async def _accept(template: JobSpec) -> None:
+    """Where nothing needs to be looked up."""
+
+
 @dataclass(slots=True)
 class StudyService:
     store: StudyStore
     clock: Clock
     hint: Callable[[str], None]
     secrets: SecretStore | None = None
+    # Raises Invalid for a template whose jobs would be refused.
+    check_template: Callable[[JobSpec], Awaitable[None]] = _accept
 
     async def create(self, project: str, location: str, request: StudyRequest, key: str = "") -> Study:
         """Store a new study. The same idempotency key again returns the same study."""
@@ -74,13 +81,35 @@ class StudyService:
             created_at=now,
             status=StudyStatus(updated_at=now),
         )
+        study = _with_room(study, len(request.points))
+        await self._check(request)
         if request.secrets and self.secrets is not None:
             await self.secrets.keep(identity, request.secrets)
-        stored = await self.store.insert_study(study, key)
-        if stored.id == identity and request.points:
-            stored = await self._add(stored, request.points)
+        try:
+            stored = await self.store.insert_study(study, key, _given(study, 1, request.points, now))
+        except AlreadyExists:
+            await self._drop(identity, request.secrets)
+            raise
+        if stored.id != identity:
+            await self._drop(identity, request.secrets)
         self.hint(stored.id)
         return stored
+
+    async def _check(self, request: StudyRequest) -> None:
+        """Refuse what only stores can tell: code and earlier studies that are not there."""
+        if request.template is not None:
+            await self.check_template(request.template)
+        missing = [
+            Violation(f"study_spec.prior_study_names[{at}]", f"names a study that is not there, {prior!r}.")
+            for at, prior in enumerate(request.spec.prior_studies)
+            if await self.store.load_study(prior) is None
+        ]
+        if missing:
+            raise Invalid(tuple(missing))
+
+    async def _drop(self, study: str, secrets: JobSecrets) -> None:
+        if secrets and self.secrets is not None:
+            await self.secrets.remove(study)
 
     async def get(self, project: str, location: str, study: str) -> Study:
         return await self.store.study(project, location, study)
@@ -158,15 +187,8 @@ class StudyService:
 
     async def _add(self, study: Study, points: Sequence[TrialPoint]) -> Study:
         first = max((trial.number for trial in await self.store.trials(study.id)), default=0) + 1
-        now = self.clock.now()
-        new = [
-            Trial(study=study.id, number=first + at, point=point, requested_at=now, is_given=True)
-            for at, point in enumerate(points)
-        ]
-        most = max(study.limits.trials, first - 1 + len(points))
-        return await self.store.write_study(
-            replace(study, limits=replace(study.limits, trials=most)), (), new
-        )
+        new = _given(study, first, points, self.clock.now())
+        return await self.store.write_study(_with_room(study, first - 1 + len(points)), (), new)
 
     async def _end(self, project: str, location: str, study: str, outcome: StudyState, message: str) -> Study:
         def change(stored: Study) -> Study:
@@ -204,6 +226,18 @@ class StudyService:
             target=study.name,
             created_at=self.clock.now(),
         )
+
+
+def _given(study: Study, first: int, points: Sequence[TrialPoint], now: datetime) -> list[Trial]:
+    """Trials of points that a person gave, numbered from `first`."""
+    return [
+        Trial(study=study.id, number=first + at, point=point, requested_at=now, is_given=True)
+        for at, point in enumerate(points)
+    ]
+
+
+def _with_room(study: Study, trials: int) -> Study:
+    return replace(study, limits=replace(study.limits, trials=max(study.limits.trials, trials)))
 
 
 def _check_points(study: Study, points: Sequence[TrialPoint]) -> None:

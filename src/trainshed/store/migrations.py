@@ -190,9 +190,15 @@ _STUDIES = Migration(
             state {text} NOT NULL,
             client {text} NOT NULL,
             job {text} NOT NULL,
+            value DOUBLE PRECISION,
+            started_at {text},
+            ended_at {text},
+            seconds DOUBLE PRECISION,
+            outline {text} NOT NULL,
             body {text} NOT NULL,
             PRIMARY KEY (study, number)
         ){without_rowid}""",
+        "CREATE INDEX trials_by_value ON trials (study, state, value)",
     ),
 )
 

@@ -3,7 +3,7 @@
 `SqlStudyStore` implements `core.study_port.StudyStore` with the threads of `SqlStore`, which makes it.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,13 @@ from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.ports import Operation
 from trainshed.core.study import Study, StudyState, Trial
 from trainshed.core.study_port import StudyPage, StudyQuery
+from trainshed.core.trial_outline import StudyFigures, TrialOutline, TrialPage, TrialQuery
 from trainshed.store.codec import dump_plain, dumps, loads, write_time
 from trainshed.store.conditions import to_sql
 from trainshed.store.connection import SqlConnection, SqlIntegrityError, insert_into
 from trainshed.store.rows import operation_values
 from trainshed.store.tables import OPERATIONS, STUDIES, TRIALS
+from trainshed.store.trials import figures_of, outlines_of, page_of_trials, trial_values
 from trainshed.store.unreadable import Row, read_row, read_rows
 
 _INSERT = insert_into("studies", STUDIES)
@@ -24,7 +26,8 @@ _INSERT_OPERATION = insert_into("operations", OPERATIONS)
 _SET = ", ".join(f"{name} = :{name}" for name in STUDIES if name not in ("id", "version", "idempotency_key"))
 _UPDATE = f"UPDATE studies SET {_SET}, version = version + 1 WHERE id = :of_study AND version = :of_version"
 _UPDATE_TRIAL = """
-    UPDATE trials SET state = :state, client = :client, job = :job, body = :body
+    UPDATE trials SET state = :state, client = :client, job = :job, value = :value, started_at = :started_at,
+    ended_at = :ended_at, seconds = :seconds, outline = :outline, body = :body
     WHERE study = :study AND number = :number
 """
 _ROW = "SELECT id, body, version FROM studies"
@@ -46,9 +49,13 @@ class SqlStudyStore:
         self._read = read
         self._write = write
 
-    async def insert_study(self, study: Study, idempotency_key: str = "") -> Study:
+    async def insert_study(
+        self, study: Study, idempotency_key: str = "", trials: Sequence[Trial] = ()
+    ) -> Study:
         new = replace(study, version=1)
-        return await self._write(lambda connection: _insert(connection, new, idempotency_key), _ignore)
+        return await self._write(
+            lambda connection: _insert(connection, new, idempotency_key, trials), _ignore
+        )
 
     async def study(self, project: str, location: str, study: str) -> Study:
         stored = await self.load_study(study)
@@ -85,11 +92,20 @@ class SqlStudyStore:
 
         return await self._read(run)
 
+    async def trial_page(self, query: TrialQuery) -> TrialPage:
+        return await self._read(lambda connection: page_of_trials(connection, query))
+
+    async def outlines(self, study: str) -> tuple[TrialOutline, ...]:
+        return await self._read(lambda connection: outlines_of(connection, study))
+
+    async def figures(self, studies: Sequence[Study]) -> Mapping[str, StudyFigures]:
+        return await self._read(lambda connection: figures_of(connection, studies))
+
     async def delete_study(self, study: Study, operation: Operation) -> None:
         await self._write(lambda connection: _delete(connection, study, operation), _ignore)
 
 
-def _insert(connection: SqlConnection, study: Study, key: str) -> Study:
+def _insert(connection: SqlConnection, study: Study, key: str, trials: Sequence[Trial]) -> Study:
     if key:
         row = connection.row(_BY_KEY, {"of_project": study.project, "of_key": key})
         if row is not None:
@@ -108,6 +124,8 @@ def _insert(connection: SqlConnection, study: Study, key: str) -> Study:
         connection.execute(_INSERT, {**_values(study), "idempotency_key": key or None})
     except SqlIntegrityError as error:
         raise AlreadyExists(f"A study with the id {study.id} exists already.") from error
+    for trial in trials:
+        connection.execute(_INSERT_TRIAL, trial_values(study, trial))
     return study
 
 
@@ -117,11 +135,11 @@ def _update(connection: SqlConnection, study: Study, changed: Sequence[Trial], n
     if connection.execute(_UPDATE, values) != 1:
         raise _refused(connection, study)
     for trial in changed:
-        if connection.execute(_UPDATE_TRIAL, _trial_values(trial)) != 1:
+        if connection.execute(_UPDATE_TRIAL, trial_values(study, trial)) != 1:
             raise NotFound(f"There is no trial {trial.number} of study {study.id}.")
     for trial in new:
         try:
-            connection.execute(_INSERT_TRIAL, _trial_values(trial))
+            connection.execute(_INSERT_TRIAL, trial_values(study, trial))
         except SqlIntegrityError as error:
             raise Conflict(f"Study {study.id} has a trial {trial.number} already.") from error
     return replace(study, version=study.version + 1)
@@ -177,7 +195,7 @@ def _values(study: Study) -> dict[str, Any]:
         "project": study.project,
         "location": study.location,
         "display_name": study.display_name,
-        "state": status.state.value,
+        "state": study.job_state.value,
         "kind": study.kind.value,
         "created_at": write_time(study.created_at),
         "updated_at": write_time(status.updated_at or study.created_at),
@@ -187,17 +205,6 @@ def _values(study: Study) -> dict[str, Any]:
         "submitter": study.submitter,
         "body": dumps(study),
         "version": study.version,
-    }
-
-
-def _trial_values(trial: Trial) -> dict[str, Any]:
-    return {
-        "study": trial.study,
-        "number": trial.number,
-        "state": trial.state.value,
-        "client": trial.client,
-        "job": trial.job,
-        "body": dumps(trial),
     }
 
 

@@ -55,7 +55,20 @@ STUDIES = (
     "version",
     "idempotency_key",
 )
-TRIALS = ("study", "number", "state", "client", "job", "body")
+# The body comes last: whoever reads the others does not touch its pages.
+TRIALS = (
+    "study",
+    "number",
+    "state",
+    "client",
+    "job",
+    "value",
+    "started_at",
+    "ended_at",
+    "seconds",
+    "outline",
+    "body",
+)
 IMAGE_CACHES = ("project", "location", "id", "created_at", "body")
 EVENTS = ("job_id", "sequence", "at", "reason", "message", "severity", "attempt", "task")
 # Written once and never changed. No reference to the jobs: intervals outlive them.

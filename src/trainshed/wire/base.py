@@ -120,6 +120,7 @@ _INT32 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT3
 _INT64 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT64_MOST)), str)
 _NUMBER = FieldKind(_scalar(scalars.read_number), _same)
 _DURATION = FieldKind(_scalar(scalars.read_duration), scalars.duration_text)
+_TIME = FieldKind(_scalar(scalars.read_time), scalars.time_text)
 _TEXTS = FieldKind(_each(_TEXT.read, str), list)
 
 
@@ -154,6 +155,10 @@ def number(default: float | None = None) -> Any:
 
 def duration(default: timedelta | None = None) -> Any:
     return _field(_DURATION, default)
+
+
+def time() -> Any:
+    return _field(_TIME)
 
 
 def enum(numbers: Mapping[str, int]) -> Any:
@@ -202,6 +207,16 @@ def parts(cls: type[Message]) -> Any:
     return _field(
         FieldKind(_each(inner.read, cls), lambda items: [inner.write(item) for item in items], cls), ()
     )
+
+
+def parts_of(declared: Callable[[], type[Message]]) -> Any:
+    """Messages of a class that is declared further below, because it has this field inside."""
+
+    def read_parts(value: object, path: str, faults: Faults) -> object:
+        cls = declared()
+        return _each(_message(cls).read, cls)(value, path, faults)
+
+    return _field(FieldKind(read_parts, lambda items: [write(item) for item in items], is_open=True), ())
 
 
 def free() -> Any:

@@ -1,0 +1,157 @@
+"""Our own methods of studies: pages of trials, analysis, curves, the best point; stop, resume, add trials.
+
+The same handlers serve hyperparameterTuningJobs and studies of the Vizier service.
+"""
+
+from dataclasses import dataclass, replace
+
+from trainshed.api.call import Call, Json
+from trainshed.core.errors import Invalid, NotFound, Violation
+from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, Study, StudyLimits
+from trainshed.core.trial_outline import TrialQuery
+from trainshed.service.studies import StudyService
+from trainshed.service.study_views import StudyViews
+from trainshed.service.trials import TrialService
+from trainshed.wire import base, page
+from trainshed.wire.base import Message, int32
+from trainshed.wire.faults import Faults
+from trainshed.wire.scalars import kind_of
+from trainshed.wire.study_row import (
+    parse_trial_filter,
+    parse_trial_order,
+    render_analysis,
+    render_best_point,
+    render_curves,
+    render_study_row,
+    render_trial_row,
+)
+from trainshed.wire.trial import render_measurement
+from trainshed.wire.tuning_job import parse_points
+
+MOST_CURVES = 200
+CURVES = 50  # where nobody says how many
+
+
+class NewLimits(Message):
+    """The body of `:resume`. What is absent stays as it is."""
+
+    max_trial_count: int | None = int32(None)
+    parallel_trial_count: int | None = int32(None)
+    max_failed_trial_count: int | None = int32(None)
+
+
+@dataclass(slots=True)
+class StudyViewHandlers:
+    studies: StudyService
+    trials: TrialService
+    views: StudyViews
+
+    async def page(self, call: Call) -> Json:
+        study = await self._study(call)
+        text, order_text = call.query.get("filter", ""), call.query.get("orderBy", "")
+        order, is_descending = parse_trial_order(order_text)
+        question = page.fingerprint("trials", study.id, text, order_text)
+        place = call.pages.decode(call.query.get("pageToken", ""), question)
+        query = TrialQuery(
+            study=study.id,
+            states=parse_trial_filter(text),
+            order=order,
+            is_descending=is_descending,
+            limit=page.parse_size(call.query.get("pageSize")),
+            offset=int(place[0]) if place else 0,
+        )
+        listing = await self.views.page(query)
+        jobs = await self.views.jobs_of(listing.trials)
+        rows: list[Json] = []
+        for trial in listing.trials:
+            row = render_trial_row(study, trial, jobs.get(trial.job), call.base_url)
+            if call.flag("measurements"):
+                row["measurements"] = [render_measurement(item) for item in trial.measurements]
+            rows.append(row)
+        next_place = query.offset + len(listing.trials)
+        is_more = bool(listing.trials) and next_place < listing.total
+        answer = call.pages.render("trials", rows, (str(next_place), "") if is_more else None, question)
+        return answer | {"totalSize": listing.total}
+
+    async def analysis(self, call: Call) -> Json:
+        study = await self._study(call)
+        return render_analysis(study, await self.views.analysis(study))
+
+    async def curves(self, call: Call) -> Json:
+        study = await self._study(call)
+        if text := call.query.get("trials", ""):
+            return render_curves(study, await self.views.of_numbers(study, _numbers(text)))
+        most = min(call.number("most") or CURVES, MOST_CURVES)
+        return render_curves(study, await self.views.best_first(study, most))
+
+    async def best(self, call: Call) -> Json:
+        study = await self._study(call)
+        return render_best_point(study, await self.views.best(study))
+
+    async def stop(self, call: Call) -> Json:
+        study = await self._study(call)
+        return await self._row(await self.studies.stop(study.project, study.location, study.id))
+
+    async def resume(self, call: Call) -> Json:
+        study = await self._study(call)
+        limits = _limits(call.body, study.limits)
+        return await self._row(await self.studies.resume(study.project, study.location, study.id, limits))
+
+    async def add_trials(self, call: Call) -> Json:
+        study = await self._study(call)
+        faults = Faults("add_trials")
+        for name in sorted(set(call.body) - {"points"}):
+            faults.unknown("", name)
+        given = call.body.get("points")
+        if not isinstance(given, list) or not given:
+            faults.add(
+                "points", f"must be a list of points, not {kind_of(given)}." if given else "is required."
+            )
+            faults.settle()
+        points = parse_points(given if isinstance(given, list) else [], study.spec, "points", faults)
+        faults.settle()
+        added = await self.studies.add_trials(study.project, study.location, study.id, points)
+        return {"trials": [render_trial_row(study, trial, None, call.base_url) for trial in added]}
+
+    async def stop_trial(self, call: Call) -> Json:
+        study = await self._study(call)
+        number = _numbers(call.path["trial"], "trial")[0]
+        trial = await self.trials.stop_trial(study.project, study.location, study.id, number)
+        return render_trial_row(study, trial, None, call.base_url)
+
+    async def _row(self, study: Study) -> Json:
+        return render_study_row(study, (await self.views.figures([study]))[study.id])
+
+    async def _study(self, call: Call) -> Study:
+        identity = call.path["study"]
+        if ":" in identity:
+            raise NotFound(f"There is no method or study '{identity}'.")
+        return await self.studies.get(call.path["project"], call.path["location"], identity)
+
+
+def _numbers(text: str, field: str = "trials") -> list[int]:
+    words = [word.strip() for word in text.split(",")]
+    if len(words) > MOST_CURVES or any(not w.isascii() or not w.isdigit() or len(w) > 9 for w in words):
+        sentence = f"must be at most {MOST_CURVES} numbers of trials, such as 1,2,3, not '{text[:60]}'."
+        raise Invalid((Violation(field, sentence),))
+    return [int(word) for word in words]
+
+
+def _limits(body: Json, limits: StudyLimits) -> StudyLimits:
+    faults = Faults("resume")
+    given = base.read(NewLimits, body, faults)
+    for name, least, most in (
+        ("max_trial_count", 1, MAX_TRIALS),
+        ("parallel_trial_count", 1, MAX_PARALLEL),
+        ("max_failed_trial_count", 0, MAX_TRIALS),
+    ):
+        count: int | None = getattr(given, name)
+        if count is not None and not least <= count <= most:
+            faults.add(name, f"must be between {least} and {most}, not {count}.")
+    faults.settle()
+    return replace(
+        limits,
+        trials=limits.trials if given.max_trial_count is None else given.max_trial_count,
+        parallel=limits.parallel if given.parallel_trial_count is None else given.parallel_trial_count,
+        failed=limits.failed if given.max_failed_trial_count is None else given.max_failed_trial_count,
+    )
