@@ -66,7 +66,7 @@ def places(template: JobSpec) -> set[str]:
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
     """A parameter that does not apply in this trial leaves nothing."""
-    return _PLACE.sub(lambda found: words.get(found[1], ""), text)
+    return _PLACE.sub(lambda place: words.get(place[1], ""), text)
 
 
 def parameter_text(value: float | int | str) -> str:

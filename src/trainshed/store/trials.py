@@ -61,8 +61,8 @@ def page_of_trials(connection: SqlConnection, query: TrialQuery) -> TrialPage:
     place = values | {"most": query.limit, "first": query.offset}
     wanted = [row[0] for row in connection.rows(numbers, place)]
     by_number = {trial.number: trial for trial in _trials(connection, query.study, wanted)}
-    found = tuple(by_number[number] for number in wanted if number in by_number)
-    return TrialPage(found, counted[0] if counted else 0)
+    trials = tuple(by_number[number] for number in wanted if number in by_number)
+    return TrialPage(trials, counted[0] if counted else 0)
 
 
 def _trials(connection: SqlConnection, study: str, numbers: Sequence[int]) -> tuple[Trial, ...]:

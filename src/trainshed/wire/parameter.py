@@ -10,7 +10,7 @@ from typing import Any
 from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace
 from trainshed.wire import enums
 from trainshed.wire.faults import Faults
-from trainshed.wire.study_schema import SCALES, ConditionalParameterSpec, ParameterSpec
+from trainshed.wire.study_schema import SCALES, ConditionalParameterSpec, StudyParameter
 
 MOST_PARAMETERS = 200
 EXACT = 2**53  # up to here a double has every whole number
@@ -37,15 +37,16 @@ _FIELDS = {"low": "min_value", "high": "max_value", "values": "values", "default
 
 @dataclass(frozen=True, slots=True)
 class PlacedParameter:
-    """A parameter, its path in the request, and that of its condition."""
+    """A parameter, its path in the request, and those of its condition and of the values there."""
 
     parameter: Parameter
     path: str
     condition: str = ""
+    condition_values: str = ""
 
 
 def parse_parameters(
-    specs: Sequence[ParameterSpec], path: str, faults: Faults
+    specs: Sequence[StudyParameter], path: str, faults: Faults
 ) -> tuple[PlacedParameter, ...]:
     """All parameters of the tree, parents first. They are valid only if no fault was recorded."""
     placed: list[PlacedParameter] = []
@@ -66,7 +67,7 @@ def parse_parameters(
     return tuple(placed)
 
 
-def _flat(spec: ParameterSpec, path: str, faults: Faults) -> Iterator[PlacedParameter]:
+def _flat(spec: StudyParameter, path: str, faults: Faults) -> Iterator[PlacedParameter]:
     """The parameter and all below it."""
     kinds = [kind for kind, name in _SPECS.items() if getattr(spec, name) is not None]
     parameter: Parameter | None = None
@@ -81,22 +82,18 @@ def _flat(spec: ParameterSpec, path: str, faults: Faults) -> Iterator[PlacedPara
         if child.parameter_spec is None:
             faults.add(f"{where}.parameter_spec", "is required.")
             continue
-        values = _parent_values(child, parameter, where, faults)
+        name, values = _parent_values(child, parameter, where, faults)
         for item in _flat(child.parameter_spec, f"{where}.parameter_spec", faults):
-            yield _below(item, parameter, values, where) if not item.condition else item
+            if item.condition:  # a child's child
+                yield item
+                continue
+            own = item.parameter
+            if parameter is not None:  # else it stands alone, and its own faults are seen
+                own = replace(own, parent=parameter.id, parent_values=values)
+            yield PlacedParameter(own, item.path, where, f"{where}.{name}")
 
 
-def _below(
-    item: PlacedParameter, parent: Parameter | None, values: tuple[float | int | str, ...], where: str
-) -> PlacedParameter:
-    """The child of that parent. One whose parent could not be read stands alone: its own faults are seen."""
-    if parent is None:
-        return replace(item, condition=where)
-    own = replace(item.parameter, parent=parent.id, parent_values=values)
-    return replace(item, parameter=own, condition=where)
-
-
-def _parameter(spec: ParameterSpec, kind: ParameterKind, path: str, faults: Faults) -> Parameter:
+def _parameter(spec: StudyParameter, kind: ParameterKind, path: str, faults: Faults) -> Parameter:
     given: Any = getattr(spec, _SPECS[kind])
     own: dict[str, Any]
     if kind in (ParameterKind.DOUBLE, ParameterKind.INTEGER):
@@ -117,19 +114,19 @@ def _parameter(spec: ParameterSpec, kind: ParameterKind, path: str, faults: Faul
 
 def _parent_values(
     child: ConditionalParameterSpec, parent: Parameter | None, path: str, faults: Faults
-) -> tuple[float | int | str, ...]:
+) -> tuple[str, tuple[float | int | str, ...]]:
+    """The field that has them, and the values; none, after recording why, where they cannot be used."""
     given = [name for name in _CONDITIONS.values() if getattr(child, name) is not None]
     if len(given) != 1:
         names = "parentDiscreteValues, parentIntValues and parentCategoricalValues"
         faults.add(path, f"must have exactly one of {names}.")
-        faults.hide(f"{path}.parent")
-        return ()
+        faults.hide(f"{path}.parent")  # nothing more is said of values that are not there
+        return "parent", ()
     wanted = _CONDITIONS.get(parent.kind) if parent is not None else None
     if wanted is not None and parent is not None and wanted != given[0]:
-        faults.add(f"{path}.{given[0]}", f"does not fit: {parent.id!r} is of kind {parent.kind.value}.")
-        faults.hide(f"{path}.parent")
-        return ()
-    return tuple(getattr(child, given[0]).values)
+        faults.lose(f"{path}.{given[0]}", f"does not fit: {parent.id!r} is of kind {parent.kind.value}.")
+        return given[0], ()
+    return given[0], tuple(getattr(child, given[0]).values)
 
 
 def _where(item: PlacedParameter, field: str) -> str:
@@ -140,7 +137,7 @@ def _where(item: PlacedParameter, field: str) -> str:
     if field == "scale":
         return f"{path}.scale_type"
     if field == "parent_values":
-        return f"{item.condition}.parent"
+        return item.condition_values
     return item.condition if field == "parent" else f"{path}.parameter_id"
 
 

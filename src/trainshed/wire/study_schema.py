@@ -91,7 +91,7 @@ class CategoricalValueCondition(Message):
     values: tuple[str, ...] = texts()
 
 
-class ParameterSpec(Message):
+class StudyParameter(Message):
     parameter_id: str = text()
     double_value_spec: DoubleValueSpec | None = part(DoubleValueSpec)
     integer_value_spec: IntegerValueSpec | None = part(IntegerValueSpec)
@@ -107,7 +107,7 @@ class ConditionalParameterSpec(Message):
     parent_discrete_values: DiscreteValueCondition | None = part(DiscreteValueCondition)
     parent_int_values: IntValueCondition | None = part(IntValueCondition)
     parent_categorical_values: CategoricalValueCondition | None = part(CategoricalValueCondition)
-    parameter_spec: ParameterSpec | None = part(ParameterSpec)
+    parameter_spec: StudyParameter | None = part(StudyParameter)
 
 
 class CurveStoppingSpec(Message):
@@ -175,7 +175,7 @@ class StudySpecExtras(Message):
 
 class StudySpecFields(StudySpecExtras):
     metrics: tuple[MetricSpec, ...] = parts(MetricSpec)
-    parameters: tuple[ParameterSpec, ...] = parts(ParameterSpec)
+    parameters: tuple[StudyParameter, ...] = parts(StudyParameter)
     algorithm: str = open_enum(ALGORITHMS)
     decay_curve_stopping_spec: CurveStoppingSpec | None = part(CurveStoppingSpec)
     median_automated_stopping_spec: CurveStoppingSpec | None = part(CurveStoppingSpec)
