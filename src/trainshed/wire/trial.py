@@ -95,21 +95,23 @@ def parse_point(given: object, space: SearchSpace, path: str, faults: Faults) ->
         return {}
     values = cast("Mapping[str, object]", given)
     point: dict[str, float | int | str] = {}
+    doubtful: set[str] = set()  # those below a wrong value: whether they apply is not known
     # Parents come first: which children apply depends on their values.
     for parameter in space.ordered:
-        if parameter.id in values and parameter.id not in point and parameter in space.active(point):
-            value = _value(parameter, values[parameter.id])
-            if value is None:
-                sentence = f"must not be {shown(values[parameter.id])}: {_allowed(parameter)}."
-                faults.add(f"{path}.{parameter.id}", sentence)
-                point[parameter.id] = parameter.value_at(0) if parameter.count else parameter.low
+        name = parameter.id
+        if parameter.parent in doubtful:
+            doubtful.add(name)
+        elif name in values and name not in point and parameter in space.active(point):
+            if (value := _value(parameter, values[name])) is not None:
+                point[name] = value
             else:
-                point[parameter.id] = value
+                faults.add(f"{path}.{name}", f"must not be {shown(values[name])}: {_allowed(parameter)}.")
+                doubtful.add(name)
     active = {parameter.id for parameter in space.active(point)}
-    for name in active - set(point):
+    for name in sorted(active - set(point) - doubtful):
         faults.add(f"{path}.{name}", "is required.")
     for name in values:
-        if name not in active:
+        if name not in active | doubtful:
             known = any(parameter.id == name for parameter in space.parameters)
             what = "does not apply to this point" if known else "is no parameter"
             faults.add(f"{path}.{name[:100]}", f"{what}.")
