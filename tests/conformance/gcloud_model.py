@@ -37,10 +37,16 @@ def headers(command: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Gcloud:
-    """One track of `gcloud ai custom-jobs`, as requests."""
+    """One track of `gcloud ai custom-jobs`, or of `hp-tuning-jobs`, as requests."""
 
     server: LiveServer
     track: str = "ga"
+    group: str = "custom-jobs"
+
+    @property
+    def parent(self) -> str:
+        resource = {"custom-jobs": "customJobs", "hp-tuning-jobs": "hyperparameterTuningJobs"}[self.group]
+        return f"/projects/{PROJECT}/locations/{LOCATION}/{resource}"
 
     def call(self, verb: str, path: str, command: str, body: object = None, query: str = "") -> Answer:
         version, prefix = TRACKS[self.track]
@@ -54,24 +60,22 @@ class Gcloud:
         )
 
     def create(self, body: object) -> Answer:
-        parent = f"/projects/{PROJECT}/locations/{LOCATION}/customJobs"
-        return self.call("POST", parent, "ai.custom-jobs.create", body)
+        return self.call("POST", self.parent, f"ai.{self.group}.create", body)
 
     def list(self, token: str = "") -> Answer:
         more = f"&pageToken={token}" if token else ""
-        parent = f"/projects/{PROJECT}/locations/{LOCATION}/customJobs"
-        return self.call("GET", parent, "ai.custom-jobs.list", query=f"&pageSize=100{more}")
+        return self.call("GET", self.parent, f"ai.{self.group}.list", query=f"&pageSize=100{more}")
 
     def describe(self, name: str) -> Answer:
-        return self.call("GET", f"/{name}", "ai.custom-jobs.describe")
+        return self.call("GET", f"/{name}", f"ai.{self.group}.describe")
 
     def cancel(self, name: str) -> Answer:
-        return self.call("POST", f"/{name}:cancel", "ai.custom-jobs.cancel", {})
+        return self.call("POST", f"/{name}:cancel", f"ai.{self.group}.cancel", {})
 
     def stream_logs(self, name: str) -> "Streamed":
         """All entries `stream-logs` would print; raises TimeoutError where it would not end."""
         version, prefix = TRACKS[self.track]
-        command = f"{prefix}ai.custom-jobs.stream-logs"
+        command = f"{prefix}ai.{self.group}.stream-logs"
         first = self.server.request("GET", f"/{version}/{name}?alt=json", headers=headers(command))
         assert first.status == 200, first.body
         return Streamed(self.server, command, name.rsplit("/", 1)[-1], "endTime" in first.json)

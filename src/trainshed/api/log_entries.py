@@ -12,6 +12,7 @@ from trainshed.core.event import Event
 from trainshed.core.job import Job
 from trainshed.core.logs import Line, LogQuery
 from trainshed.core.ports import Clock
+from trainshed.core.study import Study
 from trainshed.service.log_windows import ProjectJobs
 from trainshed.service.logs import LogRow, LogService
 from trainshed.wire import log_bounds, log_filter, page
@@ -45,19 +46,23 @@ class LogHandlers:
             at = (int(ask.cursor[0]), ask.cursor[1])
             query = replace(query, before=at) if ask.newest_first else replace(query, after=at)
         ids = sorted(bounds.jobs) if bounds.jobs is not None else None
-        jobs = await self.logs.jobs_of(ask.projects, ids)
+        search = _Search(parsed, frozenset(ids or ()))
+        name = ids[0] if streams and ids is not None and len(ids) == 1 else ""
+        if name and (study := await self.logs.study_called(ask.projects, name)) is not None:
+            return await self._wait_for_trials(study, query, search)
+        jobs = await self.logs.jobs_of(ask.projects, ids, query.since_ns)
         if streams and not isinstance(jobs, ProjectJobs) and len(jobs) == 1:
-            return await self._wait_for_entries(jobs[0], query, parsed)
-        entries, last, more = await self._collect(jobs, query, parsed, ask.size)
+            return await self._wait_for_entries(jobs[0], query, search)
+        entries, last, more = await self._collect(jobs, query, search, ask.size)
         return call.pages.render("entries", entries, last if more else None, ask.fingerprint)
 
-    async def _wait_for_entries(self, job: Job, query: LogQuery, parsed: log_filter.Filter) -> Json:
+    async def _wait_for_entries(self, job: Job, query: LogQuery, search: "_Search") -> Json:
         """gcloud's stream-logs: answers with the entries that exist, else waits for new ones."""
         loop_until = self.clock.now().timestamp() + gcloud.HOLD
         while True:
             until_ns = gcloud.settled_ns()
             settled = replace(query, until_ns=until_ns)
-            entries, last, more = await self._collect([job], settled, parsed, query.limit)
+            entries, last, more = await self._collect([job], settled, search, query.limit)
             if printed := gcloud.printed_already(entries, query):
                 query = replace(query, after=printed)
             elif entries:
@@ -74,12 +79,36 @@ class LogHandlers:
             await self.logs.news(latest, query, min(left, 1.0 if latest.is_final else left))
             await gcloud.settle()
 
-    def _is_settled(self, job: Job) -> bool:
+    async def _wait_for_trials(self, study: Study, query: LogQuery, search: "_Search") -> Json:
+        """The same for a study, whose jobs come and go: answers with entries of any of them."""
+        loop_until = self.clock.now().timestamp() + gcloud.HOLD
+        while True:
+            until_ns = gcloud.settled_ns()
+            since_ns = query.after[0] if query.after is not None else query.since_ns
+            jobs = await self.logs.jobs_of_study(study, since_ns)
+            settled = replace(query, until_ns=until_ns)
+            entries, last, more = await self._collect(jobs, settled, search, query.limit)
+            if printed := gcloud.printed_already(entries, query):
+                query = replace(query, after=printed)
+            elif entries:
+                return {"entries": entries}
+            elif more and last is not None:
+                query = replace(query, after=(int(last[0]), last[1]))
+                continue
+            latest = await self.logs.study_called((study.project,), study.id)
+            if latest is None or (latest.is_final and self._is_settled(latest)):
+                return {}
+            if self.clock.now().timestamp() >= loop_until:
+                events = [(job, gcloud.still_running(job, until_ns)) for job in jobs[-1:]]
+                return {"entries": [render_event_entry(event, job, study.id) for job, event in events]}
+            await gcloud.settle()
+
+    def _is_settled(self, job: Job | Study) -> bool:
         ended = job.status.ended_at or job.created_at
         return (self.clock.now() - ended).total_seconds() > 2 * gcloud.SETTLE_NS / 1e9
 
     async def _collect(
-        self, jobs: Sequence[Job] | ProjectJobs, query: LogQuery, parsed: log_filter.Filter, size: int
+        self, jobs: Sequence[Job] | ProjectJobs, query: LogQuery, search: "_Search", size: int
     ) -> tuple[list[Json], tuple[str, str] | None, bool]:
         """One page of matching entries, the position of the last entry read, and whether more may follow."""
         entries: list[Json] = []
@@ -88,7 +117,7 @@ class LogHandlers:
         until = asyncio.get_running_loop().time() + MOST_TIME
         async for batch in _batches(self.logs.merged(jobs, query), size):
             # A thread, so that the server answers others meanwhile.
-            matching = await asyncio.to_thread(_match, parsed, batch)
+            matching = await asyncio.to_thread(search.match, batch)
             for (_, row), entry in zip(batch, matching, strict=True):
                 if len(entries) == size or size_so_far > MOST_TEXT:
                     return entries, last, True
@@ -116,10 +145,24 @@ async def _batches(
         yield batch
 
 
-def _match(parsed: log_filter.Filter, batch: list[tuple[Job, LogRow]]) -> list[Json | None]:
-    """For each row its entry, or None where the filter does not match it."""
-    entries = (_render(job, row) for job, row in batch)
-    return [entry if log_filter.matches(parsed, entry) else None for entry in entries]
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A filter, and the ids that it names: the job of a trial appears under that of its study."""
+
+    parsed: log_filter.Filter
+    ids: frozenset[str]
+
+    def match(self, batch: list[tuple[Job, LogRow]]) -> list[Json | None]:
+        """For each row its entry, or None where the filter does not match it."""
+        entries = (self._render(job, row) for job, row in batch)
+        return [entry if log_filter.matches(self.parsed, entry) else None for entry in entries]
+
+    def _render(self, job: Job, row: LogRow) -> Json:
+        is_trial = job.owner is not None and job.owner.id in self.ids and job.id not in self.ids
+        called = job.owner.id if is_trial and job.owner is not None else ""
+        if isinstance(row.entry, Event):
+            return render_event_entry(row.entry, job, called)
+        return render_line(row.entry, job, called)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +221,3 @@ def _texts(body: Mapping[str, object], name: str) -> list[str]:
     if not all(isinstance(item, str) for item in items):
         raise Invalid((Violation(name, f"{name} must be a list of strings."),))
     return [str(item) for item in items]
-
-
-def _render(job: Job, row: LogRow) -> Json:
-    if isinstance(row.entry, Event):
-        return render_event_entry(row.entry, job)
-    return render_line(row.entry, job)

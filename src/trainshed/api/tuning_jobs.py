@@ -6,6 +6,7 @@ are listed and shown here too.
 
 from dataclasses import dataclass
 
+from trainshed.api import gcloud
 from trainshed.api.call import Call, Json
 from trainshed.api.job_lists import OWN_VIEW
 from trainshed.core.errors import Invalid, NotFound
@@ -55,7 +56,10 @@ class TuningJobHandlers:
             figures = (await self.views.figures([study]))[study.id]
             answer = render_tuning_job(study, None, enum_ints=call.enum_ints)
             return answer | {"trainshed": render_study_row(study, figures)}
-        return await self._render(call, study)
+        answer = await self._render(call, study)
+        if gcloud.streams_logs(call.user_agent):
+            answer.setdefault("endTime", answer.get("updateTime"))
+        return answer
 
     async def find(self, call: Call) -> Json:
         text, is_own = call.query.get("filter", ""), call.query.get("view") == OWN_VIEW

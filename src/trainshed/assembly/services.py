@@ -28,6 +28,7 @@ from trainshed.service.shells import ShellService
 from trainshed.service.shortage import Shortage
 from trainshed.service.stacks import StackService
 from trainshed.service.storage import StorageService
+from trainshed.service.trial_logs import TrialLogs
 from trainshed.service.why import WhyService
 from trainshed.wire.pool import Offer
 
@@ -82,7 +83,9 @@ def make_services(
             landing=jobs.landing,
             unready=scheduler.unready,
         ),
-        logs=LogService(store, storage.logs, shared.notifier, name_keys=(key_of,)),
+        logs=LogService(
+            store, storage.logs, shared.notifier, name_keys=(key_of,), trials=TrialLogs(store.studies, store)
+        ),
         log_lines=LogLineService(storage.logs),
         metrics=measuring.service,
         graphs=GraphService(store, storage.metrics, clock, measuring.collector.settle),

@@ -17,9 +17,11 @@ from trainshed.core.job import Job
 from trainshed.core.log_port import LogStore
 from trainshed.core.logs import Chunk, Line, LogQuery, OutputQuery, event_insert_id
 from trainshed.core.ports import Store
+from trainshed.core.study import Study
 from trainshed.core.task_names import task_meant
 from trainshed.service.job_notifier import JobNotifier
 from trainshed.service.log_windows import ProjectJobs, log_windows
+from trainshed.service.trial_logs import TrialLogs
 
 SERVICE_TASK = "service"
 CHUNK = 1000  # lines read at a time
@@ -62,6 +64,7 @@ class LogService:
     lines: LogStore
     notifier: JobNotifier
     name_keys: tuple[Callable[[str], str], ...] = ()  # each gives the key of a job from a name of its own
+    trials: TrialLogs | None = None  # None: there are no studies
 
     def follow(self, job: Job, query: LogQuery) -> AsyncIterator[tuple[Line, ...]]:
         return self.lines.follow(job.id, query)
@@ -103,13 +106,32 @@ class LogService:
         return await self.store.load(job.id)
 
     async def jobs_of(
-        self, projects: Sequence[str], ids: Sequence[str] | None
+        self, projects: Sequence[str], ids: Sequence[str] | None, since_ns: int | None = None
     ) -> tuple[Job, ...] | ProjectJobs:
-        """The jobs to search: those named, or all of the projects."""
+        """The jobs to search: those named, or all of the projects. A study's name stands for its trials' jobs.
+
+        Of these, jobs without lines since the given time may be left out.
+        """
         if ids is None:
             return ProjectJobs(tuple(projects))
-        jobs = [(project, await self._called(project, job)) for project in projects for job in ids]
-        return tuple(job for project, job in jobs if job is not None and job.project == project)
+        jobs: list[Job] = []
+        for project in projects:
+            for name in ids:
+                job = await self._called(project, name)
+                if job is not None and job.project == project:
+                    jobs.append(job)
+                elif (study := await self.study_called((project,), name)) is not None:
+                    jobs += await self.jobs_of_study(study, since_ns)
+        return tuple(jobs)
+
+    async def study_called(self, projects: Sequence[str], name: str) -> Study | None:
+        if self.trials is None or not name.isprintable():
+            return None
+        studies = [await self.trials.study(project, name) for project in projects]
+        return next((study for study in studies if study is not None), None)
+
+    async def jobs_of_study(self, study: Study, since_ns: int | None) -> tuple[Job, ...]:
+        return await self.trials.jobs_of(study, since_ns) if self.trials is not None else ()
 
     async def _called(self, project: str, job: str) -> Job | None:
         """The job by its id, or by a name of its own, which is never a number."""

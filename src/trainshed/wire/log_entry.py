@@ -19,8 +19,9 @@ from trainshed.wire.scalars import nanos_text, time_text
 SERVICE = "service"
 
 
-def render_line(line: Line, job: Job) -> dict[str, Any]:
-    entry = _entry(job, task_called(job, line.task), nanos_text(line.at_ns))
+def render_line(line: Line, job: Job, called: str = "") -> dict[str, Any]:
+    """`called`: the id of the study that was asked for, where the job runs a trial of it."""
+    entry = _entry(job, task_called(job, line.task), nanos_text(line.at_ns), called)
     entry["insertId"] = line.insert_id
     entry["severity"] = "INFO" if line.stream is OutputStream.STDOUT else "ERROR"
     entry["jsonPayload"] = {"message": line.text}
@@ -32,8 +33,8 @@ def render_line(line: Line, job: Job) -> dict[str, Any]:
     return entry
 
 
-def render_event_entry(event: Event, job: Job) -> dict[str, Any]:
-    entry = _entry(job, SERVICE, time_text(event.at)[:-1] + "000Z")
+def render_event_entry(event: Event, job: Job, called: str = "") -> dict[str, Any]:
+    entry = _entry(job, SERVICE, time_text(event.at)[:-1] + "000Z", called)
     entry["insertId"] = event_insert_id(job.id, event)
     entry["severity"] = event.severity.value
     entry["jsonPayload"] = {"message": with_task_names(job, event.message), "reason": event.reason.value}
@@ -46,8 +47,12 @@ def render_event_entry(event: Event, job: Job) -> dict[str, Any]:
     return entry
 
 
-def _entry(job: Job, task: str, at: str) -> dict[str, Any]:
-    called = known_as(job)
+def _entry(job: Job, task: str, at: str, called: str) -> dict[str, Any]:
+    called = called or known_as(job)
+    # AI Platform's own readers use these labels.
+    labels = {"ml.googleapis.com/job_id": called, "ml.googleapis.com/task_name": task}
+    if job.origin is not None and job.origin.trial:
+        labels["ml.googleapis.com/trial_id"] = job.origin.trial
     return {
         "logName": f"projects/{job.project}/logs/{quote(task, safe='')}",
         "timestamp": at,
@@ -56,6 +61,5 @@ def _entry(job: Job, task: str, at: str) -> dict[str, Any]:
             "type": "ml_job",
             "labels": {"project_id": job.project, "job_id": called, "task_name": task},
         },
-        # AI Platform's own readers use these labels.
-        "labels": {"ml.googleapis.com/job_id": called, "ml.googleapis.com/task_name": task},
+        "labels": labels,
     }
