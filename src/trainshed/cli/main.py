@@ -42,7 +42,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
     "Other ways in": {
-        "ai": "Speak gcloud's grammar: ai custom-jobs create, list, describe, cancel, stream-logs.",
+        "ai": "Speak gcloud's grammar: ai custom-jobs, ai hp-tuning-jobs.",
         "docker-shim": "Make a `docker` that gcloud can build and run images with.",
         "ai-platform": "The older grammar: ai-platform jobs submit training, list, describe, cancel, update.",
         "completion": "Print the script that completes commands and jobs in your shell.",

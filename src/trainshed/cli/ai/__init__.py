@@ -1,7 +1,8 @@
-"""`trainshed ai custom-jobs …`: gcloud's grammar with the name swapped, so that a printed command just works.
+"""`trainshed ai custom-jobs …` and `ai hp-tuning-jobs …`: gcloud's grammar with the name swapped.
 
-The commands here take what the real gcloud takes and print what it prints; and a few forms that documents
-show and the real one refuses. The same is reached as `trainshed beta ai` and `trainshed alpha ai`.
+So a printed command just works. The commands here take what the real gcloud takes and print what it prints;
+and a few forms that documents show and the real one refuses. The same is reached as `trainshed beta ai` and
+`trainshed alpha ai`.
 """
 
 import importlib
@@ -20,10 +21,25 @@ VERBS = {
     "stream-logs": "Print what a job's replicas write, until the job ends.",
 }
 custom_jobs = Verbs("custom-jobs", __name__, VERBS, "Custom jobs, as gcloud ai custom-jobs words them.")
+TUNING_VERBS = {
+    "create": "Create a tuning job from --config.",
+    "list": "List tuning jobs.",
+    "describe": "Print a tuning job, with its trials.",
+    "cancel": "Cancel a tuning job.",
+    "stream-logs": "Print what the trials of a tuning job write, until it ends.",
+}
+tuning_jobs = Verbs(
+    "hp-tuning-jobs",
+    f"{__name__}.tuning",
+    TUNING_VERBS,
+    "Hyperparameter tuning jobs, as gcloud ai hp-tuning-jobs words them.",
+)
 command = Grammar(
     "ai",
-    short_help="Speak gcloud's grammar: ai custom-jobs create, list, describe, cancel, stream-logs.",
-    help="""Speak gcloud's grammar: ai custom-jobs create, list, describe, cancel, stream-logs.
+    short_help="Speak gcloud's grammar: ai custom-jobs, ai hp-tuning-jobs.",
+    help="""Speak gcloud's grammar: ai custom-jobs, ai hp-tuning-jobs.
+
+    Both have create, list, describe, cancel and stream-logs.
 
     Flags, output and exit codes are gcloud's. `trainshed beta ai` and `trainshed alpha ai` are the same.
 
@@ -35,6 +51,7 @@ command = Grammar(
     """,
 )
 command.add_command(custom_jobs)
+command.add_command(tuning_jobs)
 
 
 def track(name: str) -> click.Command:

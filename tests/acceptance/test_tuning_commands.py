@@ -1,0 +1,131 @@
+"""`trainshed ai hp-tuning-jobs`: the printed command and file, and the other verbs, run by a shell."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.test_seed_commands import PRINTED_IMAGE, SEED
+from tests.live import IMAGE, LiveServer, pool, python
+from tests.shell import Shell
+from tests.tuning import PROGRAM, a_tuning_job, wait_study
+
+# As the printed file names its parameters and its metric.
+TRAINER = """
+import argparse
+from trainshed import report
+parser = argparse.ArgumentParser()
+parser.add_argument("--learning_rate", type=float, required=True)
+parser.add_argument("--batch_size", type=int, choices=[32, 64, 128, 256], required=True)
+args = parser.parse_args()
+print("rate", args.learning_rate, "batch", args.batch_size)
+report.step(1, accuracy=1 - args.learning_rate)
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with LiveServer("--cpus", "32", "--memory", "64GiB") as live:
+        yield live
+        assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def shell(server: LiveServer, tmp_path: Path) -> Shell:
+    shutil.copy(SEED / "hp_config.yaml", tmp_path)
+    return Shell(server, tmp_path)
+
+
+def printed() -> str:
+    return (SEED / "hp_tuning.sh").read_text().replace("gcloud ai", "trainshed ai").rstrip()
+
+
+def created(shell: Shell, command: str) -> str:
+    done = shell(command)
+    assert done.returncode == 0, done.stderr
+    match = re.search(r"Hyperparameter tuning job \[(\d+)\] submitted successfully\.", done.stderr)
+    assert match, done.stderr
+    assert "Job State: JOB_STATE_" in done.stderr
+    return match[1]
+
+
+def a_file(shell: Shell, source: str = PROGRAM, **changes: Any) -> str:
+    """A configuration, which JSON is too."""
+    body = a_tuning_job(source, **changes)
+    del body["displayName"]
+    (shell.folder / "small.yaml").write_text(json.dumps(body))
+    return "trainshed ai hp-tuning-jobs create --region=us-central1 --config=small.yaml"
+
+
+def test_the_printed_command_is_understood_and_only_its_image_is_refused(shell: Shell) -> None:
+    done = shell(printed())
+    assert done.returncode == 1
+    assert done.stderr.startswith("ERROR: (trainshed.ai.hp-tuning-jobs.create) INVALID_ARGUMENT: ")
+    fields = re.findall(r"field: (\S+)", done.stderr)
+    assert fields == ["trial_job_spec.worker_pool_specs[0].container_spec.image_uri"]
+    assert "hp_config.yaml:" in done.stderr
+
+
+@pytest.mark.parametrize("track", ["ai", "beta ai"])
+def test_the_printed_command_runs_twenty_trials_once_its_image_is_here(shell: Shell, track: str) -> None:
+    file = shell.folder / "hp_config.yaml"
+    line = re.compile(rf"^( *)imageUri: {PRINTED_IMAGE.pattern}$", re.MULTILINE)
+    command = json.dumps(["python", "-c", TRAINER])
+    file.write_text(
+        line.sub(lambda m: f"{m[1]}imageUri: {IMAGE}\n{m[1]}command: {command}", file.read_text())
+    )
+    identity = created(shell, printed().replace("trainshed ai", f"trainshed {track}"))
+    name = json.loads(
+        shell(f"trainshed ai hp-tuning-jobs describe {identity} --region=us-central1 --format=json").stdout
+    )["name"]
+    job = wait_study(shell.server, name, patience=120)
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job.get("error")
+    assert len(job["trials"]) == 20
+    assert (job["maxTrialCount"], job["parallelTrialCount"]) == (20, 4)
+    assert {trial["state"] for trial in job["trials"]} == {"SUCCEEDED"}
+
+
+def test_list_describe_cancel_and_stream_logs(shell: Shell) -> None:
+    identity = created(shell, f"{a_file(shell, trials=2)} --display-name=mine --labels=team=vision")
+    streamed = shell(f"trainshed ai hp-tuning-jobs stream-logs {identity} --region=us-central1")
+    assert streamed.returncode == 0, streamed.stderr
+    rows = [line.split("\t") for line in streamed.stdout.splitlines()]
+    texts = {row[2]: row[3] for row in rows if row[3].startswith("x is")}
+    assert set(texts) == {"trial-1/workerpool0-0", "trial-2/workerpool0-0"}
+    described = shell(f"trainshed ai hp-tuning-jobs describe {identity} --region=us-central1")
+    assert "state: JOB_STATE_SUCCEEDED" in described.stdout
+    assert "trials:" in described.stdout
+    listed = shell(
+        "trainshed ai hp-tuning-jobs list --region=us-central1 --filter=displayName=mine "
+        "--format='value(name.basename(),state)'"
+    )
+    assert listed.stdout.split() == [identity, "JOB_STATE_SUCCEEDED"]
+    again = shell(f"trainshed ai hp-tuning-jobs cancel {identity} --region=us-central1")
+    assert again.returncode == 1
+    assert "FAILED_PRECONDITION" in again.stderr
+
+
+def test_a_running_one_is_cancelled(shell: Shell) -> None:
+    identity = created(shell, f"{a_file(shell, 'import time; time.sleep(600)')} --max-trial-count=1")
+    done = shell(f"trainshed ai hp-tuning-jobs cancel {identity} --region=us-central1")
+    assert done.returncode == 0
+    assert f"Request to cancel hyperparameter tuning job [{identity}] has been sent" in done.stderr
+    shell(f"trainshed ai hp-tuning-jobs stream-logs {identity} --region=us-central1")
+    described = shell(f"trainshed ai hp-tuning-jobs describe {identity} --format='value(state)'")
+    assert described.stdout.strip() == "JOB_STATE_CANCELLED"
+
+
+def test_a_file_that_is_wrong_is_refused_with_its_lines(shell: Shell) -> None:
+    body = a_tuning_job(trialJobSpec={"workerPoolSpecs": [pool(python(PROGRAM), machine="nope")]})
+    (shell.folder / "wrong.yaml").write_text(json.dumps(body, indent=1))
+    done = shell("trainshed ai hp-tuning-jobs create --config=wrong.yaml")
+    assert done.returncode == 1
+    assert "trial_job_spec.worker_pool_specs[0].machine_spec.machine_type" in done.stderr
+    assert re.search(r"wrong\.yaml:\d+", done.stderr)
+    missing = shell("trainshed ai hp-tuning-jobs create --display-name=x")
+    assert missing.returncode == 2
+    assert "--config" in missing.stderr
