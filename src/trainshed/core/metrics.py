@@ -14,6 +14,7 @@ from typing import assert_never
 from trainshed.core.names import RunKey
 
 REPORT = "TRAINSHED_REPORT"  # names the file a replica may report into (trainshed.report)
+HYPERTUNE = "CLOUD_ML_HP_METRIC_FILE"  # names the file that cloudml-hypertune writes
 VALUE = "value."  # prefix of the series for values that a program reports besides steps
 
 
@@ -49,6 +50,11 @@ class Usage:
     processes: int = 0
     threads: int = 0  # of all processes together, at least one of each: what a limit of processes counts
     gpus: tuple[GpuUse, ...] = ()
+
+
+def hypertune_file(report: str) -> str:
+    """The file of cloudml-hypertune, beside the one that a replica reports into."""
+    return f"{report}.hypertune"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -306,7 +306,10 @@ class RunFiles(Protocol):
         ...
 
     def report(self, name: ReplicaName) -> str:
-        """The file for its progress, which TRAINSHED_REPORT names to the program; empty where none can be."""
+        """The file for its progress, which TRAINSHED_REPORT names to the program; empty where none can be.
+
+        The file of cloudml-hypertune lies beside it (core.metrics.hypertune_file).
+        """
         ...
 
 

@@ -1,6 +1,7 @@
 """Reads the progress that programs report, in a file of their own or in a line of their output.
 
-The file is overwritten in place by `trainshed.report`: the time, JSON, the time again. A line of output
+The file is overwritten in place by `trainshed.report`: the time, JSON, the time again. Another file has what
+cloudml-hypertune was given (hypertune.py); only who reports nothing else is shown by it. A line of output
 begins with TRAINSHED_STEP: `TRAINSHED_STEP 3/100 loss=0.5`. Of output only the end is looked at, and only if
 it has grown: in a flood a line may be missed, the next one will be seen. A program's bytes are never trusted.
 """
@@ -13,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.core.metrics import Report
+from trainshed.core.metrics import Report, hypertune_file
+from trainshed.metrics.hypertune import parse_tuned, read_end
 from trainshed.regular_file import read_regular
 
 PREFIX = b"TRAINSHED_STEP "
@@ -30,13 +32,25 @@ class ReportedLines:
     stdout: str
     seen: int = 0  # bytes of output looked at
     report: Report | None = None
+    tuned: tuple[int, int] = (0, 0)  # of hypertune's file: when it was changed, and its size
 
     def look(self, now: datetime) -> Report | None:
         filed, printed = read_file(self.file), self._printed(now)
-        for report in (filed, printed):
+        for report in (self._tuned(), filed, printed):
             if report is not None and (self.report is None or report.at >= self.report.at):
                 self.report = report
         return self.report
+
+    def _tuned(self) -> Report | None:
+        path = hypertune_file(str(self.file))
+        try:
+            status = os.lstat(path)
+            if self.tuned == (status.st_mtime_ns, status.st_size):
+                return None
+            self.tuned = (status.st_mtime_ns, status.st_size)
+            return last_tuned(read_end(path))
+        except OSError:
+            return None
 
     def _printed(self, now: datetime) -> Report | None:
         try:
@@ -80,6 +94,19 @@ def parse_file(data: bytes) -> Report | None:
     return Report(
         at=at, step=_finite(report.get("step")), total=_finite(report.get("total")), values=_values(named)
     )
+
+
+def last_tuned(data: bytes) -> Report | None:
+    """The last value of each tag in hypertune's file, and the step of the last of them."""
+    entries = parse_tuned(data)
+    if not entries:
+        return None
+    values: dict[str, object] = {entry.tag: entry.value for entry in entries}
+    try:
+        at = datetime.fromtimestamp(entries[-1].at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return Report(at=at, step=entries[-1].step or None, values=_values(values))
 
 
 def last_line(data: bytes, now: datetime, before: Report | None) -> Report | None:

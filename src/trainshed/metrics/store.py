@@ -16,14 +16,17 @@ from pathlib import Path
 
 from trainshed.core.columns import ColumnQuery, Columns
 from trainshed.core.errors import Unavailable
+from trainshed.core.measurement import ReportedEntry
 from trainshed.core.metrics import MetricQuery, Report, Sample, Series
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import ReportSource
 from trainshed.metrics.columns import read_columns
+from trainshed.metrics.history import ReplicaHistory
 from trainshed.metrics.job import JobMetrics, read_job
 from trainshed.metrics.spoken import ReportedLines
 
 _log = logging.getLogger(__name__)
+MOST_HISTORIES = 256  # replicas whose reports are kept in memory; others are read again when asked for
 MOST_LIVE = 64  # jobs kept open; one that is written to again after that is opened again
 _SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 
@@ -34,6 +37,7 @@ class FileMetricStore:
         self._reports_home = home / ".reports"
         self._live: dict[str, JobMetrics] = {}
         self._spoken: dict[ReplicaName, ReportedLines] = {}
+        self._histories: dict[ReplicaName, ReplicaHistory] = {}  # of those that a study asked for
         self._writing = threading.Lock()
         self._complained = False
 
@@ -43,6 +47,7 @@ class FileMetricStore:
     async def close(self) -> None:
         self._live.clear()
         self._spoken.clear()
+        self._histories.clear()
 
     def sink(self, name: ReplicaName) -> str:
         if not _SAFE.fullmatch(name.job):
@@ -51,6 +56,10 @@ class FileMetricStore:
 
     async def reports(self, sources: Sequence[ReportSource]) -> Mapping[ReplicaName, Report]:
         return await asyncio.to_thread(self._reports, sources, datetime.now(UTC))
+
+    async def reported(self, names: Sequence[ReplicaName]) -> tuple[ReportedEntry, ...]:
+        """Keeps the promise of core.measurement_port.ReportedHistory."""
+        return await asyncio.to_thread(self._reported, [name for name in names if _SAFE.fullmatch(name.job)])
 
     async def record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
         if samples:
@@ -92,8 +101,38 @@ class FileMetricStore:
                 spoken[source.name] = lines
                 if (report := lines.look(now)) is not None:
                     result[source.name] = report
+                if known is None and self._journal(source.name).exists():
+                    self._history(source.name)  # a server before this one was asked for it
+                if (history := self._histories.get(source.name)) is not None:
+                    self._look_at(source.name, history)
             self._spoken = spoken
+            while len(self._histories) > max(MOST_HISTORIES, len(sources)):
+                del self._histories[next(iter(self._histories))]
         return result
+
+    def _reported(self, names: Sequence[ReplicaName]) -> tuple[ReportedEntry, ...]:
+        entries: list[ReportedEntry] = []
+        with self._writing:
+            for name in names:
+                history = self._history(name)
+                self._look_at(name, history)
+                entries += history.entries
+        return tuple(entries)
+
+    def _history(self, name: ReplicaName) -> ReplicaHistory:
+        # Taken out and put in again: the first is always the one not asked for for longest.
+        history = self._histories.pop(name, None)
+        self._histories[name] = history or ReplicaHistory(self._report_file(name), self._journal(name))
+        return self._histories[name]
+
+    def _look_at(self, name: ReplicaName, history: ReplicaHistory) -> None:
+        try:
+            history.look()
+        except OSError as error:
+            self._complain(name.job, error)
+
+    def _journal(self, name: ReplicaName) -> Path:
+        return self._home / name.job / f"reported.{name.attempt}.{name.pool}-{name.index}"
 
     def _record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
         with self._writing:
@@ -115,6 +154,7 @@ class FileMetricStore:
     def _remove(self, job: str) -> None:
         with self._writing:
             self._live.pop(job, None)
+            self._histories = {name: some for name, some in self._histories.items() if name.job != job}
             for report in self._reports_home.glob(f"{job}.*"):
                 if report.is_dir() and not report.is_symlink():
                     shutil.rmtree(report)  # of the job's own making

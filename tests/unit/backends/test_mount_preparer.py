@@ -60,6 +60,7 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
     assert launch.env == {
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:8080/t/x",
         "TRAINSHED_REPORT": "/.trainshed/report",
+        "CLOUD_ML_HP_METRIC_FILE": "/.trainshed/report.hypertune",
         "TRAINSHED_GCS_ROOT": "/gcs",
     }
     assert run_mounts == RunMounts(
@@ -68,6 +69,7 @@ def test_all_that_a_run_may_find_is_mounted_and_told_as_it_is_inside():
             Mount(source="v", target="/gcs"),
             Mount(source="/r/work", target="/trainshed/code"),
             Mount(source="/m/report", target="/.trainshed/report"),
+            Mount(source="/m/report.hypertune", target="/.trainshed/report.hypertune"),
             Mount(source="/h/hatch", target="/.trainshed/hatch", read_only=True),
             Mount(
                 source="n",

@@ -80,6 +80,13 @@ def test_a_program_is_told_where_to_report():
     assert render(launch, FRAME).env["TRAINSHED_REPORT"] == "elsewhere"
 
 
+def test_hypertune_is_told_where_to_report_unless_the_job_says_it():
+    variable = "CLOUD_ML_HP_METRIC_FILE"
+    assert render(LAUNCH, FRAME, "/metrics/7").env[variable] == "/metrics/7.hypertune"
+    assert render(replace(LAUNCH, env={variable: "mine"}), FRAME, "/metrics/7").env[variable] == "mine"
+    assert variable not in render(LAUNCH, FRAME).env
+
+
 def test_the_specs_environment_wins_but_not_over_the_mark():
     env = {"PYTHONUNBUFFERED": "", "CUDA_VISIBLE_DEVICES": "5", "TRAINSHED_RUN_DIR": "mine"}
     rendered = render(replace(LAUNCH, env=env), FRAME)

@@ -36,6 +36,7 @@ from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
+from trainshed.core.metrics import hypertune_file
 from trainshed.core.view import ROOT, S3_ROOT, View, ViewSource
 from trainshed.regular_file import open_regular, write_regular
 
@@ -264,8 +265,8 @@ class MountPreparer:
             Path(folder).chmod(0o1777)
         for before in range(int(run.name)):  # scratch of earlier runs
             shutil.rmtree(run.parent / str(before) / _TMP, ignore_errors=True)
-        if report:
-            handle = open_regular(report, os.O_WRONLY | os.O_CREAT)
+        for file in (report, hypertune_file(report)) if report else ():
+            handle = open_regular(file, os.O_WRONLY | os.O_CREAT)
             os.fchmod(handle, ANYBODY)
             os.close(handle)
         return tmp

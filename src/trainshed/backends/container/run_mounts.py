@@ -3,6 +3,7 @@
     /trainshed/code          the job's folder, where it has one; where its program starts then
     /.trainshed/tmp          scratch on the disk, its run's own
     /.trainshed/report       where it may report its progress
+    /.trainshed/report.hypertune  ... by cloudml-hypertune
     /.trainshed/hatch        the socket of the server (loopback.py)
     /.trainshed/roots.pem    the certificates to trust where Google's names lead to the server
     /gcs, /s3                buckets
@@ -21,7 +22,7 @@ from trainshed.backends.container.render import INSIDE, Mount, RunMounts
 from trainshed.core.google import HOSTS, past_proxies
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import REPORT
+from trainshed.core.metrics import HYPERTUNE, REPORT, hypertune_file
 from trainshed.core.nfs import NfsMount
 
 CODE = "/trainshed/code"
@@ -58,6 +59,8 @@ def run_mounts_of(
     if places.report:
         mounts.append(Mount(source=places.report, target=f"{INSIDE}/report"))
         env[REPORT] = f"{INSIDE}/report"
+        mounts.append(Mount(source=hypertune_file(places.report), target=hypertune_file(env[REPORT])))
+        env.setdefault(HYPERTUNE, hypertune_file(env[REPORT]))
     if loopback.ports:
         mounts.append(Mount(source=str(loopback.folder), target=f"{INSIDE}/hatch", read_only=True))
     if google is not None:

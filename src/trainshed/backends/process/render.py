@@ -12,7 +12,7 @@ from trainshed.backends.machine.run_folders import run_folder
 from trainshed.backends.process.job_user import JobUser
 from trainshed.core.google import GoogleAccess, past_proxies
 from trainshed.core.launch import Launch
-from trainshed.core.metrics import REPORT
+from trainshed.core.metrics import HYPERTUNE, REPORT, hypertune_file
 
 IMAGE = "trainshed/python"
 MARK = "TRAINSHED_RUN_DIR"  # finds the processes of a run, whoever their parent is
@@ -150,6 +150,7 @@ def _env(launch: Launch, frame: ProcessFrame, run: str, own: tuple[str, str], re
     env.update(launch.env)
     if report:
         env[REPORT] = report
+        env.setdefault(HYPERTUNE, hypertune_file(report))
     if launch.watched and frame.asks:
         env[OFFERS] = "1"
     env["TRAINSHED_RUN"] = str(launch.key)

@@ -45,6 +45,7 @@ from trainshed.backends.process.views import ProcessViews, RunView
 from trainshed.core.errors import Unavailable
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
+from trainshed.core.metrics import hypertune_file
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Sink
 from trainshed.core.runtime import RuntimeNeed
@@ -228,6 +229,7 @@ def _give_files(run: ProcessRun, rendered: Rendered, report: str) -> None:
     try:
         if report:
             give_file(report, rendered.user)
+            give_file(hypertune_file(report), rendered.user)
         if OFFERS in rendered.env:
             open_folder(run.path)
             give_file(f"{rendered.run}/{STACKS}", rendered.user)
