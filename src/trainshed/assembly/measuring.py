@@ -3,25 +3,27 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from typing import cast
+
+import google_crc32c
 
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.backends.fleet import Fleet
 from trainshed.control.collector import Collector
 from trainshed.control.hangs import HangWatcher
-from trainshed.core.job import Job
-from trainshed.core.measurement import Measurement, TrialReport
-from trainshed.core.measurement_port import MeasurementReader
-from trainshed.core.metrics import MetricQuery, RunReading
+from trainshed.control.measurements import Measurements
+from trainshed.core.metrics import RunReading
 from trainshed.core.ports import MetricStore
 from trainshed.logs.size import printed
+from trainshed.metrics.line_pattern import printed_metrics
 from trainshed.service.metrics import LatestReadings, MetricService
 from trainshed.service.stacks import StackService
 
 log = logging.getLogger("trainshed")
+_crc32c = cast(Callable[[bytes], int], getattr(google_crc32c, "value"))  # noqa: B009 - untyped
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Measuring:
     service: MetricService
     hangs: HangWatcher
     stacks: StackService
-    measurements: MeasurementReader
+    measurements: Measurements  # of trials
     tasks: tuple[asyncio.Task[None], ...] = ()
 
     def begin(self) -> None:
@@ -83,29 +85,13 @@ def make_measuring(shared: SharedParts, storage: Storage, fleet: Fleet) -> Measu
         service=MetricService(store, metrics, board, clock, collector.settle),
         hangs=hangs,
         stacks=StackService(store, fleet.stacks),
-        measurements=_ReportedValues(metrics, collector),
+        measurements=Measurements(
+            reported=metrics,
+            logs=storage.logs,
+            views=fleet.views,
+            buckets=storage.buckets,
+            clock=clock,
+            crc32c=_crc32c,
+            printed_metrics=printed_metrics,
+        ),
     )
-
-
-@dataclass(slots=True)
-class _ReportedValues:
-    """Stand-in until the real one comes: what `trainshed.report` reported."""
-
-    metrics: MetricStore
-    collector: Collector
-
-    async def read(self, job: Job, metrics: Sequence[str], pattern: str = "") -> TrialReport:
-        if job.is_final:
-            await self.collector.settle(job.id)
-        query = MetricQuery(since=job.created_at, until=job.created_at + timedelta(days=30))
-        series = {s.name: s for s in await self.metrics.query(job.id, query) if s.task == "workerpool0-0"}
-        found: dict[float, Measurement] = {}
-        for name in metrics:
-            for point in series[f"value.{name}"].points if f"value.{name}" in series else ():
-                at = (point.at - job.created_at).total_seconds()
-                values = {**(found[at].values if at in found else {}), name: point.value}
-                found[at] = Measurement(len(found), at, values)
-        return TrialReport(measurements=tuple(found.values()))
-
-    def forget(self, job_id: str) -> None:
-        pass

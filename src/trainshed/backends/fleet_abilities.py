@@ -107,6 +107,9 @@ class FleetViews:
     def read(self, file: Written) -> AsyncIterator[bytes]:
         return self._there()[0].read(file)
 
+    async def tail(self, file: Written, offset: int, most: int) -> bytes:
+        return await self._there()[0].tail(file, offset, most)
+
     async def shows(self, job: str, bucket: str, name: str) -> bool:
         return await self._of(job).shows(job, bucket, name)
 

@@ -111,6 +111,7 @@ class Views(Protocol):
 
     1. scan shows every regular file written and still there, the newest where it was written twice.
     2. read gives a file's bytes as of its stamp; Conflict where it was changed or is gone.
+       tail gives bytes of it as it is now.
     3. what note has kept is told by notes, also by the next server; a torn end is passed over.
     4. remove of the backend forgets the view; until then it stays, whatever happens to its programs.
     5. what keep was asked for outlives the view, until discard.
@@ -124,6 +125,10 @@ class Views(Protocol):
     async def scan(self, job: str) -> ViewScan: ...
 
     def read(self, file: Written) -> AsyncIterator[bytes]: ...
+
+    async def tail(self, file: Written, offset: int, most: int) -> bytes:
+        """The bytes from `offset` on, `most` of them at most; Conflict where the file is gone."""
+        ...
 
     async def shows(self, job: str, bucket: str, name: str) -> bool:
         """False only where its programs have removed the file. True where the view is gone."""

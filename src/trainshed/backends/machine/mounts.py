@@ -111,6 +111,9 @@ class Mounts:
     def read(self, file: Written) -> AsyncIterator[bytes]:
         return written.read(file)
 
+    async def tail(self, file: Written, offset: int, most: int) -> bytes:
+        return await asyncio.to_thread(written.tail, file, offset, most)
+
     async def shows(self, job: str, bucket: str, name: str) -> bool:
         view = self._current.get(job)
         return view is None or await asyncio.to_thread(written.shows, view, bucket, name)

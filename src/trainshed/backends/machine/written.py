@@ -100,14 +100,7 @@ def _finds(view: Path, inner: str) -> bool:
 
 async def read(written: Written) -> AsyncIterator[bytes]:
     """The file's bytes; Conflict where it does not have its stamp, or has not any more when all was read."""
-    try:
-        inner = f"{written.bucket}/{written.name}"
-        # A program could put a link in the place of a folder, to what it may not read itself.
-        file = await asyncio.to_thread(open_below, written.path.removesuffix(inner), inner)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise Conflict(f"{written.name} is gone.") from error
-    except OSError as error:
-        raise Unavailable(f"{written.name} cannot be read: {error.strerror}.") from error
+    file = await asyncio.to_thread(_open, written)
     try:
         _check(file, written)
         while chunk := await asyncio.to_thread(os.read, file, _CHUNK):
@@ -117,6 +110,28 @@ async def read(written: Written) -> AsyncIterator[bytes]:
         raise Unavailable(f"{written.name} cannot be read: {error.strerror}.") from error
     finally:
         os.close(file)
+
+
+def tail(written: Written, offset: int, most: int) -> bytes:
+    """Bytes of the file as it is now. For threads."""
+    file = _open(written)
+    try:
+        return os.pread(file, most, offset)
+    except (OSError, OverflowError) as error:
+        raise Unavailable(f"{written.name} cannot be read: {error}.") from error
+    finally:
+        os.close(file)
+
+
+def _open(written: Written) -> int:
+    inner = f"{written.bucket}/{written.name}"
+    try:
+        # A program could put a link in the place of a folder, to what it may not read itself.
+        return open_below(written.path.removesuffix(inner), inner)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Conflict(f"{written.name} is gone.") from error
+    except OSError as error:
+        raise Unavailable(f"{written.name} cannot be read: {error.strerror}.") from error
 
 
 def note(folder: Path, stored: Sequence[Stored]) -> None:

@@ -1,0 +1,162 @@
+"""Measurements: reads what the programs of trials report, in four ways, and joins it.
+
+It implements core.measurement_port.MeasurementReader. Studies call it. What programs report through files
+comes from the metric store, what they print from the log store, event files from views and buckets. What was
+read of output and event files is remembered by job; the next server reads both again. It changes nothing of a
+job, and what a program writes never makes it fail.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trainshed.control.event_files import EventFiles
+from trainshed.control.printed_values import PrintedValues
+from trainshed.core.bucket_port import Buckets
+from trainshed.core.errors import TrainshedError
+from trainshed.core.event_file import Crc32c
+from trainshed.core.job import Job, planned_replicas, primary
+from trainshed.core.log_port import LogStore
+from trainshed.core.measurement import (
+    MOST_NAMES,
+    ChannelLook,
+    MetricChannel,
+    MetricPoint,
+    TrialReport,
+    merge,
+)
+from trainshed.core.measurement_port import MakePrintedMetrics, ReportedHistory
+from trainshed.core.names import ReplicaName
+from trainshed.core.ports import Clock
+from trainshed.core.view import Views
+
+MOST_REPLICAS = 16  # that are looked at, where the primary reports nothing
+MOST_ATTEMPTS = 8  # the latest ones
+MOST_JOBS = 512  # that are remembered
+
+_FILED = (MetricChannel.HYPERTUNE, MetricChannel.REPORT)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """What is remembered of a job."""
+
+    metrics: tuple[str, ...]
+    pattern: str
+    printed: PrintedValues
+    events: EventFiles
+    last: TrialReport | None = None  # of a job that is over
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True)
+class _Sighting:
+    """What one channel has, as far as it was looked at."""
+
+    curves: dict[str, list[MetricPoint]] = field(default_factory=dict[str, list[MetricPoint]])
+    names: dict[str, None] = field(default_factory=dict[str, None])
+    problem: str = ""
+
+    def take(self, curves: Mapping[str, list[MetricPoint]], wanted: Collection[str]) -> None:
+        self.names = {**self.names, **dict.fromkeys(curves)}
+        self.curves |= {name: points for name, points in curves.items() if name in wanted}
+
+
+@dataclass(slots=True, kw_only=True)
+class Measurements:
+    reported: ReportedHistory
+    logs: LogStore
+    views: Views
+    buckets: Buckets
+    clock: Clock
+    crc32c: Crc32c
+    printed_metrics: MakePrintedMetrics
+    _trials: dict[str, _Trial] = field(default_factory=dict[str, _Trial])
+
+    async def read(self, job: Job, metrics: Sequence[str], pattern: str = "") -> TrialReport:
+        trial = self._trial(job.id, tuple(dict.fromkeys(metrics)), pattern)
+        started_at = job.status.started_at
+        if started_at is None:
+            return TrialReport()
+        async with trial.lock:
+            if trial.last is not None:
+                return trial.last
+            await trial.events.look(job)
+            sightings = await self._look(job, trial)
+            until = (job.status.ended_at or self.clock.now()).timestamp()
+            curves = {channel: sighting.curves for channel, sighting in sightings.items()}
+            measurements = merge(curves, trial.metrics, started_at.timestamp(), until)
+            report = TrialReport(measurements, tuple(_look(*item) for item in sightings.items()))
+            is_partial = trial.events.is_partial or any(
+                sightings[channel].problem for channel in (*_FILED, MetricChannel.STDOUT)
+            )
+            if job.is_final and not is_partial:
+                trial.last = report
+            return report
+
+    def forget(self, job_id: str) -> None:
+        self._trials.pop(job_id, None)
+
+    def _trial(self, job_id: str, metrics: tuple[str, ...], pattern: str) -> _Trial:
+        trial = self._trials.pop(job_id, None)
+        if trial is None or (trial.metrics, trial.pattern) != (metrics, pattern):
+            trial = _Trial(
+                metrics,
+                pattern,
+                PrintedValues(self.logs, self.printed_metrics(pattern, metrics), metrics),
+                EventFiles(self.views, self.buckets, self.crc32c, metrics),
+            )
+        self._trials[job_id] = trial
+        while len(self._trials) > MOST_JOBS:
+            del self._trials[next(iter(self._trials))]
+        return trial
+
+    async def _look(self, job: Job, trial: _Trial) -> dict[MetricChannel, _Sighting]:
+        """What each channel has: of the primary, and of others the metrics that are nowhere yet."""
+        events = trial.events
+        sightings = {channel: _Sighting() for channel in MetricChannel}
+        sightings[MetricChannel.TENSORBOARD] = _Sighting(dict(events.curves), events.names, events.problem)
+        wanted = set(trial.metrics)
+        for names in _replicas(job):
+            for channel, curves in (await self._filed(names, sightings)).items():
+                sightings[channel].take(curves, wanted)
+            printed = sightings[MetricChannel.STDOUT]
+            printed.take(await trial.printed.look(job, names[0].task), wanted)
+            printed.names, printed.problem = trial.printed.names, trial.printed.problem
+            wanted = {
+                name for name in trial.metrics if not any(name in seen.curves for seen in sightings.values())
+            }
+            if not wanted:
+                break
+        return sightings
+
+    async def _filed(
+        self, names: Sequence[ReplicaName], sightings: Mapping[MetricChannel, _Sighting]
+    ) -> dict[MetricChannel, dict[str, list[MetricPoint]]]:
+        """The curves of one replica in each channel of files."""
+        curves: dict[MetricChannel, dict[str, list[MetricPoint]]] = {channel: {} for channel in _FILED}
+        try:
+            entries = await self.reported.reported(names)
+        except TrainshedError as error:
+            for channel in _FILED:
+                sightings[channel].problem = error.message.rstrip(".")
+            return curves
+        for entry in entries:
+            for name, value in entry.values.items():
+                points = curves[entry.channel].setdefault(name, [])
+                points.append(MetricPoint(entry.step, entry.at, value))
+        return curves
+
+
+def _replicas(job: Job) -> list[list[ReplicaName]]:
+    """The replicas that may report, the primary first; each with its latest attempts."""
+    first = primary(job.spec)
+    planned = [(replica.pool, replica.index) for replica in planned_replicas(job.spec)][:MOST_REPLICAS]
+    places = [first, *(place for place in planned if place != first)]
+    latest = job.status.attempt
+    attempts = range(max(0, latest - MOST_ATTEMPTS + 1), latest + 1)
+    return [[ReplicaName(job.id, attempt, *place) for attempt in attempts] for place in places]
+
+
+def _look(channel: MetricChannel, sighting: _Sighting) -> ChannelLook:
+    return ChannelLook(channel, tuple(sighting.names)[:MOST_NAMES], sighting.problem)
