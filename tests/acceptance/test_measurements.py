@@ -1,4 +1,4 @@
-"""What real programs report in each of the four ways is read: while they run, at their end, after restarts."""
+"""What real programs report in each of the four ways is read: while they run, and after their end."""
 
 import asyncio
 import math

@@ -83,6 +83,8 @@ subprocess.run(["sh", "-c", "echo again > /dev/stdout"], check=True)
 open("/proc/self/environ").read()
 from trainshed import report
 report.step(3, total=9, loss=0.5)
+with open(os.environ["CLOUD_ML_HP_METRIC_FILE"], "w") as file:
+    file.write(json.dumps({"timestamp": 9e9, "acc": "0.5", "global_step": "4"}) + chr(10))
 open(os.environ["SSL_CERT_FILE"]).read() if "SSL_CERT_FILE" in os.environ else None
 print(json.dumps({"uid": os.getuid(), "user": os.environ["USER"], "umask": os.umask(0)}))
 """
@@ -170,7 +172,7 @@ def test_a_job_cannot_read_the_folders_logs_and_reports_of_another(server: LiveS
     logs = [str(file) for file in (server.home / "logs" / by_id(job)).iterdir()]
     source = "import os, sys\nfor p in sys.argv[1:]:\n if os.access(p, 4) or os.access(p, 2): print(p)"
     assert all(Path(place).exists() for place in places)
-    assert len(reports) == 1
+    assert len(reports) == 2  # with that of hypertune
     assert logs
     assert succeeded(server, server.submit([*python(source), *places, *reports, *logs])) == []
 
@@ -182,6 +184,7 @@ def test_what_belongs_to_a_job_works_for_its_user(server: LiveServer) -> None:
     seen = json.loads(line)
     assert FIRST <= seen["uid"] <= LAST
     assert seen["user"] == "trainshed"
+    assert server.get(f"/v1/{job}:metrics")["progress"]["values"] == {"acc": 0.5}
 
 
 def test_the_code_of_a_job_is_its_users(server: LiveServer) -> None:

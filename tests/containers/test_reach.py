@@ -179,6 +179,18 @@ time.sleep(3)
     assert "value.loss" in json.dumps(series)
 
 
+def test_what_a_program_tells_hypertune_is_heard(server: LiveServer, ordinary: str):
+    source = """
+import json, os, time
+with open(os.environ['CLOUD_ML_HP_METRIC_FILE'], 'w') as file:
+    file.write(json.dumps({'timestamp': time.time(), 'acc': '0.5', 'global_step': '4'}) + chr(10))
+"""
+    job = server.submit(pools=[boxed(source, image=ordinary)])
+    ended(server, job)
+    progress = server.get(f"/v1/{job}:metrics")["progress"]
+    assert (progress["step"], progress["values"]) == (4, {"acc": 0.5})
+
+
 def test_scratch_is_on_the_disk_and_shared_memory_half_of_the_memory(server: LiveServer):
     source = """
 import os, tempfile

@@ -1,5 +1,6 @@
 """The metric store of files: the promises, and those that only a disk can break."""
 
+import json
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 from tests.contracts.metric_store import BEGAN, MetricStoreContract, at, sample, told, window
 from trainshed import report
 from trainshed.core.columns import ColumnQuery
+from trainshed.core.metrics import hypertune_file
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import MetricStore, ReportSource
 from trainshed.metrics import job as job_files
@@ -175,6 +177,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("_state", "_values", "_open"):
         monkeypatch.setattr(report, name, {})
     monkeypatch.setattr(report, "_width", 0)
+    monkeypatch.setattr(report, "_place", 0)
     monkeypatch.delenv(report.VARIABLE, raising=False)
     yield
     for handle in report._open.values():
@@ -207,15 +210,18 @@ async def test_what_a_program_reports_is_read_and_the_last_word_counts(
 
 
 @pytest.mark.usefixtures("fresh")
-async def test_a_report_takes_the_same_room_however_often_it_is_made(
+async def test_a_report_takes_no_more_room_however_often_it_is_made(
     store: FileMetricStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(report.VARIABLE, store.sink(NAME))
-    for number in range(1000):
-        report.step(number, total=1000, **{f"v{number}": 1.0})
-    assert Path(store.sink(NAME)).stat().st_size < 4096
+    for number in range(5000):
+        report.step(number, total=5000, **{f"v{number % 100}": 1.0})
+    path = Path(store.sink(NAME))
+    assert path.stat().st_size <= report.HISTORY + report.HISTORY_SIZE
+    assert path.stat().st_blocks * 512 <= report.HISTORY_SIZE + 8192  # nothing between its two parts
+    assert len(path.read_bytes().split(b"\n", 1)[0]) < 4096
     found = await said(store)
-    assert found[0] == 999
+    assert found[0] == 4999
 
 
 @pytest.mark.usefixtures("fresh")
@@ -286,3 +292,45 @@ async def test_a_huge_report_is_read_in_part(store: FileMetricStore) -> None:
     Path(store.sink(NAME)).write_text('1 {"step": 3} 1\n')
     os.truncate(store.sink(NAME), 1 << 42)
     assert (await store.reports([ReportSource(NAME, "")]))[NAME].step == 3
+
+
+def tune(store: FileMetricStore, *steps: int) -> None:
+    """Leave hypertune's file with only these reports."""
+    rows = ({"timestamp": float(step), "acc": str(step), "global_step": str(step)} for step in steps)
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    Path(hypertune_file(store.sink(NAME))).write_text(text)
+
+
+async def reported(store: FileMetricStore) -> list[int]:
+    return [entry.step for entry in await store.reported([NAME])]
+
+
+async def test_a_replica_that_was_asked_for_is_looked_at_with_the_others(tmp_path: Path) -> None:
+    store = FileMetricStore(tmp_path / "metrics")
+    await store.start()
+    tune(store, 1, 2)
+    assert await reported(store) == [1, 2]
+    tune(store, 3)
+    await store.reports([ReportSource(NAME, "")])
+    tune(store, 4)
+    assert await reported(store) == [1, 2, 3, 4]
+    await store.close()
+    later = FileMetricStore(tmp_path / "metrics")
+    tune(later, 5)
+    await later.reports([ReportSource(NAME, "")])  # nobody has asked this one yet
+    tune(later, 6)
+    assert await reported(later) == [1, 2, 3, 4, 5, 6]
+    await later.remove("j1")
+    assert await reported(later) == []
+    assert [path for path in (tmp_path / "metrics").rglob("*") if path.name != ".reports"] == []
+
+
+async def test_a_replica_that_nobody_asked_for_has_no_journal(store: FileMetricStore, tmp_path: Path) -> None:
+    tune(store, 1)
+    report = (await store.reports([ReportSource(NAME, "")]))[NAME]
+    assert (report.step, report.values) == (1, {"acc": 1.0})
+    assert not list(tmp_path.rglob("reported.*"))
+
+
+async def test_no_name_of_a_job_leads_out_of_the_folder_of_reports(store: FileMetricStore) -> None:
+    assert await store.reported([ReplicaName("../up", 0, 0, 0)]) == ()

@@ -16,7 +16,7 @@ from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.buckets.store import DiskBuckets
 from trainshed.buckets.view import DiskViewSource
 from trainshed.core.bucket import BucketInfo, ObjectDraft
-from trainshed.core.errors import Conflict
+from trainshed.core.errors import Conflict, Unavailable
 from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
@@ -261,6 +261,22 @@ open(root + '/no-bucket', 'w')
         os.unlink(file.path)
         with pytest.raises(Conflict):
             await anext(one.backend.views.read(file))
+        with pytest.raises(Conflict):
+            await one.backend.views.tail(file, 0, 10)
+
+    async def test_a_file_that_grows_is_read_on_as_it_is_and_no_link_is_followed(self, one: ViewWorld):
+        await one.bucket("mine")
+        await one.run("open(root + '/mine/a', 'wb').write(b'0123456789')")
+        file = (await one.written())["mine", "a"]
+        assert await one.backend.views.tail(file, 4, 3) == b"456"
+        with Path(file.path).open("ab") as grown:
+            grown.write(b"abc")
+        assert await one.backend.views.tail(file, 9, 100) == b"9abc"
+        assert await one.backend.views.tail(file, 1 << 40, 100) == b""
+        os.unlink(file.path)
+        Path(file.path).symlink_to("/etc/passwd")
+        with pytest.raises((Conflict, Unavailable)):
+            await one.backend.views.tail(file, 0, 10)
 
     async def test_the_next_server_finds_the_view_and_what_was_noted(self, one: ViewWorld):
         await one.bucket("mine")
