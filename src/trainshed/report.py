@@ -68,7 +68,9 @@ def _tell(news: "dict[str, float | None]", values: "dict[str, object]") -> None:
         # The time stands at both ends: who reads while it is being written can tell.
         text = f"{at} {json.dumps({**_state, 'values': _values})} {at}"
         _width = max(_width, len(text))
-        latest = text if len(fresh) == len(_values) else f"{at} {json.dumps({**_state, 'values': fresh})} {at}"
+        latest = (
+            text if len(fresh) == len(_values) else f"{at} {json.dumps({**_state, 'values': fresh})} {at}"
+        )
         # An end of line first, too: what is left there of an older report must not spoil it.
         line = f"\n{latest}\n".encode()
         if _place + len(line) > HISTORY_SIZE:

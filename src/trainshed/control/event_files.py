@@ -23,9 +23,10 @@ from trainshed.core.view import ROOT, SCHEME, Views, Written, address
 
 VARIABLE = "AIP_TENSORBOARD_LOG_DIR"
 MOST_FILES = 500
-MOST_BYTES = 512 * 1024 * 1024  # of all files of a job
-MOST_AT_ONCE = 16 * 1024 * 1024  # in one call for a job that runs
+MOST_BYTES = 256 * 1024 * 1024  # of all files of a job
+MOST_AT_ONCE = 8 * 1024 * 1024  # in one call for a job that runs
 MOST_POINTS = 4000  # of one curve
+NAMED = 20_000  # scalars of which the tags are remembered, wanted or not: to say what was there
 _PIECE = 1024 * 1024  # more than the longest record that is read
 _MARK = "tfevents"  # in the name of every event file
 _VALIDATION = ("val", "eval", "test")
@@ -71,6 +72,7 @@ class EventFiles:
         default_factory=dict[tuple[str, str], list[MetricPoint]]
     )  # by metric and run
     _bytes: int = 0
+    _named: int = 0  # scalars
 
     @property
     def curves(self) -> dict[str, list[MetricPoint]]:
@@ -166,7 +168,11 @@ class EventFiles:
         return b"".join([chunk async for chunk in reading.chunks])
 
     def _take(self, data: bytes, run: str) -> EventPiece:
-        piece = read_events(data, self.crc32c)
+        is_named = self._named >= NAMED or len(self.names) >= MOST_NAMES
+        # A name may be a tag behind its run: its last part is in the message in any case.
+        tags = [name.rpartition("/")[2].encode() for name in self.metrics] if is_named else ()
+        piece = read_events(data, self.crc32c, tags)
+        self._named += len(piece.scalars)
         for event in piece.scalars:
             full = f"{run}/{event.tag}" if run else event.tag
             if len(self.names) < MOST_NAMES:

@@ -103,7 +103,7 @@ class Measurements:
             trial = _Trial(
                 metrics,
                 pattern,
-                PrintedValues(self.logs, self.printed_metrics(pattern, metrics), metrics),
+                PrintedValues(self.logs, self.printed_metrics(pattern, metrics)),
                 EventFiles(self.views, self.buckets, self.crc32c, metrics),
             )
         self._trials[job_id] = trial

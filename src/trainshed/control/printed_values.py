@@ -17,6 +17,7 @@ from trainshed.core.measurement_port import PrintedMetrics
 
 MOST_LINES = 100_000  # in one call for a job that runs
 MOST_POINTS = 4000  # of one curve
+NAMED_LINES = 20_000  # lines in which names are looked for that nobody wants: to say what was there
 _PAGE = 5000  # lines
 
 
@@ -35,9 +36,9 @@ class PrintedValues:
 
     logs: LogStore
     lines: PrintedMetrics
-    metrics: Sequence[str]
     names: dict[str, None] = field(default_factory=dict[str, None])
     problem: str = ""
+    _named: int = 0  # lines
     _outputs: dict[str, _Output] = field(default_factory=dict[str, _Output])  # by task
 
     async def look(self, job: Job, task: str) -> dict[str, list[MetricPoint]]:
@@ -66,11 +67,10 @@ class PrintedValues:
 
     def _take(self, page: Sequence[Line], output: _Output) -> None:
         for line in page:
+            if self._named < NAMED_LINES and len(self.names) < MOST_NAMES:
+                self._named += 1
+                self.names |= dict.fromkeys(self.lines.names(line.text))
             for item in self.lines.values(line.text):
-                if len(self.names) < MOST_NAMES:
-                    self.names[item.name] = None
-                if item.name not in self.metrics:
-                    continue
                 step = item.step
                 if step is None:
                     step = output.counts.get(item.name, 0) + 1

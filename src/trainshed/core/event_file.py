@@ -7,8 +7,9 @@ Pure: who calls it brings the checksum's function.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainshed.core.measurement import LONGEST_NAME
 
@@ -29,8 +30,7 @@ Crc32c = Callable[[bytes], int]
 Field = tuple[int, int, int | bytes]  # number, wire type, value
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarEvent:
+class ScalarEvent(NamedTuple):
     tag: str
     step: int
     at: float  # seconds since the epoch
@@ -47,8 +47,8 @@ class EventPiece:
     broken: bool = False  # the rest cannot be read: a length is wrong
 
 
-def read_events(data: bytes, crc32c: Crc32c) -> EventPiece:
-    """The scalars in a piece that begins with a record."""
+def read_events(data: bytes, crc32c: Crc32c, tags: Sequence[bytes] = ()) -> EventPiece:
+    """The scalars in a piece that begins with a record. With `tags`, messages without any are passed over."""
     scalars: list[ScalarEvent] = []
     at = damaged = 0
     while len(data) - at >= _HEAD:
@@ -61,7 +61,9 @@ def read_events(data: bytes, crc32c: Crc32c) -> EventPiece:
             if end > len(data):
                 break
             message = data[at + _HEAD : end - _TAIL]
-            if _masked(crc32c(message)) == _SUM.unpack_from(data, end - _TAIL)[0]:
+            if tags and not any(tag in message for tag in tags):
+                pass
+            elif _masked(crc32c(message)) == _SUM.unpack_from(data, end - _TAIL)[0]:
                 scalars += scalars_of(message)
             else:
                 damaged += 1
@@ -75,20 +77,16 @@ def _masked(checksum: int) -> int:
 
 def scalars_of(message: bytes) -> list[ScalarEvent]:
     """The scalars of one message; none where it is something else."""
-    at, step, summary = 0.0, 0, b""
+    at, step, pairs = 0.0, 0, list[tuple[str, float]]()
     try:
         for number, wire, value in _fields(message):
-            match (number, wire, value):
-                case (1, 1, bytes(packed)):
-                    at = _DOUBLE.unpack(packed)[0]
-                case (2, 0, int(count)):
-                    step = count - (1 << 64) if count >> 63 else count
-                case (5, 2, bytes(inner)):
-                    summary = inner
-                case _:
-                    pass
-        values = [entry for number, wire, entry in _fields(summary) if (number, wire) == (1, _BYTES)]
-        pairs = [pair for entry in values[:MOST_SCALARS] if (pair := _scalar(entry)) is not None]
+            if number == 5 and isinstance(value, bytes):
+                entries = [entry for inner, _, entry in _fields(value) if inner == 1]
+                pairs = [pair for entry in entries[:MOST_SCALARS] if (pair := _scalar(entry)) is not None]
+            elif number == 1 and wire == _FIXED64 and isinstance(value, bytes):
+                at = _DOUBLE.unpack(value)[0]
+            elif number == 2 and isinstance(value, int):
+                step = value - (1 << 64) if value >> 63 else value
     except (ValueError, struct.error):
         return []
     return [ScalarEvent(tag, step, at, value) for tag, value in pairs]
@@ -96,19 +94,20 @@ def scalars_of(message: bytes) -> list[ScalarEvent]:
 
 def _scalar(entry: int | bytes) -> tuple[str, float] | None:
     """The tag and the number of a summary's value."""
+    if isinstance(entry, int):
+        return None
     tag, number, plugin = "", None, ""
-    for field, wire, value in _fields(entry if isinstance(entry, bytes) else b""):
-        match (field, wire, value):
-            case (1, 2, bytes(text)):
-                tag = text.decode("utf-8", "replace")[:LONGEST_NAME]
-            case (2, 5, bytes(packed)):
-                number = _FLOAT.unpack(packed)[0]
-            case (8, 2, bytes(tensor)):
-                number = _tensor(tensor)
-            case (9, 2, bytes(metadata)):
-                plugin = _plugin(metadata)
-            case _:
-                pass
+    for field, wire, value in _fields(entry):
+        if isinstance(value, int):
+            continue
+        if field == 1:
+            tag = value.decode("utf-8", "replace")[:LONGEST_NAME]
+        elif field == 2 and wire == _FIXED32:
+            number = _FLOAT.unpack(value)[0]
+        elif field == 8:
+            number = _tensor(value)
+        elif field == 9:
+            plugin = _plugin(value)
     return (tag, number) if tag and number is not None and plugin in ("", "scalars") else None
 
 
@@ -153,29 +152,39 @@ def _listed(kind: int, form: struct.Struct, value: int | bytes) -> float | None:
     return float(value - (1 << 64) if value >> 63 else value)
 
 
-def _fields(message: bytes) -> Iterator[Field]:
+def _fields(message: bytes) -> list[Field]:
     """ValueError where the message is none."""
+    fields: list[Field] = []
     at, size = 0, len(message)
     while at < size:
-        key, at = _varint(message, at)
-        number, wire = key >> 3, key & 7
+        key = message[at]
+        at += 1
+        if key >= 0x80:
+            key, at = _varint(message, at - 1)
+        wire = key & 7
         if wire == _VARINT:
             value, at = _varint(message, at)
-            yield number, wire, value
+            fields.append((key >> 3, wire, value))
             continue
         if wire == _BYTES:
             length, at = _varint(message, at)
-        elif wire in (_FIXED64, _FIXED32):
-            length = 8 if wire == _FIXED64 else 4
+        elif wire == _FIXED64:
+            length = 8
+        elif wire == _FIXED32:
+            length = 4
         else:
             raise ValueError("a group, or no message")
-        if at + length > size:
+        end = at + length
+        if end > size:
             raise ValueError("it ends too early")
-        yield number, wire, message[at : at + length]
-        at += length
+        fields.append((key >> 3, wire, message[at:end]))
+        at = end
+    return fields
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
+    if at < len(message) and message[at] < 0x80:
+        return message[at], at + 1  # most of them
     value = shift = 0
     while at < len(message) and shift < 70:
         byte = message[at]

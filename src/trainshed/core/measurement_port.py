@@ -53,7 +53,13 @@ class PrintedValue:
 class PrintedMetrics(Protocol):
     """Finds metrics in lines of output, in time in proportion to the line."""
 
-    def values(self, text: str) -> list[PrintedValue]: ...
+    def values(self, text: str) -> list[PrintedValue]:
+        """The last value of each wanted metric in the line."""
+        ...
+
+    def names(self, text: str) -> list[str]:
+        """All metrics in the line, wanted or not."""
+        ...
 
 
 class MakePrintedMetrics(Protocol):

@@ -11,45 +11,42 @@ from trainshed.core.measurement import LONGEST_NAME, valid_step
 from trainshed.core.measurement_port import PrintedValue
 
 LONGEST_LINE = 4096  # characters that are looked at, at the end of a line: progress bars redraw one line
-MOST_VALUES = 64  # in one line
 _NUMBER = r"(?>[-+]?(?>(?>[0-9]++(?>\.[0-9]*+)?+|\.[0-9]++)(?>[eE][-+]?[0-9]++)?+|(?i:nan|inf(?>inity)?+)))"
 _BEHIND = r"(?!\w|,[0-9])"
 _BETWEEN = r"[\"']?+\s*+[=:]\s*+[\"']?+"
-_BEFORE = r"(?<![\w./-])"
-_ANY = re.compile(rf"{_BEFORE}([A-Za-z_][\w./-]*+){_BETWEEN}({_NUMBER}){_BEHIND}")
-_STEP = re.compile(
-    r"(?<![\w/])(?i:(global_step)|(step)|(epoch))[\"']?+\s*+[=:]?+\s*+[\"'\[(#]?+([0-9]{1,16}+)(?!\w|\.[0-9])"
+_ANY = re.compile(rf"(?<![\w./-])([A-Za-z_][\w./-]*+){_BETWEEN}{_NUMBER}{_BEHIND}")
+# Each begins with plain letters, which are searched for quickly; what is before them is looked at then.
+_STEPS = tuple(
+    (
+        word,
+        re.compile(rf"{word}(?<![\w/]{word})[\"']?+\s*+[=:]?+\s*+[\"'\[(#]?+([0-9]{{1,16}}+)(?!\w|\.[0-9])"),
+    )
+    for word in ("global_step", "step", "epoch")
 )
+_STEP_NAMES = frozenset(word for word, _ in _STEPS)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*+[A-Za-z]")
-_STEP_NAMES = frozenset({"global_step", "step", "epoch"})
 
 
 class UsualLines:
-    """The values in lines of the usual form. Names of any letters are found where they are wanted."""
+    """The values in lines of the usual form."""
 
     def __init__(self, metrics: Sequence[str]) -> None:
-        unusual = [re.escape(name) for name in metrics if _ANY.fullmatch(f"{name}=0") is None and name]
-        self._unusual = (
-            re.compile(rf"{_BEFORE}({'|'.join(unusual)}){_BETWEEN}({_NUMBER}){_BEHIND}") if unusual else None
-        )
-        self._wanted = frozenset(metrics)
+        self._metrics = {name: _pattern(name) for name in metrics if name}
 
     def values(self, text: str) -> list[PrintedValue]:
-        """The last value of each name in the line."""
+        wanted = [name for name in self._metrics if name in text]
+        if not wanted:
+            return []  # most lines
+        text = plain(text)
+        numbers = {name: match[-1] for name in wanted if (match := self._metrics[name].findall(text))}
+        step = step_in(text) if numbers else None
+        return [PrintedValue(name, float(number), step) for name, number in numbers.items()]
+
+    def names(self, text: str) -> list[str]:
         if "=" not in text and ":" not in text:
             return []
-        text = plain(text)
-        pairs = {match[1]: match[2] for match in _ANY.finditer(text)}
-        if self._unusual is not None:
-            pairs |= {match[1]: match[2] for match in self._unusual.finditer(text)}
-        if not pairs:
-            return []
-        step = step_in(text)
-        return [
-            PrintedValue(name[:LONGEST_NAME], float(number), step)
-            for name, number in list(pairs.items())[-MOST_VALUES:]
-            if name in self._wanted or name.lower() not in _STEP_NAMES
-        ]
+        names = dict.fromkeys(match[1][:LONGEST_NAME] for match in _ANY.finditer(plain(text)))
+        return [name for name in names if name.lower() not in _STEP_NAMES or name in self._metrics]
 
 
 def plain(text: str) -> str:
@@ -60,8 +57,13 @@ def plain(text: str) -> str:
 
 def step_in(text: str) -> int | None:
     """The last number of a step in the line; of its global step first, of an epoch last."""
-    ranked: dict[int, int] = {}
-    for match in _STEP.finditer(text):
-        rank = next(at for at in (1, 2, 3) if match[at])
-        ranked[rank] = int(match[4])
-    return valid_step(ranked[min(ranked)]) if ranked else None
+    lowered = text.lower()
+    for word, pattern in _STEPS:
+        if word in lowered and (numbers := pattern.findall(lowered)):
+            return valid_step(int(numbers[-1]))
+    return None
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    literal = re.escape(name)
+    return re.compile(rf"{literal}(?<![\w./-]{literal}){_BETWEEN}({_NUMBER}){_BEHIND}")

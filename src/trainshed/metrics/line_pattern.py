@@ -12,7 +12,7 @@ from typing import Any
 from trainshed.core.errors import Invalid, Unavailable, Violation
 from trainshed.core.measurement import LONGEST_NAME, valid_step
 from trainshed.core.measurement_port import PrintedMetrics, PrintedValue
-from trainshed.core.printed_metric import MOST_VALUES, UsualLines, plain, step_in
+from trainshed.core.printed_metric import UsualLines, plain, step_in
 
 MOST_PATTERN = 1000  # characters
 _MOST_MEMORY = 1024 * 1024  # bytes for one expression
@@ -33,6 +33,7 @@ class _PatternLines:
             raise _refusal("must have a group (?P<value>…) around the number.")
         if "name" not in groups and len(metrics) != 1:
             raise _refusal("must have a group (?P<name>…) around the name, as there is more than one metric.")
+        self._metrics = frozenset(metrics)
         self._name = "" if "name" in groups else metrics[0]
         self._has_step = "step" in groups
         self._pattern = _compiled(pattern)
@@ -42,14 +43,20 @@ class _PatternLines:
         pairs: dict[str, PrintedValue] = {}
         for match in self._pattern.finditer(text):
             value, step = _float(match.group("value")), None
-            name = self._name or (match.group("name") or "").strip()[:LONGEST_NAME]
+            name = self._named(match)
+            if name not in self._metrics or value is None:
+                continue
             if self._has_step:
                 step = valid_step(_float(match.group("step")))
-            if name and value is not None:
-                pairs[name] = PrintedValue(name, value, step_in(text) if step is None else step)
-            if len(pairs) == MOST_VALUES:
-                break
+            pairs[name] = PrintedValue(name, value, step_in(text) if step is None else step)
         return list(pairs.values())
+
+    def names(self, text: str) -> list[str]:
+        names = dict.fromkeys(self._named(match) for match in self._pattern.finditer(plain(text)))
+        return [name for name in names if name]
+
+    def _named(self, match: Any) -> str:
+        return self._name or (match.group("name") or "").strip()[:LONGEST_NAME]
 
 
 def _compiled(pattern: str) -> Any:

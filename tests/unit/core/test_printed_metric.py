@@ -53,7 +53,8 @@ def test_a_value_is_found(line: str, value: float):
     ],
 )
 def test_what_is_no_value_of_that_name_is_left_alone(line: str):
-    assert "loss" not in values(line)
+    assert values(line) == {}
+    UsualLines(("loss",)).names(line)
 
 
 def test_nan_is_a_value():
@@ -67,8 +68,14 @@ def test_names_of_any_letters_are_found_where_they_are_wanted():
 
 
 def test_other_names_are_told_too_but_not_steps():
-    assert values("step: 3 epoch=2 acc=0.5") == {"acc": 0.5}
+    assert UsualLines(("loss",)).names("step: 3 epoch=2 acc=0.5 acc=0.6 eval/f1: 1") == ["acc", "eval/f1"]
+    assert UsualLines(("epoch",)).names("epoch=2") == ["epoch"]
     assert values("epoch=2", "epoch") == {"epoch": 2}
+    assert values("acc=1") == {}
+
+
+def test_a_name_that_begins_another_is_told_apart():
+    assert values("top 1 error: 3, top 1: 2", "top 1", "top 1 error") == {"top 1 error": 3, "top 1": 2}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ def test_a_pattern_names_the_metric_its_value_and_its_step():
     [value] = lines.values("[12] acc -> 1e-2 loss=5")
     assert (value.name, value.value, value.step) == ("acc", 0.01, 12)
     assert lines.values("acc=0.5") == []
+    assert lines.values("[12] other -> 1") == []
+    assert lines.names("[12] other -> 1 [13] acc -> 2") == ["other", "acc"]
 
 
 def test_a_pattern_without_a_name_is_for_the_only_metric():
