@@ -55,9 +55,9 @@ class TrialWorld:
     async def read(self, job: Job, metrics: Sequence[str], pattern: str = "") -> TrialReport:
         return await self.assembly.measuring.measurements.read(await self.get(job), metrics, pattern)
 
-    async def make_bucket(self) -> None:
+    async def make_bucket(self, project: str = PROJECT) -> None:
         now = self.assembly.shared.clock.now()
-        info = BucketInfo(name=BUCKET, project=PROJECT, location="US", created_at=now, updated_at=now)
+        info = BucketInfo(name=BUCKET, project=project, location="US", created_at=now, updated_at=now)
         await self.assembly.storage.buckets.create(info)
 
     async def restart(self) -> None:

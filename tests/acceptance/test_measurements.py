@@ -9,6 +9,7 @@ import pytest
 
 from tests.event_bytes import event_file
 from tests.trial_world import BUCKET, TrialWorld, trial_world
+from trainshed.core.bucket import ObjectDraft
 from trainshed.core.job import Job, JobState
 from trainshed.core.measurement import MetricChannel, TrialReport, missing_sentence
 
@@ -30,6 +31,10 @@ def tell(tag, value, step=0):
             file.write(json.dumps(row, sort_keys=True) + chr(10))
 """
 STAY = "import time; time.sleep(1000)"
+
+
+async def once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 @pytest.fixture
@@ -182,6 +187,27 @@ async def test_a_metric_that_is_missing_is_explained(world: TrialWorld) -> None:
     sentence = missing_sentence("val-accuracy", report.looks)
     assert "the output ('val_acc')" in sentence and "no AIP_TENSORBOARD_LOG_DIR" in sentence
     assert sentence.endswith("Did you mean 'val_acc'?")
+
+
+async def test_event_files_of_another_project_are_not_read(world: TrialWorld) -> None:
+    await world.make_bucket(project="somebody-else")
+    bucket = world.assembly.storage.buckets.open(BUCKET)
+    await bucket.put(ObjectDraft(name="logs/events.out.tfevents.1"), once(event_file([(1, "acc", 0.5)])))
+    job = await world.submit("pass", env={"AIP_TENSORBOARD_LOG_DIR": f"gs://{BUCKET}/logs"})
+    report = await world.read(await world.ended(job), ["acc"])
+    assert report.measurements == ()
+    assert report.looks[1].problem == f"bucket '{BUCKET}' belongs to another project"
+
+
+async def test_event_files_that_a_program_uploads_are_read_from_the_bucket(world: TrialWorld) -> None:
+    await world.make_bucket()
+    bucket = world.assembly.storage.buckets.open(BUCKET)
+    job = await world.submit(STAY, env={"AIP_TENSORBOARD_LOG_DIR": f"gs://{BUCKET}/logs"})
+    name, scalars = "logs/events.out.tfevents.1", [(step, "acc", step / 4) for step in range(1, 5)]
+    for count in (2, 4):  # as libraries do: the whole object anew at each flush
+        await bucket.put(ObjectDraft(name=name), once(event_file(scalars[:count])))
+        points = await curve_of(world, job, "acc", count)
+        assert points == [(step, value) for step, _, value in scalars[:count]]
 
 
 async def test_hostile_files_harm_nobody(world: TrialWorld) -> None:

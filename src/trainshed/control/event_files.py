@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from trainshed.core.bucket import ObjectInfo, ObjectQuery, OutOfRange, Span
 from trainshed.core.bucket_port import Buckets
-from trainshed.core.errors import TrainshedError
+from trainshed.core.errors import Forbidden, TrainshedError
 from trainshed.core.event_file import Crc32c, EventPiece, read_events
 from trainshed.core.job import Job, primary
 from trainshed.core.measurement import MOST_NAMES, MetricPoint, thin, valid_step
@@ -106,6 +106,8 @@ class EventFiles:
 
     async def _sources(self, job: Job, bucket: str, prefix: str) -> list[_Source]:
         sources: list[_Source] = []
+        if not (await self.buckets.get(bucket)).is_open_to(job.project):
+            raise Forbidden(f"bucket '{bucket}' belongs to another project")
         if self.views.view_of(job.id) is not None:
             files = (await self.views.scan(job.id)).files
             sources = [

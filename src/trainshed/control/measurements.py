@@ -9,6 +9,7 @@ job, and what a program writes never makes it fail.
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from trainshed.control.event_files import EventFiles
 from trainshed.control.printed_values import PrintedValues
@@ -32,17 +33,17 @@ from trainshed.core.view import Views
 
 MOST_REPLICAS = 16  # that are looked at, where the primary reports nothing
 MOST_ATTEMPTS = 8  # the latest ones
-MOST_JOBS = 512  # that are remembered
+MOST_QUESTIONS = 512  # that are remembered
 
+_Question: TypeAlias = tuple[str, tuple[str, ...], str]  # a job, metrics, a pattern
 _FILED = (MetricChannel.HYPERTUNE, MetricChannel.REPORT)
 
 
 @dataclass(slots=True)
 class _Trial:
-    """What is remembered of a job."""
+    """What is remembered of a job, for one question."""
 
     metrics: tuple[str, ...]
-    pattern: str
     printed: PrintedValues
     events: EventFiles
     last: TrialReport | None = None  # of a job that is over
@@ -71,10 +72,10 @@ class Measurements:
     clock: Clock
     crc32c: Crc32c
     printed_metrics: MakePrintedMetrics
-    _trials: dict[str, _Trial] = field(default_factory=dict[str, _Trial])
+    _trials: dict[_Question, _Trial] = field(default_factory=dict[_Question, _Trial])
 
     async def read(self, job: Job, metrics: Sequence[str], pattern: str = "") -> TrialReport:
-        trial = self._trial(job.id, tuple(dict.fromkeys(metrics)), pattern)
+        trial = self._trial((job.id, tuple(dict.fromkeys(metrics)), pattern))
         started_at = job.status.started_at
         if started_at is None:
             return TrialReport()
@@ -95,19 +96,20 @@ class Measurements:
             return report
 
     def forget(self, job_id: str) -> None:
-        self._trials.pop(job_id, None)
+        for question in [question for question in self._trials if question[0] == job_id]:
+            del self._trials[question]
 
-    def _trial(self, job_id: str, metrics: tuple[str, ...], pattern: str) -> _Trial:
-        trial = self._trials.pop(job_id, None)
-        if trial is None or (trial.metrics, trial.pattern) != (metrics, pattern):
+    def _trial(self, question: _Question) -> _Trial:
+        _, metrics, pattern = question
+        # Taken out and put in again: the first is always the one not asked for for longest.
+        if (trial := self._trials.pop(question, None)) is None:
             trial = _Trial(
                 metrics,
-                pattern,
                 PrintedValues(self.logs, self.printed_metrics(pattern, metrics)),
                 EventFiles(self.views, self.buckets, self.crc32c, metrics),
             )
-        self._trials[job_id] = trial
-        while len(self._trials) > MOST_JOBS:
+        self._trials[question] = trial
+        while len(self._trials) > MOST_QUESTIONS:
             del self._trials[next(iter(self._trials))]
         return trial
 

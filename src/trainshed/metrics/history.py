@@ -74,7 +74,7 @@ class ReplicaHistory:
             return
         self._rows += fresh
         lines = b"".join(row.line() for row in fresh)
-        self._size += len(lines)
+        self._size += len(lines) + 1
         if self._size > MOST_JOURNAL:
             self._rows = _thinned(self._rows)
             self._rewrite()
@@ -140,10 +140,12 @@ def _thinned(rows: Sequence[_Journaled]) -> list[_Journaled]:
     kept: set[int] = set()
     for (_, name), where in places.items():
         kept |= {where[at] for at in extremes([rows[place].entry.values[name] for place in where])}
-    chosen = [rows[at] for at in evenly(len(rows), kept, MOST_ENTRIES)]
-    while sum(len(row.line()) for row in chosen) > MOST_JOURNAL // 2 and len(chosen) > 1:
-        chosen = chosen[len(chosen) // 2 :]  # very long rows: the latest count
-    return chosen
+    most = MOST_ENTRIES
+    while True:  # fewer where rows are long
+        chosen = [rows[at] for at in evenly(len(rows), kept, most)]
+        if most == 1 or sum(len(row.line()) for row in chosen) <= MOST_JOURNAL // 2:
+            return chosen
+        most //= 2
 
 
 def _tuned(path: str) -> list[tuple[ReportedEntry, float]]:
