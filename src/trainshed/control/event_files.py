@@ -44,6 +44,7 @@ class _EventFile:
     run: str
     stamp: str = ""
     offset: int = 0
+    is_reread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,9 @@ class EventFiles:
                 break
             self._bytes += len(data)
             piece = await asyncio.to_thread(self._take, data, known.run)
+            if piece.broken and known.offset and not known.is_reread:
+                known.offset, known.is_reread = 0, True  # perhaps another file of that name
+                continue
             known.offset += piece.used
             if piece.damaged or piece.broken:
                 self.problem = f"{source.name} is damaged"
