@@ -1,8 +1,9 @@
 """How much each parameter matters for a good result: PED-ANOVA, in plain Python.
 
-Services call it for the page of a study. A parameter matters if the best trials choose it differently from all
-trials: the importance is the Pearson divergence between the two distributions of its values, each a histogram that
-is smoothed, as Watanabe, Bansal and Hutter (2023) propose. Importances are not negative and sum to 1.
+Services call it for the page of a study. A parameter matters if the best trials choose it differently from
+all trials: the importance is the Pearson divergence between the two distributions of its values, each a
+histogram that is smoothed, as Watanabe, Bansal and Hutter (2023) propose. Importances are not negative and
+sum to 1.
 """
 
 import math
@@ -89,7 +90,7 @@ def _place(parameter: Parameter, value: float) -> float:
 
 
 def _density(cells: Sequence[int], count: int, parameter: Parameter) -> list[float]:
-    """The share of each cell. Numbers are smoothed by a normal kernel; all have a little of the even share."""
+    """The share of each cell: numbers smoothed by a normal kernel, and one trial's worth spread evenly."""
     weights = [0.0] * count
     if parameter.kind is ParameterKind.CATEGORICAL:
         for cell in cells:

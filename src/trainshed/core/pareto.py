@@ -10,7 +10,7 @@ from trainshed.core.suggestion_port import Objective
 
 
 def optimal_indexes(values: Sequence[Sequence[float] | None], objectives: Sequence[Objective]) -> list[int]:
-    """The trials that no other beats, in order. One without values, or with one not finite, is never among them.
+    """The trials that no other beats, in order. One without values that are all finite is never among them.
 
     A trial beats another if it is as good in all objectives and better in one. Equal trials stay together.
     With one objective these are the best trials.

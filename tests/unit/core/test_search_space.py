@@ -1,4 +1,6 @@
-"""Search spaces: what they contain, which parameters apply, what is wrong with them, and their points in order."""
+"""Search spaces: what they contain, which parameters apply, what is wrong with them, and their points in
+order.
+"""
 
 import pytest
 

@@ -1,0 +1,245 @@
+"""A Gaussian process over rows of an encoding: fitted to finished trials, it predicts the others.
+
+`bandit.py` calls it. Kernel: Matern 5/2 with a weight for each column; a category counts as equal or
+different. The weights, the amplitude and the noise are those of highest posterior density, found by L-BFGS
+with analytic gradients from fixed starts: the same data always give the same model. Values must be finite and
+of about unit scale.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainshed.suggest.encoding import Bools, Floats, Indexes
+from trainshed.suggest.scipy_functions import backward, cholesky, forward, inverse, minimise, solve
+from trainshed.suggest.warping import Warped
+
+_ROOT5 = math.sqrt(5.0)
+_JITTER = 1e-9
+_MOST_STEPS = 30
+_FEW_STEPS = 10
+_MOST_COMPARED = 50  # rows by which a warp is chosen
+_MOST_FITTED = 100  # rows; of more, the kernel is fitted to some
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Normal in the logarithm: where weights, amplitude and noise are expected, and how far off."""
+
+    length: float = 0.0
+    length_spread: float = 1.2
+    category: float = 0.0  # the weight of a category, in the logarithm
+    amplitude: float = 0.0
+    amplitude_spread: float = 1.0
+    noise: float = math.log(1e-4)
+    noise_spread: float = 2.5
+    least_noise: float = math.log(1e-7)
+    most_noise: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianProcess:
+    """A fitted model. `factor` is the Cholesky factor of the covariance of the rows."""
+
+    rows: Floats
+    is_category: Bools
+    weights: Floats  # inverse squared length of each column
+    amplitude: float
+    noise: float
+    mean: float
+    factor: Floats
+    alpha: Floats
+
+    def predict(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of the objective, without noise, at each row."""
+        cross = self.amplitude * matern(self.distances(rows))
+        solved = forward(self.factor, cross.T)
+        variance = self.amplitude - np.einsum("ij,ij->j", solved, solved)
+        return self.mean + cross @ self.alpha, np.maximum(variance, 1e-12)
+
+    def predict_with_slope(self, row: Floats, columns: Indexes) -> tuple[float, float, Floats, Floats]:
+        """Mean and variance at one row, and their slopes along the given columns of numbers."""
+        squared = self.distances(row[None, :])[0]
+        root = np.sqrt(5.0 * squared)
+        decay = np.exp(-root)
+        cross = self.amplitude * (1.0 + root + root * root / 3.0) * decay
+        solved = forward(self.factor, cross)
+        variance = max(self.amplitude - float(solved @ solved), 1e-12)
+        inner = -(5.0 / 6.0) * self.amplitude * (1.0 + root) * decay
+        moved = 2.0 * self.weights[columns] * (row[columns] - self.rows[:, columns])
+        slopes = inner[:, None] * moved
+        back = backward(self.factor, solved)
+        return self.mean + float(cross @ self.alpha), variance, self.alpha @ slopes, -2.0 * (back @ slopes)
+
+    def extended(self, rows: Floats, values: Floats) -> "GaussianProcess":
+        """The same model with more data, as if these values had been measured; nothing is fitted again."""
+        own = self.rows
+        measured = self.factor @ (self.factor.T @ self.alpha) + self.mean
+        return conditioned(self, np.vstack([own, rows]), np.concatenate([measured, values]))
+
+    def distances(self, rows: Floats) -> Floats:
+        numbers = ~self.is_category
+        scale = np.sqrt(self.weights[numbers])
+        left, right = rows[:, numbers] * scale, self.rows[:, numbers] * scale
+        squared = (left * left).sum(1)[:, None] + (right * right).sum(1)[None, :] - 2.0 * left @ right.T
+        np.maximum(squared, 0.0, out=squared)
+        for column in np.flatnonzero(self.is_category):
+            squared += self.weights[column] * (rows[:, column, None] != self.rows[None, :, column])
+        return squared
+
+
+def matern(squared: Floats) -> Floats:
+    root = np.sqrt(5.0 * squared)
+    return (1.0 + root + root * root / 3.0) * np.exp(-root)
+
+
+def conditioned(model: GaussianProcess, rows: Floats, values: Floats) -> GaussianProcess:
+    """The model with other data and the same kernel."""
+    bare = GaussianProcess(
+        rows, model.is_category, model.weights, model.amplitude, model.noise, model.mean, rows, values
+    )
+    covariance = model.amplitude * matern(bare.distances(rows))
+    factor = _factor(covariance, model.noise)
+    alpha = solve(factor, values - model.mean)
+    return GaussianProcess(
+        rows, model.is_category, model.weights, model.amplitude, model.noise, model.mean, factor, alpha
+    )
+
+
+def fit(
+    rows: Floats, options: Sequence[Warped], is_category: Bools, priors: Priors
+) -> tuple[GaussianProcess, Floats]:
+    """The likeliest model, and its values: `options` are the same losses, warped in different ways.
+
+    Of many rows, the kernel is fitted to the best and an even choice of the others.
+    """
+    theta, warped = None, options[0]
+    if len(options) > 1:
+        some = representative(options[0].values, _MOST_COMPARED)
+        compared = _Posterior(rows[some], is_category, priors)
+        share = len(some) / len(rows)
+        results = [
+            compared.improved(option.values[some], None, _FEW_STEPS, -share * option.log_slope)
+            for option in options
+        ]
+        best = min(range(len(options)), key=lambda index: results[index][1])
+        theta, warped = results[best][0], options[best]
+    some = representative(warped.values, _MOST_FITTED)
+    theta, _ = _Posterior(rows[some], is_category, priors).improved(
+        warped.values[some], theta, _MOST_STEPS, 0.0
+    )
+    width = rows.shape[1]
+    draft = GaussianProcess(
+        rows,
+        is_category,
+        np.exp(theta[:width]),
+        math.exp(theta[width]),
+        math.exp(theta[width + 1]),
+        0.0,
+        rows,
+        warped.values,
+    )
+    return conditioned(draft, rows, warped.values), warped.values
+
+
+def representative(values: Floats, most: int) -> Indexes:
+    """At most so many indexes: half of them the best, half evenly spread over the order of the others."""
+    order = np.argsort(values, kind="stable")
+    if len(order) <= most:
+        return np.arange(len(order))
+    best, others = order[: most // 2], order[most // 2 :]
+    spread = others[np.linspace(0, len(others) - 1, most - len(best)).astype(int)]
+    return np.sort(np.concatenate([best, spread]))
+
+
+class _Posterior:
+    """Minus the log posterior density of (log weights, log amplitude, log noise), and its slope."""
+
+    def __init__(self, rows: Floats, is_category: Bools, priors: Priors) -> None:
+        self.values: Floats = np.zeros(len(rows))
+        self.priors = priors
+        self.count, self.width = rows.shape
+        first, second = np.tril_indices(self.count, -1)
+        self.pairs = first, second
+        self.flat = second * self.count + first  # in the order of Fortran, as LAPACK leaves matrices
+        difference = rows[first] - rows[second]
+        squared = np.where(is_category, difference != 0, difference * difference)
+        self.squared = np.ascontiguousarray(squared.T, dtype=float)
+        # A weight is the inverse square of a length; lengths are expected to grow with the root of the width.
+        # Categories are few and usually matter: theirs does not shrink with the width.
+        middle = -2.0 * (priors.length + 0.5 * math.log(self.width))
+        weights = np.where(is_category, priors.category, middle)
+        self.expected = np.array([*weights, priors.amplitude, priors.noise])
+        self.spread = np.array(
+            [*[2.0 * priors.length_spread] * self.width, priors.amplitude_spread, priors.noise_spread]
+        )
+
+    def improved(
+        self, values: Floats, start: Floats | None, most_steps: int, extra: float
+    ) -> tuple[Floats, float]:
+        """The parameters found within so many steps from the start, and their loss plus `extra`."""
+        self.values = values
+        if start is None:
+            start = min(self.starts(), key=lambda theta: self(theta)[0])
+        theta, loss = minimise(self, start, self.bounds(), most_steps, 1e8)
+        return theta, loss + extra
+
+    def starts(self) -> list[Floats]:
+        """Long and short lengths, quiet and noisy: the likeliest is improved."""
+        result: list[Floats] = []
+        for shorter in (0.0, 2.5):
+            for noise in (math.log(1e-5), math.log(1e-2)):
+                start = self.expected.copy()
+                start[: self.width] += shorter
+                start[-1] = noise
+                result.append(start)
+        return result
+
+    def bounds(self) -> list[tuple[float, float]]:
+        weights = [(-9.0, 9.0)] * self.width
+        return [*weights, (-4.0, 4.0), (self.priors.least_noise, self.priors.most_noise)]
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        width, count = self.width, self.count
+        weights, amplitude, noise = np.exp(theta[:width]), math.exp(theta[width]), math.exp(theta[width + 1])
+        root = np.sqrt(5.0 * (weights @ self.squared))
+        decay = np.exp(-root)
+        correlation = (1.0 + root + root * root / 3.0) * decay
+        entries = np.zeros(count * count)
+        entries[self.flat] = amplitude * correlation
+        entries[:: count + 1] = amplitude + noise + _JITTER
+        covariance = entries.reshape((count, count), order="F")
+        factor = cholesky(covariance)
+        if factor is None:
+            return 1e10, np.zeros_like(theta)
+        alpha = solve(factor, self.values)
+        inverted = inverse(factor)
+        prior = (theta - self.expected) / self.spread
+        loss = (
+            0.5 * float(self.values @ alpha)
+            + float(np.log(np.diag(factor)).sum())
+            + 0.5 * float(prior @ prior)
+        )
+        # Each pair stands for two entries of the symmetric matrices.
+        first, second = self.pairs
+        pull = inverted.ravel(order="F")[self.flat] - alpha[first] * alpha[second]
+        diagonal = np.diag(inverted) - alpha * alpha
+        bend = pull * (-(5.0 / 6.0) * amplitude) * (1.0 + root) * decay
+        slope = np.empty_like(theta)
+        slope[:width] = weights * (self.squared @ bend)
+        slope[width] = amplitude * (float(pull @ correlation) + 0.5 * float(diagonal.sum()))
+        slope[width + 1] = 0.5 * noise * float(diagonal.sum())
+        return loss, slope + prior / self.spread
+
+
+def _factor(covariance: Floats, noise: float) -> Floats:
+    """The Cholesky factor, with as little added to the diagonal as it needs."""
+    jitter = _JITTER
+    while True:
+        matrix = covariance + (noise + jitter) * np.eye(len(covariance))
+        factor = cholesky(matrix)
+        if factor is not None:
+            return factor
+        jitter *= 10.0
