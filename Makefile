@@ -14,7 +14,7 @@ AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # In the order of tests/conftest.py: xdist's own puts files of few tests last, and those take longest.
 # What tests import of large packages: scripts/venv compiles that much of them.
 TRAINING = "sklearn.datasets, sklearn.model_selection, torch._dynamo, torch.distributed.run, torch.utils.data"
-SDK = "gcsfs, google.cloud.aiplatform, google.cloud.storage.transfer_manager, hypertune, obstore"
+SDK = "gcsfs, google.cloud.aiplatform, google.cloud.aiplatform.vizier, google.cloud.storage.transfer_manager, hypertune, obstore"
 SPREAD = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 help: ## list what can be made
