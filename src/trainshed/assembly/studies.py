@@ -45,6 +45,7 @@ def make_studies(
         clock=clock,
         queue=queue,
         submit=trial_jobs.submit,
+        find=trial_jobs.find,
         cancel=trial_jobs.cancel,
         tell=storage.job_hints.tell,
     )

@@ -15,7 +15,7 @@ from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound
 from trainshed.core.job import Job, OwnerKind
 from trainshed.core.measurement_port import MeasurementReader
 from trainshed.core.ports import Clock, Store
-from trainshed.core.study import Study, Trial, TrialState
+from trainshed.core.study import Study, StudyState, Trial, TrialState
 from trainshed.core.study_port import StudyStore
 from trainshed.core.suggestion_port import Suggester
 from trainshed.core.suggestion_request import suggestion_request
@@ -32,6 +32,7 @@ class StudyLoop:
     clock: Clock
     queue: WorkQueue
     submit: Callable[[Study, Trial], Awaitable[Job]]  # the same trial again gives the same job
+    find: Callable[[Study, Trial], Awaitable[Job | None]]  # the job that was submitted for a trial
     cancel: Callable[[Job], Awaitable[None]]
     tell: Callable[[Study], None]  # called after each change of a study
     # The trials of studies that are not final, as stored with that version of the study.
@@ -81,9 +82,9 @@ class StudyLoop:
         metrics = [objective.metric for objective in study.spec.objectives]
         facts: dict[int, TrialFacts] = {}
         for trial in trials:
-            if trial.is_final or not trial.job:
+            if trial.is_final or not (trial.job or _is_to_end(study, trial)):
                 continue
-            job = await self.jobs.load(trial.job)
+            job = await (self.jobs.load(trial.job) if trial.job else self.find(study, trial))
             report = None
             if job is not None and job.status.started_at is not None:
                 report = await self.measurements.read(job, metrics, study.spec.pattern)
@@ -140,3 +141,9 @@ class StudyLoop:
             if trial.is_final and trial.job:
                 self.measurements.forget(trial.job)
         self.tell(stored)
+
+
+def _is_to_end(study: Study, trial: Trial) -> bool:
+    """A trial that runs as a job, and that the next step may end before it knows of the job."""
+    is_ending = study.status.state is StudyState.STOPPING or trial.state is TrialState.STOPPING
+    return study.template is not None and is_ending

@@ -14,7 +14,7 @@ from trainshed.core.job import Job, JobState
 from trainshed.core.measurement import Measurement, TrialReport, missing_sentence
 from trainshed.core.stopping import should_stop
 from trainshed.core.study import Selection, Study, StudyState, StudyStatus, Trial, TrialState
-from trainshed.core.study_end import is_better, study_end
+from trainshed.core.study_end import is_better, room_left, study_end
 
 WATCHED = timedelta(seconds=2)  # between looks at trials that may be stopped early
 SHOWN = timedelta(seconds=10)  # between looks at trials that only somebody may want to see
@@ -23,7 +23,11 @@ LONGEST_REASON = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialFacts:
-    """What is known of a trial that is not final. The job of one that was launched is None when deleted."""
+    """What is known of a trial that is not final. The job of one that was launched is None when deleted.
+
+    Of a trial without a job that is to end there must be facts: its job where the server died, or the study
+    changed, after the job was submitted and before that was stored.
+    """
 
     job: Job | None = None
     report: TrialReport | None = None
@@ -47,12 +51,13 @@ def advance(
         return StudyPlan(status=study.status)
     judged = [t if t.is_final else _judged(study, t, facts.get(t.number), now) for t in trials]
     status = _status(study, judged, now)
-    if status.state is StudyState.STOPPING:
+    if study.status.state is StudyState.STOPPING:
         judged = [_ending(trial, status, now) for trial in judged]
-        if all(trial.is_final for trial in judged):
+        # Nobody can end what clients run: they may complete their trials later.
+        if study.template is None or all(trial.is_final for trial in judged):
             state = status.outcome or StudyState.SUCCEEDED
-            status = replace(status, state=state, outcome=None, ended_at=now)
-    elif study.spec.trial_stopping is not None:
+            status = replace(status, state=state, outcome=None, drains=False, ended_at=now)
+    if study.spec.trial_stopping is not None:
         judged = _stopped_early(study, judged)
     changed = tuple(new for new, old in zip(judged, trials, strict=True) if new != old)
     if changed or status != study.status:
@@ -62,16 +67,22 @@ def advance(
         status=status,
         launch=_launched(study, trials),
         stop=tuple(trial for trial in trials if trial.state is TrialState.STOPPING and trial.job),
-        wanted=_wanted(study, trials),
+        wanted=_wanted(study, trials, now),
         again_at=_again_at(study, trials, now),
     )
 
 
 def _judged(study: Study, trial: Trial, known: TrialFacts | None, now: datetime) -> Trial:
     """The trial with what its job has become. Trials that clients run change only when they say so."""
-    if study.template is None or not trial.job or known is None:
+    if study.template is None or known is None:
         return trial
     job = known.job
+    if not trial.job:
+        if job is None:
+            is_stopped = trial.state is TrialState.STOPPING
+            return infeasible(trial, f"It had not begun. {trial.stopped}", now) if is_stopped else trial
+        state = TrialState.ACTIVE if trial.state is TrialState.REQUESTED else trial.state
+        trial = replace(trial, job=job.id, state=state)
     measured = trial.measurements if known.report is None else known.report.measurements
     trial = replace(trial, measurements=measured)
     if job is None:
@@ -98,16 +109,26 @@ def _over(study: Study, trial: Trial, known: TrialFacts, trouble: str, at: datet
     return completed(study, trial, at, known.report)
 
 
-def completed(study: Study, trial: Trial, at: datetime, report: TrialReport | None = None) -> Trial:
-    """The trial with the measurement that counts; INFEASIBLE where there is none that could."""
+def completed(
+    study: Study,
+    trial: Trial,
+    at: datetime,
+    report: TrialReport | None = None,
+    final: Measurement | None = None,
+) -> Trial:
+    """The trial with the measurement that counts; INFEASIBLE where there is none that could.
+
+    A `final` one that is given counts; it has all metrics. Else the study's selection decides.
+    """
     metrics = [objective.metric for objective in study.spec.objectives]
-    selection = study.spec.selection
-    final = chosen(trial.measurements, study, selection)
+    final = final or chosen(trial.measurements, study, study.spec.selection)
     if final is None:
         if trial.stopped:
             return infeasible(
                 trial, f"It was stopped before it reported {_listed(metrics)}. {trial.stopped}", at
             )
+        if study.template is None:
+            return infeasible(trial, f"It was completed without a measurement of {_listed(metrics)}.", at)
         looks = report.looks if report is not None else ()
         return infeasible(trial, missing_sentence(metrics, looks), at)
     for metric in metrics:
@@ -156,20 +177,23 @@ def _status(study: Study, trials: Sequence[Trial], now: datetime) -> StudyStatus
     end = study_end(study, trials, now)
     if end is None:
         return status
-    outcome, message = end
-    started_at = status.started_at or now
-    return replace(status, state=StudyState.STOPPING, outcome=outcome, message=message, started_at=started_at)
+    return replace(
+        status,
+        state=StudyState.STOPPING,
+        outcome=end.outcome,
+        message=end.message,
+        drains=end.drains,
+        started_at=status.started_at or now,
+    )
 
 
 def _ending(trial: Trial, status: StudyStatus, now: datetime) -> Trial:
     """A trial of a study that ends."""
     why = status.message or "The study was stopped."
     match trial.state:
-        case TrialState.REQUESTED if not trial.job:
+        case TrialState.REQUESTED:
             return infeasible(trial, f"It had not begun when the study ended. {why}", now)
-        case TrialState.ACTIVE | TrialState.REQUESTED:
-            if not trial.job:  # a client runs it, which nobody can stop
-                return infeasible(trial, f"It was not completed when the study ended. {why}", now)
+        case TrialState.ACTIVE if not status.drains:
             return replace(trial, state=TrialState.STOPPING, stopped=f"The study ended. {why}")
         case _:
             return trial
@@ -195,19 +219,21 @@ def _launched(study: Study, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     return tuple(waiting[: max(0, study.limits.parallel - running)])
 
 
-def _wanted(study: Study, trials: Sequence[Trial]) -> int:
+def _wanted(study: Study, trials: Sequence[Trial], now: datetime) -> int:
     if study.template is None or study.status.state is StudyState.STOPPING or study.status.is_exhausted:
         return 0
     unfinished = sum(not trial.is_final for trial in trials)
-    return max(0, min(study.limits.parallel - unfinished, study.limits.trials - len(trials)))
+    wanted = min(study.limits.parallel - unfinished, study.limits.trials - len(trials))
+    room = room_left(study, trials, now)
+    return max(0, wanted if room is None else min(wanted, room))
 
 
 def _again_at(study: Study, trials: Sequence[Trial], now: datetime) -> datetime | None:
     """When to look again though nobody hints: measurements grow, and time limits are reached, in silence."""
     if study.template is None or not any(trial.state is TrialState.ACTIVE for trial in trials):
-        stopping = study.spec.stopping
-        is_timed = stopping.most_runtime is not None or stopping.time_without_progress is not None
-        return now + SHOWN if is_timed and study.status.started_at is not None else None
+        rules = study.spec.stopping
+        timed = (rules.least_runtime, rules.most_runtime, rules.time_without_progress)
+        return now + SHOWN if any(rule is not None for rule in timed) else None
     return now + (WATCHED if study.spec.trial_stopping is not None else SHOWN)
 
 

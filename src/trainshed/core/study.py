@@ -4,7 +4,7 @@ A trial of a study with a `template` runs as a job. A trial of one without is ru
 client tells its measurements. `store/studies.py` stores these classes by their field names: never rename one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -64,13 +64,13 @@ class StudyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeLimit:
-    """A length of time since the study's start, a moment, or neither."""
+    """A length of time since the study was created, a moment, or neither."""
 
     length: timedelta | None = None
     end_at: datetime | None = None
 
-    def is_reached(self, started_at: datetime, now: datetime) -> bool:
-        if self.length is not None and now - started_at >= self.length:
+    def is_reached(self, created_at: datetime, now: datetime) -> bool:
+        if self.length is not None and now - created_at >= self.length:
             return True
         return self.end_at is not None and now >= self.end_at
 
@@ -79,7 +79,7 @@ class RuntimeLimit:
 class StudyStopping:
     """When a study ends by itself. The least rules must hold before one of the others ends it."""
 
-    asap: bool = False
+    asap: bool = False  # a rule that ends the study also ends its running trials; else they may finish
     least_runtime: RuntimeLimit | None = None
     most_runtime: RuntimeLimit | None = None
     least_trials: int = 0
@@ -119,6 +119,7 @@ class StudyStatus:
     state: StudyState = StudyState.PENDING
     message: str = ""  # why it ended, or what it is waiting for
     outcome: StudyState | None = None  # of a study that is STOPPING: what it becomes
+    drains: bool = False  # of a study that is STOPPING: trials that run may finish
     is_exhausted: bool = False  # its search space has no further point
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -140,6 +141,7 @@ class Study:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used
     submitter: str = ""
+    last_number: int = 0  # the highest number of a trial that was deleted
     status: StudyStatus = StudyStatus()
     version: int = 0
 
@@ -184,3 +186,8 @@ class Trial:
     @property
     def is_final(self) -> bool:
         return self.state.is_final
+
+
+def next_number(study: Study, trials: Sequence[Trial]) -> int:
+    """The number of the study's next trial. That of a deleted one is never given again."""
+    return max(study.last_number, max((trial.number for trial in trials), default=0)) + 1

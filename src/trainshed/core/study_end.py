@@ -1,6 +1,7 @@
 """When a study ends by itself: enough trials, too many failures, or a rule of its StudyStopping. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from trainshed.core.study import Study, StudyState, Trial, TrialState
@@ -9,26 +10,38 @@ FAILED_AT_FIRST = 5  # trials: where none has succeeded, the program is probably
 FAILED_AT_LEAST = 20  # trials: where half of those that ended failed
 
 
-def study_end(study: Study, trials: Sequence[Trial], now: datetime) -> tuple[StudyState, str] | None:
-    """The outcome and its sentence; None while the study goes on. For a study that is not final."""
+@dataclass(frozen=True, slots=True)
+class StudyEnd:
+    outcome: StudyState
+    message: str
+    drains: bool = False  # trials that run may finish
+
+
+def study_end(study: Study, trials: Sequence[Trial], now: datetime) -> StudyEnd | None:
+    """How it ends; None while the study goes on. For a study that is not final."""
     if why := _too_many_failed(study, trials):
-        return StudyState.FAILED, why
-    if study.template is not None:
-        most = study.limits.trials
-        if all(trial.is_final for trial in trials):
-            if len(trials) >= most:
-                return _counted(study, trials, f"All {most} trials have ended.")
-            if study.status.is_exhausted:
-                return _counted(study, trials, f"All {len(trials)} points of its grid were tried.")
+        return StudyEnd(StudyState.FAILED, why)
+    if all(trial.is_final for trial in trials):
+        if study.template is not None and len(trials) >= study.limits.trials:
+            return _counted(study, trials, f"All {study.limits.trials} trials have ended.")
+        if study.status.is_exhausted:
+            return _counted(study, trials, f"All {len(trials)} points of its search space were tried.")
     return _by_its_rules(study, trials, now)
 
 
-def _counted(study: Study, trials: Sequence[Trial], why: str) -> tuple[StudyState, str]:
-    """A study of which no trial succeeded has failed."""
-    if any(trial.state is TrialState.SUCCEEDED for trial in trials):
-        return StudyState.SUCCEEDED, why
+def room_left(study: Study, trials: Sequence[Trial], now: datetime) -> int | None:
+    """How many more trials its maxNumTrials allows; None where it sets no bound."""
+    most = study.spec.stopping.most_trials
+    ended = [trial for trial in trials if trial.is_final]
+    return max(0, most - len(trials)) if most and _may_end(study, ended, now) else None
+
+
+def _counted(study: Study, trials: Sequence[Trial], why: str) -> StudyEnd:
+    """A study that ran its trials itself has failed where none succeeded."""
+    if study.template is None or any(trial.state is TrialState.SUCCEEDED for trial in trials):
+        return StudyEnd(StudyState.SUCCEEDED, why)
     last = trials[-1].infeasible if trials else ""
-    return StudyState.FAILED, f"{why} None of them succeeded. The last one: {last}"
+    return StudyEnd(StudyState.FAILED, f"{why} None of them succeeded. The last one: {last}")
 
 
 def _too_many_failed(study: Study, trials: Sequence[Trial]) -> str:
@@ -51,38 +64,39 @@ def _too_many_failed(study: Study, trials: Sequence[Trial]) -> str:
     )
 
 
-def _by_its_rules(study: Study, trials: Sequence[Trial], now: datetime) -> tuple[StudyState, str] | None:
+def _by_its_rules(study: Study, trials: Sequence[Trial], now: datetime) -> StudyEnd | None:
+    # In the order of their ends: of two that are equally good, only the first was progress.
+    ended = sorted((t for t in trials if t.is_final), key=lambda t: (t.ended_at or now, t.number))
+    if not _may_end(study, ended, now) or not (why := _reached_rule(study, ended, now)):
+        return None
+    return StudyEnd(StudyState.SUCCEEDED, why, drains=not study.spec.stopping.asap)
+
+
+def _may_end(study: Study, ended: Sequence[Trial], now: datetime) -> bool:
+    """Whether the rules hold that must hold before any other counts."""
+    rules = study.spec.stopping
+    if len(ended) < rules.least_trials:
+        return False
+    return rules.least_runtime is None or rules.least_runtime.is_reached(study.created_at, now)
+
+
+def _reached_rule(study: Study, ended: Sequence[Trial], now: datetime) -> str:
     rules, started_at = study.spec.stopping, study.status.started_at
-    ended = [trial for trial in trials if trial.is_final]
-    if rules.asap:
-        return StudyState.SUCCEEDED, "Its shouldStopAsap is set."
-    if started_at is None or len(ended) < rules.least_trials:
-        return None
-    if rules.least_runtime is not None and not rules.least_runtime.is_reached(started_at, now):
-        return None
     if rules.most_trials and len(ended) >= rules.most_trials:
-        return StudyState.SUCCEEDED, f"{len(ended)} trials have ended: its maxNumTrials."
-    if rules.most_runtime is not None and rules.most_runtime.is_reached(started_at, now):
-        return StudyState.SUCCEEDED, "Its maximumRuntimeConstraint is reached."
-    if len(study.spec.objectives) != 1:
-        return None
-    since = _since_progress(study, ended)
+        return f"{len(ended)} trials have ended: its maxNumTrials."
+    if rules.most_runtime is not None and rules.most_runtime.is_reached(study.created_at, now):
+        return "Its maximumRuntimeConstraint is reached."
+    if len(study.spec.objectives) != 1 or started_at is None:
+        return ""
+    best = best_trial(study, ended)
+    since = ended if best is None else ended[ended.index(best) + 1 :]
     if rules.trials_without_progress and len(since) >= rules.trials_without_progress:
-        return StudyState.SUCCEEDED, f"{len(since)} trials in a row brought nothing better."
+        return f"{len(since)} trials in a row brought nothing better."
     if (limit := rules.time_without_progress) is not None:
-        best = best_trial(study, ended)
         at = (best.ended_at if best is not None else None) or started_at
         if now - at >= limit:
-            return StudyState.SUCCEEDED, f"Nothing better came in {limit.total_seconds():g} s."
-    return None
-
-
-def _since_progress(study: Study, ended: Sequence[Trial]) -> Sequence[Trial]:
-    """The trials that ended after the best one."""
-    best = best_trial(study, ended)
-    if best is None or best.ended_at is None:
-        return ended
-    return [trial for trial in ended if trial.ended_at is not None and trial.ended_at > best.ended_at]
+            return f"Nothing better came in {limit.total_seconds():g} s."
+    return ""
 
 
 def best_trial(study: Study, trials: Sequence[Trial]) -> Trial | None:

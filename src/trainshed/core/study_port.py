@@ -34,7 +34,7 @@ class StudyStore(Protocol):
     1. a write that returned survives kill -9.
     2. write_study is guarded: Conflict, and nothing changed, unless the row still has study.version.
     3. a study and the trials of one write land together or not at all.
-    4. the number of a trial is given once: a second one is a Conflict.
+    4. two trials of a study never have the same number: the second is a Conflict.
     5. insert_study with a known idempotency key gives the study made first and inserts nothing.
     6. outlines, figures and pages have the trials as they were last written.
     """
@@ -56,9 +56,16 @@ class StudyStore(Protocol):
         ...
 
     async def write_study(
-        self, study: Study, changed: Sequence[Trial] = (), new: Sequence[Trial] = ()
+        self,
+        study: Study,
+        changed: Sequence[Trial] = (),
+        new: Sequence[Trial] = (),
+        removed: Sequence[int] = (),
     ) -> Study:
-        """Replace the study where its version still is study.version, write its trials; the next version."""
+        """Replace the study where its version still is study.version; the study with its next version.
+
+        Its trials are written with it. `removed` has the numbers of those that are deleted.
+        """
         ...
 
     async def trials(self, study: str) -> tuple[Trial, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainshed.core.study import Study, Trial, TrialState
+from trainshed.core.study import Study, Trial, TrialState, next_number
 from trainshed.core.suggestion_port import Objective, SuggestionRequest, TrialResult
 
 
@@ -16,7 +16,7 @@ def suggestion_request(
         objectives=spec.objectives,
         algorithm=spec.algorithm,
         seed=study.seed,
-        number=max((trial.number for trial in trials), default=0) + 1,
+        number=next_number(study, trials),
         count=count,
         trials=tuple(trial_result(trial, spec.objectives) for trial in trials),
         noise=spec.noise,

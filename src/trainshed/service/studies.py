@@ -24,6 +24,7 @@ from trainshed.core.study import (
     StudyState,
     StudyStatus,
     Trial,
+    next_number,
 )
 from trainshed.core.study_port import StudyPage, StudyQuery, StudyStore
 from trainshed.service.jobs import TRIES, check_location, new_id
@@ -186,7 +187,7 @@ class StudyService:
         raise Conflict("The study changes too fast; try again.")
 
     async def _add(self, study: Study, points: Sequence[TrialPoint]) -> Study:
-        first = max((trial.number for trial in await self.store.trials(study.id)), default=0) + 1
+        first = next_number(study, await self.store.trials(study.id))
         new = _given(study, first, points, self.clock.now())
         return await self.store.write_study(_with_room(study, first - 1 + len(points)), (), new)
 
@@ -195,12 +196,12 @@ class StudyService:
             status = stored.status
             if status.state.is_final:
                 raise Conflict(f"Study {stored.name} is in state {status.state}: it has ended.")
-            if status.state is StudyState.STOPPING and status.outcome is outcome:
+            if status.state is StudyState.STOPPING and status.outcome is outcome and not status.drains:
                 return stored
-            return replace(
-                stored,
-                status=replace(status, state=StudyState.STOPPING, outcome=outcome, message=message),
+            ending = replace(
+                status, state=StudyState.STOPPING, outcome=outcome, drains=False, message=message
             )
+            return replace(stored, status=ending)
 
         return await self._change(project, location, study, change)
 

@@ -25,8 +25,15 @@ class TrialJobs:
             secrets=await self.secrets.read(study.id),
             submitter=study.submitter,
         )
-        key = f"study-{study.id}-{trial.number}"
-        return await self.jobs.submit(study.project, study.location, request, key)
+        return await self.jobs.submit(study.project, study.location, request, _key(study, trial))
+
+    async def find(self, study: Study, trial: Trial) -> Job | None:
+        """The job that was submitted for a trial which does not name it; None where there is none."""
+        return await self.jobs.store.keyed(study.project, _key(study, trial))
 
     async def cancel(self, job: Job) -> None:
         await self.jobs.cancel(job.project, job.location, job.id)
+
+
+def _key(study: Study, trial: Trial) -> str:
+    return f"study-{study.id}-{trial.number}"

@@ -39,6 +39,7 @@ _ALL_TRIALS = "SELECT number, body FROM trials WHERE study = :of_study ORDER BY 
 _TRIAL = "SELECT number, body FROM trials WHERE study = :of_study AND number = :of_number"
 _DELETE = "DELETE FROM studies WHERE id = :of_study AND version = :of_version"
 _DELETE_TRIALS = "DELETE FROM trials WHERE study = :of_study"
+_DELETE_TRIAL = "DELETE FROM trials WHERE study = :of_study AND number = :of_number"
 
 AskRead = Callable[[Callable[[SqlConnection], Any]], Awaitable[Any]]
 AskWrite = Callable[[Callable[[SqlConnection], Any], Callable[[Any], None]], Awaitable[Any]]
@@ -73,9 +74,18 @@ class SqlStudyStore:
         return await self._read(lambda connection: read_rows(connection.rows(_ACTIVE), _to_study, _name_of))
 
     async def write_study(
-        self, study: Study, changed: Sequence[Trial] = (), new: Sequence[Trial] = ()
+        self,
+        study: Study,
+        changed: Sequence[Trial] = (),
+        new: Sequence[Trial] = (),
+        removed: Sequence[int] = (),
     ) -> Study:
-        return await self._write(lambda connection: _update(connection, study, changed, new), _ignore)
+        def run(connection: SqlConnection) -> Study:
+            for number in removed:
+                connection.execute(_DELETE_TRIAL, {"of_study": study.id, "of_number": number})
+            return _update(connection, study, changed, new)
+
+        return await self._write(run, _ignore)
 
     async def trials(self, study: str) -> tuple[Trial, ...]:
         place = {"of_study": study}
