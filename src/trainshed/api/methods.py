@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from trainshed.api.call import ANY_SIZE, MOST_JOB, SOCKET, Handler, Method
 from trainshed.api.call import row as _row
@@ -31,6 +32,7 @@ from trainshed.api.storage_table import StorageHandlers, storage_methods
 from trainshed.api.study_views import StudyViewHandlers
 from trainshed.api.training_pipelines import PipelineHandlers
 from trainshed.api.tuning_jobs import TuningJobHandlers
+from trainshed.api.vizier import VizierHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
 from trainshed.core.permission import Permission
@@ -67,6 +69,7 @@ class Handlers:
     caches: ImageCacheHandlers
     nodes: NodeHandlers
     queue: QueueHandlers
+    vizier: VizierHandlers
     tokens: GoogleTokens
 
 
@@ -95,6 +98,8 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
             *_models(parent, handlers.models),
             *_images(parent, handlers.images),
             *_image_caches(parent, handlers.caches),
+            *_studies(parent, handlers.vizier),
+            *_trials(f"{parent}/studies/{{study}}", handlers.vizier, version),
             _row("GET", f"{parent}/nodes", handlers.nodes.find, Permission.SERVER_READ),
             _row("GET", f"{parent}/queue", handlers.queue.find, Permission.JOBS_LIST),
             _row("GET", f"{parent}/preparations", handlers.queue.preparations, Permission.JOBS_LIST),
@@ -103,6 +108,7 @@ def methods(handlers: Handlers, dialects: Iterable[Method]) -> tuple[Method, ...
     ui = "/ui/projects/{project}/locations/{location}"
     rows += [
         _row("GET", f"{ui}/operations/{{operation}}", jobs.operation, Permission.OPERATIONS_GET),
+        *_study_operations(f"{ui}/studies/{{study}}", handlers.vizier),
         *_shells(handlers.shells),
     ]
     # The storage API last: its paths could match any other.
@@ -287,4 +293,40 @@ def _models(parent: str, models: ModelHandlers) -> tuple[Method, ...]:
         _row("GET", f"{parent}/models", models.find, Permission.MODELS_READ),
         _row("GET", model, models.get, Permission.MODELS_READ),
         _row("DELETE", model, models.delete, Permission.MODELS_DELETE),
+    )
+
+
+def _studies(parent: str, vizier: VizierHandlers) -> tuple[Method, ...]:
+    studies, study = f"{parent}/studies", f"{parent}/studies/{{study}}"
+    return (
+        _row("POST", studies, vizier.create, Permission.JOBS_CREATE),
+        _row("GET", studies, vizier.find, Permission.JOBS_LIST),
+        _row("POST", f"{studies}:lookup", vizier.lookup, Permission.JOBS_GET),
+        _row("GET", study, vizier.get, Permission.JOBS_GET),
+        _row("DELETE", study, vizier.delete, Permission.JOBS_DELETE),
+        *_study_operations(study, vizier),
+    )
+
+
+def _study_operations(study: str, vizier: VizierHandlers) -> tuple[Method, ...]:
+    paths = (f"{study}/operations/{{operation}}", f"{study}/trials/{{trial}}/operations/{{operation}}")
+    return tuple(_row("GET", path, vizier.operation, Permission.OPERATIONS_GET) for path in paths)
+
+
+def _trials(study: str, vizier: VizierHandlers, version: str) -> tuple[Method, ...]:
+    """Clients refuse an operation whose types are of another version."""
+    trials, trial = f"{study}/trials", f"{study}/trials/{{trial}}"
+    suggest = partial(vizier.suggest, version=version)
+    check = partial(vizier.check_stopping, version=version)
+    return (
+        _row("POST", f"{trials}:suggest", suggest, Permission.JOBS_CREATE),
+        _row("POST", f"{trials}:listOptimalTrials", vizier.optimal, Permission.JOBS_GET),
+        _row("POST", trials, vizier.create_trial, Permission.JOBS_CREATE),
+        _row("GET", trials, vizier.find_trials, Permission.JOBS_GET),
+        _row("POST", f"{trial}:addTrialMeasurement", vizier.measure, Permission.JOBS_UPDATE),
+        _row("POST", f"{trial}:complete", vizier.complete, Permission.JOBS_UPDATE),
+        _row("POST", f"{trial}:checkTrialEarlyStoppingState", check, Permission.JOBS_UPDATE),
+        _row("POST", f"{trial}:stop", vizier.stop, Permission.JOBS_UPDATE),
+        _row("GET", trial, vizier.get_trial, Permission.JOBS_GET),
+        _row("DELETE", trial, vizier.delete_trial, Permission.JOBS_DELETE),
     )

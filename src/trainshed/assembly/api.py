@@ -37,6 +37,7 @@ from trainshed.api.storage_table import StorageHandlers, storage_methods
 from trainshed.api.study_views import StudyViewHandlers
 from trainshed.api.training_pipelines import PipelineHandlers
 from trainshed.api.tuning_jobs import TuningJobHandlers
+from trainshed.api.vizier import VizierHandlers
 from trainshed.api.watch import WatchOfJobs
 from trainshed.api.why import WhyHandlers
 from trainshed.assembly.access import Access
@@ -51,6 +52,7 @@ from trainshed.dialects.kubernetes.http import ManifestHandlers, kubernetes_meth
 from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.identity.origin import foreign_headers
 from trainshed.service.access import AccessService
+from trainshed.service.asked_studies import AskedStudies
 from trainshed.service.hints import JobHints
 from trainshed.service.job_lists import JobLists
 from trainshed.service.pipelines import PipelineService
@@ -149,6 +151,7 @@ def make_handlers(
         study_views=StudyViewHandlers(studies.service, studies.trials, studies.views),
         models=ModelHandlers(services.models),
         caches=ImageCacheHandlers(services.image_caches),
+        vizier=VizierHandlers(AskedStudies(studies.service), studies.trials, clock),
         tokens=GoogleTokens(access),
         images=ImageHandlers(services.images),
         nodes=NodeHandlers(services.nodes, offer.catalogue),

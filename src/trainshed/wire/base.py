@@ -119,6 +119,7 @@ _FLAG = FieldKind(_scalar(scalars.read_flag), _same)
 _INT32 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT32_MOST)), _same)
 _INT64 = FieldKind(_scalar(functools.partial(scalars.read_int, most=scalars.INT64_MOST)), str)
 _NUMBER = FieldKind(_scalar(scalars.read_number), _same)
+_DOUBLE = FieldKind(_scalar(scalars.read_double), scalars.double_json)
 _DURATION = FieldKind(_scalar(scalars.read_duration), scalars.duration_text)
 _TIME = FieldKind(_scalar(scalars.read_time), scalars.time_text)
 _TEXTS = FieldKind(_each(_TEXT.read, str), list)
@@ -137,6 +138,11 @@ def values(read_one: Callable[[object], object]) -> Any:
     return _field(FieldKind(_each(_scalar(read_one), tuple), list), ())
 
 
+def scalar(read_one: Callable[[object], object]) -> Any:
+    """A value of any type, None where it was not given. `read_one` raises ValueError for a wrong one."""
+    return _field(FieldKind(_scalar(read_one), _same))
+
+
 def flag() -> Any:
     return _field(_FLAG, False)
 
@@ -151,6 +157,11 @@ def int64(default: int | None = 0) -> Any:
 
 def number(default: float | None = None) -> Any:
     return _field(_NUMBER, default)
+
+
+def double() -> Any:
+    """Any number, also NaN and infinities; 0 where it was not given."""
+    return _field(_DOUBLE, 0.0)
 
 
 def duration(default: timedelta | None = None) -> Any:

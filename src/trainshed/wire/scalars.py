@@ -16,6 +16,7 @@ INT32_MOST = 2**31 - 1
 INT64_MOST = 2**63 - 1
 DEEPEST = 100  # objects and lists within each other
 
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
 _DURATION = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s")
 _TIME = re.compile(
@@ -69,6 +70,20 @@ def read_number(value: object) -> float:
     if not math.isfinite(number):
         raise ValueError(f"must be a number, not {shown(value)}.")
     return number
+
+
+def read_double(value: object) -> float:
+    """Any number, also one that is not a number or infinite, which JSON has as text."""
+    if isinstance(value, str) and value in _NO_NUMBERS:
+        return float(value)
+    return read_number(value)
+
+
+def double_json(number: float) -> float | str:
+    """The number as JSON has it."""
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 def read_duration(value: object) -> timedelta:

@@ -17,8 +17,8 @@ from trainshed.wire import enums
 from trainshed.wire.custom_job import LONGEST_NAME, render_spec
 from trainshed.wire.faults import invalid
 from trainshed.wire.filter_tokens import TokenKind, tokens
-from trainshed.wire.scalars import duration_text, time_text
-from trainshed.wire.trial import render_number, render_trial
+from trainshed.wire.scalars import double_json, duration_text, time_text
+from trainshed.wire.trial import render_trial
 from trainshed.wire.tuning_job import render_study_life
 
 _ORDERS = {
@@ -80,7 +80,7 @@ def render_trial_row(study: Study, trial: Trial, job: Job | None, base_url: str)
     metric = study.spec.objectives[0].metric
     last = trial.final or (trial.measurements[-1] if trial.measurements else None)
     if last is not None and metric in last.values:
-        row["value"] = render_number(last.values[metric])
+        row["value"] = double_json(last.values[metric])
     if trial.stopped:
         row["stopReason"] = trial.stopped
     if trial.is_given:
@@ -121,7 +121,7 @@ def render_curves(study: Study, trials: Sequence[Trial]) -> dict[str, Any]:
                 "trial": str(trial.number),
                 "steps": [item.step for item in known],
                 "elapsed": [round(item.elapsed, 3) for item in known],
-                "values": [render_number(item.values[metric]) for item in known],
+                "values": [double_json(item.values[metric]) for item in known],
             }
         )
     return {"metric": metric, "curves": curves}

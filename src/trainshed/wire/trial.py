@@ -4,7 +4,6 @@
 protocol buffers have them.
 """
 
-import math
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
@@ -15,7 +14,7 @@ from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace, T
 from trainshed.core.study import Study, Trial, TrialState
 from trainshed.wire import enums
 from trainshed.wire.faults import Faults
-from trainshed.wire.scalars import duration_text, kind_of, shown, time_text
+from trainshed.wire.scalars import double_json, duration_text, kind_of, shown, time_text
 
 TRIAL_STATES: Mapping[str, int] = {
     "STATE_UNSPECIFIED": 0,
@@ -77,15 +76,9 @@ def render_measurement(measurement: Measurement) -> dict[str, Any]:
         "elapsedDuration": duration_text(timedelta(seconds=max(0.0, measurement.elapsed))),
         "stepCount": str(measurement.step),
         "metrics": [
-            {"metricId": name, "value": render_number(value)} for name, value in measurement.values.items()
+            {"metricId": name, "value": double_json(value)} for name, value in measurement.values.items()
         ],
     }
-
-
-def render_number(value: float) -> float | str:
-    if math.isnan(value):
-        return "NaN"
-    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def parse_point(given: object, space: SearchSpace, path: str, faults: Faults) -> TrialPoint:
