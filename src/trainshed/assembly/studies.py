@@ -12,7 +12,7 @@ from trainshed.service.studies import StudyService
 from trainshed.service.study_views import StudyViews
 from trainshed.service.trial_jobs import TrialJobs
 from trainshed.service.trials import TrialService
-from trainshed.suggest.process import SuggestingProcess
+from trainshed.suggest.process import SuggestionProcess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Studies:
     service: StudyService
     trials: TrialService
     views: StudyViews
-    suggester: SuggestingProcess
+    suggester: SuggestionProcess
 
     async def open(self) -> None:
         await self.loop.begin()
@@ -35,7 +35,7 @@ def make_studies(
     shared: SharedParts, storage: Storage, jobs: JobService, measurements: MeasurementReader
 ) -> Studies:
     store, clock, queue = storage.store.studies, shared.clock, WorkQueue(shared.clock)
-    suggester = SuggestingProcess()
+    suggester = SuggestionProcess()
     trial_jobs = TrialJobs(jobs, storage.secrets)
     loop = StudyLoop(
         studies=store,

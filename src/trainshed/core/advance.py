@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from trainshed.core.early_stop import early_stops
 from trainshed.core.job import Job, JobState
 from trainshed.core.measurement import Measurement, TrialReport, missing_sentence
-from trainshed.core.stopping import should_stop
 from trainshed.core.study import Selection, Study, StudyState, StudyStatus, Trial, TrialState
 from trainshed.core.study_end import is_better, room_left, study_end
 
@@ -83,8 +83,8 @@ def _judged(study: Study, trial: Trial, known: TrialFacts | None, now: datetime)
             return infeasible(trial, f"It had not begun. {trial.stopped}", now) if is_stopped else trial
         state = TrialState.ACTIVE if trial.state is TrialState.REQUESTED else trial.state
         trial = replace(trial, job=job.id, state=state)
-    measured = trial.measurements if known.report is None else known.report.measurements
-    trial = replace(trial, measurements=measured)
+    if known.report is not None and not _are_same(known.report.measurements, trial.measurements):
+        trial = replace(trial, measurements=known.report.measurements)
     if job is None:
         return _over(study, trial, known, "Its job was deleted before it ended.", now)
     if trial.started_at is None and job.status.started_at is not None:
@@ -100,6 +100,13 @@ def _judged(study: Study, trial: Trial, known: TrialFacts | None, now: datetime)
             failure = job.status.failure
             trouble = failure.message if failure else "Its job failed."
     return _over(study, trial, known, trouble, job.status.ended_at or now)
+
+
+def _are_same(left: Sequence[Measurement], right: Sequence[Measurement]) -> bool:
+    """By their text: NaN does not equal itself, and what differs at each look would be written at each."""
+    if len(left) != len(right):
+        return False
+    return all(a == b or repr(a) == repr(b) for a, b in zip(left, right, strict=True))
 
 
 def _over(study: Study, trial: Trial, known: TrialFacts, trouble: str, at: datetime) -> Trial:
@@ -200,14 +207,14 @@ def _ending(trial: Trial, status: StudyStatus, now: datetime) -> Trial:
 
 
 def _stopped_early(study: Study, trials: Sequence[Trial]) -> list[Trial]:
-    rule = study.spec.trial_stopping
-    assert rule is not None
-    result: list[Trial] = []
-    for trial in trials:
-        is_running = trial.state is TrialState.ACTIVE and trial.job and trial.measurements
-        why = should_stop(rule, trial, trials, study.spec.objectives[0]) if is_running else None
-        result.append(trial if not why else replace(trial, state=TrialState.STOPPING, stopped=why))
-    return result
+    running = [trial for trial in trials if trial.state is TrialState.ACTIVE and trial.job]
+    reasons = early_stops(study, trials, running)
+    return [
+        replace(trial, state=TrialState.STOPPING, stopped=reasons[trial.number])
+        if trial.number in reasons
+        else trial
+        for trial in trials
+    ]
 
 
 def _launched(study: Study, trials: Sequence[Trial]) -> tuple[Trial, ...]:

@@ -55,7 +55,7 @@ class HyperbandRule:
     reduction: float = 3.0
 
 
-StoppingRule = MedianRule | DecayCurveRule | ConvexRule | AshaRule | HyperbandRule
+JudgingRule = MedianRule | DecayCurveRule | ConvexRule | AshaRule | HyperbandRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class JudgedTrial:
 
 
 def should_stop(
-    rule: StoppingRule, trial: JudgedTrial, others: Sequence[JudgedTrial], *, maximize: bool
+    rule: JudgingRule, trial: JudgedTrial, others: Sequence[JudgedTrial], *, maximize: bool
 ) -> str | None:
     """Why the trial should be stopped now, or None. The trial itself may be among the others."""
     own = _upward(trial.curve, maximize)

@@ -12,11 +12,11 @@ from datetime import datetime
 from weakref import WeakValueDictionary
 
 from trainshed.core.advance import completed, infeasible
+from trainshed.core.early_stop import early_stops
 from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
 from trainshed.core.given_trial import GivenTrial
 from trainshed.core.measurement import Measurement
 from trainshed.core.ports import Clock
-from trainshed.core.stopping import should_stop
 from trainshed.core.study import Study, StudyState, StudyStopping, Trial, TrialState, next_number
 from trainshed.core.study_end import room_left, study_end
 from trainshed.core.study_port import StudyStore
@@ -184,10 +184,7 @@ class TrialService:
             return "It has ended."
         if trial.state is TrialState.STOPPING:
             return trial.stopped or ASKED_FOR
-        rule = stored.spec.trial_stopping
-        if rule is None or not trial.measurements:
-            return ""
-        why = should_stop(rule, trial, trials, stored.spec.objectives[0]) or ""
+        why = early_stops(stored, trials, (trial,)).get(number, "")
         if why:
             await self._change_trial(
                 project,

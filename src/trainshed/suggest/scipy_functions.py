@@ -1,8 +1,8 @@
 # pyright: basic
 """The functions of scipy that this package uses, with types: scipy has none.
 
-Matrices of LAPACK and BLAS are handed over as they are, without the checks and copies of scipy's own wrappers: these
-take longer than the work on matrices of this size.
+Matrices go to LAPACK and BLAS as they are, without the checks and copies of scipy's own wrappers: these take
+longer than the work on matrices of this size.
 """
 
 from collections.abc import Callable, Sequence

@@ -11,8 +11,8 @@ from trainshed.core.stopping import (
     DecayCurveRule,
     HyperbandRule,
     JudgedTrial,
+    JudgingRule,
     MedianRule,
-    StoppingRule,
     bracket_of,
     should_stop,
 )
@@ -30,7 +30,7 @@ def flipped(trial: JudgedTrial) -> JudgedTrial:
 
 
 DONE = [rising(height, 40, number, whole=True) for number, height in enumerate((0.8, 0.9, 1.0), 10)]
-RULES: list[StoppingRule] = [
+RULES: list[JudgingRule] = [
     MedianRule(),
     DecayCurveRule(),
     ConvexRule(last_step=40),
@@ -40,27 +40,27 @@ RULES: list[StoppingRule] = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_a_hopeless_trial_is_stopped_and_a_good_one_goes_on(rule: StoppingRule):
+def test_a_hopeless_trial_is_stopped_and_a_good_one_goes_on(rule: JudgingRule):
     reason = should_stop(rule, rising(0.2), DONE, maximize=True)
     assert reason is not None and reason.endswith(".")
     assert should_stop(rule, rising(1.2), DONE, maximize=True) is None
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_a_loss_is_judged_as_its_negative_is(rule: StoppingRule):
+def test_a_loss_is_judged_as_its_negative_is(rule: JudgingRule):
     others = [flipped(trial) for trial in DONE]
     assert should_stop(rule, flipped(rising(0.2)), others, maximize=False) is not None
     assert should_stop(rule, flipped(rising(1.2)), others, maximize=False) is None
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_nothing_is_stopped_without_others_or_without_measurements(rule: StoppingRule):
+def test_nothing_is_stopped_without_others_or_without_measurements(rule: JudgingRule):
     assert should_stop(rule, rising(0.2), [], maximize=True) is None
     assert should_stop(rule, JudgedTrial(1, Curve([], [])), DONE, maximize=True) is None
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_values_that_are_not_finite_are_left_out(rule: StoppingRule):
+def test_values_that_are_not_finite_are_left_out(rule: JudgingRule):
     broken = JudgedTrial(1, Curve([1, 2], [math.nan, math.inf]))
     assert should_stop(rule, broken, DONE, maximize=True) is None
     mixed = Curve([*DONE[0].curve.places, 41], [*DONE[0].curve.values, math.nan])

@@ -1,0 +1,72 @@
+"""Which trials of a study should end early: its stored rule, applied to its trials' curves. Pure.
+
+`core/advance.py` and `service/trials.py` call it; `core/stopping.py` judges.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from trainshed.core.curve import Curve
+from trainshed.core.stopping import (
+    AshaRule,
+    ConvexRule,
+    DecayCurveRule,
+    HyperbandRule,
+    JudgedTrial,
+    JudgingRule,
+    MedianRule,
+    should_stop,
+)
+from trainshed.core.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.study import Study, Trial, TrialState
+
+RUNGS = 27  # ASHA without a first rung begins at this part of the last step
+
+
+def early_stops(study: Study, trials: Sequence[Trial], running: Iterable[Trial]) -> Mapping[int, str]:
+    """Why trials of `running` should be stopped now, by number. Those that go on are not in it."""
+    rule = study.spec.trial_stopping
+    if rule is None:
+        return {}
+    judging, objective = judging_rule(rule), study.spec.objectives[0]
+    judged = {trial.number: _judged(trial, rule, objective.metric) for trial in trials if trial.measurements}
+    reasons: dict[int, str] = {}
+    for trial in running:
+        own = judged.get(trial.number)
+        why = None
+        if own is not None:
+            why = should_stop(judging, own, list(judged.values()), maximize=objective.maximize)
+        if why:
+            reasons[trial.number] = why
+    return reasons
+
+
+def _judged(trial: Trial, rule: StoppingRule, metric: str) -> JudgedTrial:
+    known = [m for m in trial.measurements if metric in m.values]
+    places = [m.elapsed if rule.use_elapsed else float(m.step) for m in known]
+    is_completed = trial.state is TrialState.SUCCEEDED and not trial.stopped
+    return JudgedTrial(trial.number, Curve(places, [m.values[metric] for m in known]), is_completed)
+
+
+def judging_rule(rule: StoppingRule) -> JudgingRule:
+    """The rule with what it leaves open filled in."""
+    first = rule.least_step or max(1.0, rule.most_step / RUNGS)
+    match rule.kind:
+        case StoppingKind.MEDIAN:
+            return MedianRule()
+        case StoppingKind.DECAY_CURVE:
+            return DecayCurveRule()
+        case StoppingKind.CONVEX:
+            return ConvexRule(
+                last_step=rule.most_step,
+                least_step=rule.least_step or None,
+                least_measurements=rule.least_measurements or 5,
+            )
+        case StoppingKind.ASHA:
+            return AshaRule(first_rung=first, reduction=rule.reduction)
+        case StoppingKind.HYPERBAND:
+            return HyperbandRule(
+                first_rung=first, last_step=rule.most_step or first * RUNGS, reduction=rule.reduction
+            )
+        case _:
+            assert_never(rule.kind)
