@@ -21,7 +21,6 @@ from tests.study_builders import (
     report,
     stopping,
 )
-from trainshed.core import advance as advance_module
 from trainshed.core.advance import StudyPlan, TrialFacts, advance, chosen, completed
 from trainshed.core.event import Reason
 from trainshed.core.job import Failure, JobState
@@ -257,37 +256,25 @@ def test_a_waiting_trial_that_is_stopped_is_infeasible_once_it_is_known_to_have_
 # ---- early stops
 
 
-@pytest.fixture
-def slow_ones_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that stops whoever has a value below 0.5."""
-
-    def rule(_: object, trial: Trial, *__: object) -> str | None:
-        return "It is below 0.5." if trial.measurements[-1].values["accuracy"] < 0.5 else None
-
-    monkeypatch.setattr(advance_module, "should_stop", rule)
-
-
 WATCHED = StoppingRule(kind=StoppingKind.MEDIAN)
+MIDDLING = replace(done(9, 0.5), measurements=report(0.5, 0.5).measurements)  # with which others are compared
 
 
-@pytest.mark.usefixtures("slow_ones_stop")
 def test_a_trial_that_its_rule_ends_is_stored_as_stopping_before_its_job_is_stopped() -> None:
     study = a_study(parallel=3, trial_stopping=WATCHED)
-    trials = (active(1, values=(0.2,)), active(2, values=(0.7,)), active(3))
+    trials = (active(1, values=(0.2,)), active(2, values=(0.7,)), active(3), MIDDLING)
     facts = {t.number: TrialFacts(job=job_of(t.number, JobState.RUNNING), report=measured(t)) for t in trials}
     plan = step(study, *trials, facts=facts)
-    assert [(t.number, t.state, t.stopped) for t in plan.changed] == [
-        (1, TrialState.STOPPING, "It is below 0.5.")
-    ]
+    assert [(t.number, t.state) for t in plan.changed] == [(1, TrialState.STOPPING)]
+    assert "0.2, is worse than 0.5" in plan.changed[0].stopped
     assert plan.stop == ()
     after = (plan.changed[0], *trials[1:])
     assert [t.number for t in step(study, *after, facts=facts).stop] == [1]
 
 
-@pytest.mark.usefixtures("slow_ones_stop")
 def test_trials_of_a_study_that_drains_may_still_be_stopped_early() -> None:
     study = a_study(state=StudyState.STOPPING, drains=True, trial_stopping=WATCHED)
-    trials = (active(1, values=(0.2,)), active(2, values=(0.7,)))
+    trials = (active(1, values=(0.2,)), active(2, values=(0.7,)), MIDDLING)
     facts = {t.number: TrialFacts(job=job_of(t.number, JobState.RUNNING), report=measured(t)) for t in trials}
     assert [t.number for t in step(study, *trials, facts=facts).changed] == [1]
 
