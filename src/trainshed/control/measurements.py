@@ -36,6 +36,7 @@ MOST_ATTEMPTS = 8  # the latest ones
 MOST_QUESTIONS = 512  # that are remembered
 
 _Question: TypeAlias = tuple[str, tuple[str, ...], str]  # a job, metrics, a pattern
+_Fingerprint: TypeAlias = tuple[str, int, tuple[tuple[str, int, MetricPoint], ...]]
 _FILED = (MetricChannel.HYPERTUNE, MetricChannel.REPORT)
 
 
@@ -46,7 +47,9 @@ class _Trial:
     metrics: tuple[str, ...]
     printed: PrintedValues
     events: EventFiles
-    last: TrialReport | None = None  # of a job that is over
+    report: TrialReport | None = None  # the last one, and what it was made of
+    seen: tuple[_Fingerprint, ...] = ()
+    is_complete: bool = False  # the job is over and all of it is read
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -57,6 +60,12 @@ class _Sighting:
     curves: dict[str, list[MetricPoint]] = field(default_factory=dict[str, list[MetricPoint]])
     names: dict[str, None] = field(default_factory=dict[str, None])
     problem: str = ""
+
+    @property
+    def fingerprint(self) -> _Fingerprint:
+        """Another one where there is something new."""
+        ends = tuple((name, len(points), points[-1]) for name, points in self.curves.items())
+        return self.problem, len(self.names), ends
 
     def take(self, curves: Mapping[str, list[MetricPoint]], wanted: Collection[str]) -> None:
         self.names = {**self.names, **dict.fromkeys(curves)}
@@ -80,20 +89,23 @@ class Measurements:
         if started_at is None:
             return TrialReport()
         async with trial.lock:
-            if trial.last is not None:
-                return trial.last
+            if trial.report is not None and trial.is_complete:
+                return trial.report
             await trial.events.look(job)
             sightings = await self._look(job, trial)
-            until = (job.status.ended_at or self.clock.now()).timestamp()
-            curves = {channel: sighting.curves for channel, sighting in sightings.items()}
-            measurements = merge(curves, trial.metrics, started_at.timestamp(), until)
-            report = TrialReport(measurements, tuple(_look(*item) for item in sightings.items()))
             is_partial = trial.events.is_partial or any(
                 sightings[channel].problem for channel in (*_FILED, MetricChannel.STDOUT)
             )
-            if job.is_final and not is_partial:
-                trial.last = report
-            return report
+            trial.is_complete = job.is_final and not is_partial
+            seen = tuple(sighting.fingerprint for sighting in sightings.values())
+            if trial.report is not None and seen == trial.seen:
+                return trial.report
+            until = (job.status.ended_at or self.clock.now()).timestamp()
+            curves = {channel: sighting.curves for channel, sighting in sightings.items()}
+            measurements = merge(curves, trial.metrics, started_at.timestamp(), until)
+            trial.report = TrialReport(measurements, tuple(_look(*item) for item in sightings.items()))
+            trial.seen = seen
+            return trial.report
 
     def forget(self, job_id: str) -> None:
         for question in [question for question in self._trials if question[0] == job_id]:
