@@ -8,6 +8,7 @@ sum to 1.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
 
@@ -87,6 +88,8 @@ def _place(parameter: Parameter, value: float) -> float:
             return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
         case Scale.REVERSE_LOG:
             return 1.0 - (math.log(high - value + low) - math.log(low)) / (math.log(high) - math.log(low))
+        case _:
+            assert_never(parameter.scale)
 
 
 def _density(cells: Sequence[int], count: int, parameter: Parameter) -> list[float]:

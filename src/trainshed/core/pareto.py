@@ -16,11 +16,11 @@ def optimal_indexes(values: Sequence[Sequence[float] | None], objectives: Sequen
     With one objective these are the best trials.
     """
     signs = [-1.0 if objective.maximize else 1.0 for objective in objectives]
-    losses = [
-        tuple(sign * value for sign, value in zip(signs, row, strict=True)) if _is_whole(row, signs) else None
-        for row in values
-    ]
-    present = sorted((loss, index) for index, loss in enumerate(losses) if loss is not None)
+    present = sorted(
+        (tuple(sign * value for sign, value in zip(signs, row, strict=True)), index)
+        for index, row in enumerate(values)
+        if row is not None and _is_whole(row, signs)
+    )
     front: list[tuple[float, ...]] = []
     result: list[int] = []
     for loss, index in present:  # sorted: whoever beats it came before
@@ -36,5 +36,5 @@ def beats(left: Sequence[float], right: Sequence[float]) -> bool:
     return all(a <= b for a, b in zip(left, right, strict=True)) and tuple(left) != tuple(right)
 
 
-def _is_whole(row: Sequence[float] | None, signs: Sequence[float]) -> bool:
-    return row is not None and len(row) == len(signs) and all(math.isfinite(value) for value in row)
+def _is_whole(row: Sequence[float], signs: Sequence[float]) -> bool:
+    return len(row) == len(signs) and all(math.isfinite(value) for value in row)

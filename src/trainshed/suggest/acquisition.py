@@ -71,7 +71,7 @@ def best_rows(
     candidates = np.vstack([anywhere, box.clip(encoding, neighbours(encoding, elite, rng, search.near))])
     scores = log_improvement(*model.predict(candidates), best)
     order = np.argsort(-scores, kind="stable")
-    starts = _apart(candidates[order], scores[order], search.starts, model)
+    starts = _apart(candidates[order], search.starts, model)
     improved = [_improve(model, encoding, best, row, search.steps, box) for row in starts]
     rows = np.vstack([*[row for row, _ in improved], candidates[order[:20]]])
     final = np.concatenate([[score for _, score in improved], scores[order[:20]]])
@@ -123,15 +123,11 @@ def neighbours(encoding: Encoding, elite: Floats, rng: np.random.Generator, coun
     return encoding.snap(np.where(moved, stepped, base))
 
 
-def _apart(rows: Floats, scores: Floats, count: int, model: GaussianProcess) -> list[Floats]:
+def _apart(rows: Floats, count: int, model: GaussianProcess) -> list[Floats]:
     """The first rows that are not next to each other."""
     chosen: list[Floats] = []
     for row in rows[:200]:
-        gaps = [
-            float((model.weights * np.where(model.is_category, row != c, (row - c) ** 2)).sum())
-            for c in chosen
-        ]
-        if all(gap > 0.01 for gap in gaps):
+        if all(model.gap(row, other) > 0.01 for other in chosen):
             chosen.append(row)
         if len(chosen) == count:
             break

@@ -8,6 +8,7 @@ index. A parameter that does not apply has NEUTRAL, or the category ABSENT: then
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,8 @@ def stretch(parameter: Parameter, value: float) -> float:
             place = (math.log(value) - math.log(low)) / _span(low, high)
         case Scale.REVERSE_LOG:
             place = 1.0 - (math.log(high - value + low) - math.log(low)) / _span(low, high)
+        case _:
+            assert_never(parameter.scale)
     return min(1.0, max(0.0, place))
 
 
@@ -54,6 +57,8 @@ def unstretch(parameter: Parameter, place: float) -> float:
             value = math.exp(math.log(low) + place * _span(low, high))
         case Scale.REVERSE_LOG:
             value = high + low - math.exp(math.log(low) + (1.0 - place) * _span(low, high))
+        case _:
+            assert_never(parameter.scale)
     return min(high, max(low, value))
 
 
@@ -206,6 +211,8 @@ def _levels(parameter: Parameter) -> Floats | None:
             return np.arange(len(parameter.values), dtype=float)
         case ParameterKind.DISCRETE:
             return np.array([stretch(parameter, value) for value in numeric_values(parameter)])
+        case _:
+            assert_never(parameter.kind)
 
 
 def _nearest(levels: Floats, places: Floats) -> Indexes:
@@ -235,3 +242,5 @@ def _value(parameter: Parameter, place: float) -> float | int | str:
             values = numeric_values(parameter)
             places = np.array([stretch(parameter, value) for value in values])
             return values[int(_nearest(places, np.array([place]))[0])]
+        case _:
+            assert_never(parameter.kind)

@@ -28,8 +28,8 @@ _MOST_FITTED = 100  # rows; of more, the kernel is fitted to some
 class Priors:
     """Normal in the logarithm: where weights, amplitude and noise are expected, and how far off."""
 
-    length: float = 0.0
-    length_spread: float = 1.2
+    length: float = -0.5
+    length_spread: float = 0.6
     category: float = 0.0  # the weight of a category, in the logarithm
     amplitude: float = 0.0
     amplitude_spread: float = 1.0
@@ -78,6 +78,12 @@ class GaussianProcess:
         own = self.rows
         measured = self.factor @ (self.factor.T @ self.alpha) + self.mean
         return conditioned(self, np.vstack([own, rows]), np.concatenate([measured, values]))
+
+    def gap(self, left: Floats, right: Floats) -> float:
+        """The squared distance of two rows, as the kernel sees it."""
+        difference = left - right
+        squared = np.where(self.is_category, difference != 0.0, difference * difference)
+        return float(self.weights @ squared)
 
     def distances(self, rows: Floats) -> Floats:
         numbers = ~self.is_category

@@ -6,6 +6,7 @@
 import math
 import random
 from collections.abc import Sequence
+from typing import assert_never
 
 from trainshed.core import grid
 from trainshed.core.search_space import (
@@ -72,6 +73,8 @@ def _value(parameter: Parameter, place: float) -> float | int | str:
             value = math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
         case Scale.REVERSE_LOG:
             value = high + low - math.exp(math.log(high) - place * (math.log(high) - math.log(low)))
+        case _:
+            assert_never(parameter.scale)
     value = min(parameter.high, max(parameter.low, value))
     if parameter.kind is ParameterKind.DOUBLE:
         return value
