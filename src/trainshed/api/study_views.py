@@ -3,6 +3,7 @@
 The same handlers serve hyperparameterTuningJobs and studies of the Vizier service.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from trainshed.api.call import Call, Json
@@ -13,9 +14,8 @@ from trainshed.service.studies import StudyService
 from trainshed.service.study_views import StudyViews
 from trainshed.service.trials import TrialService
 from trainshed.wire import base, page
-from trainshed.wire.base import Message, int32
+from trainshed.wire.base import Message, int32, values
 from trainshed.wire.faults import Faults
-from trainshed.wire.scalars import kind_of
 from trainshed.wire.study_row import (
     parse_trial_filter,
     parse_trial_order,
@@ -26,7 +26,7 @@ from trainshed.wire.study_row import (
     render_trial_row,
 )
 from trainshed.wire.trial import render_measurement
-from trainshed.wire.tuning_job import parse_points
+from trainshed.wire.tuning_job import parse_points, read_object
 
 MOST_CURVES = 200
 CURVES = 50  # where nobody says how many
@@ -38,6 +38,12 @@ class NewLimits(Message):
     max_trial_count: int | None = int32(None)
     parallel_trial_count: int | None = int32(None)
     max_failed_trial_count: int | None = int32(None)
+
+
+class NewTrials(Message):
+    """The body of `:addTrials`."""
+
+    points: tuple[Mapping[str, object], ...] = values(read_object)
 
 
 @dataclass(slots=True)
@@ -100,15 +106,10 @@ class StudyViewHandlers:
     async def add_trials(self, call: Call) -> Json:
         study = await self._study(call)
         faults = Faults("add_trials")
-        for name in sorted(set(call.body) - {"points"}):
-            faults.unknown("", name)
-        given = call.body.get("points")
-        if not isinstance(given, list) or not given:
-            faults.add(
-                "points", f"must be a list of points, not {kind_of(given)}." if given else "is required."
-            )
-            faults.settle()
-        points = parse_points(given if isinstance(given, list) else [], study.spec, "points", faults)
+        body = base.read(NewTrials, call.body, faults)
+        if not body.points and not faults.under("points"):
+            faults.add("points", "is required: at least one point.")
+        points = parse_points(body.points, study.spec, "points", faults)
         faults.settle()
         added = await self.studies.add_trials(study.project, study.location, study.id, points)
         return {"trials": [render_trial_row(study, trial, None, call.base_url) for trial in added]}

@@ -54,7 +54,7 @@ class TuningJobHandlers:
         study = await self._study(call)
         if call.query.get("view") == OWN_VIEW:
             figures = (await self.views.figures([study]))[study.id]
-            answer = render_tuning_job(study, None, enum_ints=call.enum_ints)
+            answer: Json = render_tuning_job(study, None, enum_ints=call.enum_ints)
             return answer | {"trainshed": render_study_row(study, figures)}
         answer = await self._render(call, study)
         if gcloud.streams_logs(call.user_agent):

@@ -48,6 +48,7 @@ from trainshed.control.resume import committed_outputs
 from trainshed.core.caller_port import CallerConnection, Callers
 from trainshed.dialects.ai_platform.http import AiPlatformHandlers, ai_platform_methods
 from trainshed.dialects.ai_platform.service import AiPlatformJobService
+from trainshed.dialects.ai_platform.study_service import AiPlatformStudyService
 from trainshed.dialects.kubernetes.http import ManifestHandlers, kubernetes_methods
 from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.identity.origin import foreign_headers
@@ -82,7 +83,7 @@ def make_api(
     handlers = make_handlers(services, studies, job_hints, sign_ins)
     hosts = own_hosts(shared)
     storage = storage_methods(handlers.storage)
-    table = methods(handlers, dialect_methods(services))
+    table = methods(handlers, dialect_methods(services, studies))
     return HttpApi(
         methods=table,
         app=make_app(table, gate, lambda headers, page: foreign_headers(headers, hosts, page=page)),
@@ -90,9 +91,10 @@ def make_api(
     )
 
 
-def dialect_methods(services: Services) -> tuple[Method, ...]:
+def dialect_methods(services: Services, studies: Studies) -> tuple[Method, ...]:
     jobs, offer = services.jobs, services.offer
-    training = AiPlatformHandlers(AiPlatformJobService(jobs, services.storage.buckets), offer)
+    older = AiPlatformJobService(jobs, services.storage.buckets)
+    training = AiPlatformHandlers(older, AiPlatformStudyService(studies.service, older), offer)
     manifests = ManifestHandlers(ManifestService(jobs), services.image_caches, offer)
     return (*ai_platform_methods(training), *kubernetes_methods(manifests))
 

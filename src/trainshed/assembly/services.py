@@ -84,7 +84,11 @@ def make_services(
             unready=scheduler.unready,
         ),
         logs=LogService(
-            store, storage.logs, shared.notifier, name_keys=(key_of,), trials=TrialLogs(store.studies, store)
+            store,
+            storage.logs,
+            shared.notifier,
+            name_keys=(key_of,),
+            trials=TrialLogs(store.studies, store, (key_of,)),
         ),
         log_lines=LogLineService(storage.logs),
         metrics=measuring.service,

@@ -10,7 +10,7 @@ from trainshed.control.log_drops import LogDropRecorder
 from trainshed.control.run_files import StoredRunFiles
 from trainshed.core.bucket_port import Buckets
 from trainshed.core.job import PIPELINE
-from trainshed.core.trial_job import TRIAL, with_trial_words
+from trainshed.core.trial_job import TRIAL
 from trainshed.dialects.ai_platform import origin as ai_platform
 from trainshed.dialects.kubernetes import origin as kubernetes
 from trainshed.logs.store import FileLogStore
@@ -25,7 +25,7 @@ from trainshed.wire.training_pipeline import with_pipeline_words
 # Who reads what the store keeps of a request that was not a customJob, by kind.
 ORIGINS = {
     PIPELINE: with_pipeline_words,
-    TRIAL: with_trial_words,
+    TRIAL: ai_platform.with_older_trial_words,
     ai_platform.KIND: ai_platform.with_training_words,
     kubernetes.KIND: kubernetes.with_manifest_words,
 }

@@ -7,6 +7,8 @@ from trainshed.assembly.storage import Storage
 from trainshed.control.queue import WorkQueue
 from trainshed.control.studies import StudyLoop
 from trainshed.core.measurement_port import MeasurementReader
+from trainshed.core.study import StudyKind
+from trainshed.dialects.ai_platform.study_service import trial_request
 from trainshed.service.jobs import JobService
 from trainshed.service.studies import StudyService
 from trainshed.service.study_views import StudyViews
@@ -36,7 +38,7 @@ def make_studies(
 ) -> Studies:
     store, clock, queue = storage.store.studies, shared.clock, WorkQueue(shared.clock)
     suggester = SuggestionProcess()
-    trial_jobs = TrialJobs(jobs, storage.secrets)
+    trial_jobs = TrialJobs(jobs, storage.secrets, {StudyKind.OLDER: trial_request})
     loop = StudyLoop(
         studies=store,
         jobs=storage.store,

@@ -81,9 +81,8 @@ class StudiesClient:
     def delete(self, study: str) -> None:
         self._client.ask("DELETE", self.path(study))
 
-    def entries(self, name: str, since: str = "", task: str = "") -> "Iterator[Json]":
-        """Log entries of the trials' jobs, from a timestamp on; `name` is the study's full name."""
-        _, project, *_, study = name.split("/")
+    def entries(self, project: str, study: str, since: str = "", task: str = "") -> "Iterator[Json]":
+        """Log entries of the trials' jobs, from a timestamp on. `study` is its id, or a jobId."""
         terms = [f'resource.labels.job_id="{study}"']
         if since:
             terms.append(f'timestamp>="{since}"')

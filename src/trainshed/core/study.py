@@ -140,6 +140,8 @@ class Study:
     limits: StudyLimits = StudyLimits()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])  # echoed, not used
+    # What is kept of a request in another grammar; only its reader understands it.
+    record: Mapping[str, object] = field(default_factory=dict[str, object])
     submitter: str = ""
     last_number: int = 0  # the highest number of a trial that was deleted
     status: StudyStatus = StudyStatus()

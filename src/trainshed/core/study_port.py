@@ -49,6 +49,10 @@ class StudyStore(Protocol):
 
     async def load_study(self, study: str) -> Study | None: ...
 
+    async def keyed_study(self, project: str, key: str) -> Study | None:
+        """The study that was inserted with that idempotency key."""
+        ...
+
     async def studies(self, query: StudyQuery) -> StudyPage: ...
 
     async def active_studies(self) -> tuple[Study, ...]:

@@ -43,6 +43,7 @@ class StudyRequest:
     limits: StudyLimits = ONE_TRIAL
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
+    record: Mapping[str, object] = field(default_factory=dict[str, object])
     submitter: str = ""
     seed: int | None = None  # None: any
     points: tuple[TrialPoint, ...] = ()  # the first trials
@@ -77,6 +78,7 @@ class StudyService:
             limits=request.limits,
             labels=request.labels,
             extras=request.extras,
+            record=request.record,
             submitter=request.submitter,
             seed=request.seed if request.seed is not None else random.SystemRandom().randrange(2**31),
             created_at=now,
@@ -149,6 +151,22 @@ class StudyService:
                 is_exhausted=False,
             )
             return replace(new, status=status)
+
+        return await self._change(project, location, study, change)
+
+    async def relabel(
+        self,
+        project: str,
+        location: str,
+        study: str,
+        labels: Mapping[str, str],
+        check: Callable[[Study], None],
+    ) -> Study:
+        """Replace all its labels. `check` is called with the current study and may raise."""
+
+        def change(stored: Study) -> Study:
+            check(stored)
+            return stored if dict(stored.labels) == dict(labels) else replace(stored, labels=dict(labels))
 
         return await self._change(project, location, study, change)
 

@@ -1,10 +1,11 @@
 """TrialJobs: submits and cancels the jobs of trials, for the loop of studies."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainshed.core.job import Job, Owner, OwnerKind
 from trainshed.core.secret_port import SecretStore
-from trainshed.core.study import Study, Trial
+from trainshed.core.study import Study, StudyKind, Trial
 from trainshed.core.trial_job import trial_origin, trial_spec, trial_title
 from trainshed.service.jobs import JobRequest, JobService
 
@@ -13,6 +14,8 @@ from trainshed.service.jobs import JobRequest, JobService
 class TrialJobs:
     jobs: JobService
     secrets: SecretStore
+    # What the grammar of a study adds to the requests for its trials' jobs.
+    worded: Mapping[StudyKind, Callable[[Study, Trial, JobRequest], JobRequest]]
 
     async def submit(self, study: Study, trial: Trial) -> Job:
         """The job of the trial. Submitting it again gives the same job."""
@@ -25,6 +28,8 @@ class TrialJobs:
             secrets=await self.secrets.read(study.id),
             submitter=study.submitter,
         )
+        if (add_words := self.worded.get(study.kind)) is not None:
+            request = add_words(study, trial, request)
         return await self.jobs.submit(study.project, study.location, request, _key(study, trial))
 
     async def find(self, study: Study, trial: Trial) -> Job | None:

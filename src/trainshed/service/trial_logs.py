@@ -1,5 +1,6 @@
 """TrialLogs: the jobs whose lines are the log of a study. `LogService` asks it for ids that are no job's."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,9 +18,12 @@ LATE = timedelta(seconds=60)  # after its end a job may still have lines
 class TrialLogs:
     studies: StudyStore
     jobs: Store
+    name_keys: tuple[Callable[[str], str], ...] = ()  # each gives the key of a study from a name of its own
 
     async def study(self, project: str, identity: str) -> Study | None:
         study = await self.studies.load_study(identity)
+        for key_of in self.name_keys:
+            study = study or await self.studies.keyed_study(project, key_of(identity))
         return study if study is not None and study.project == project else None
 
     async def jobs_of(self, study: Study, since_ns: int | None) -> tuple[Job, ...]:

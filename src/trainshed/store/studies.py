@@ -67,6 +67,9 @@ class SqlStudyStore:
     async def load_study(self, study: str) -> Study | None:
         return await self._read(lambda connection: _by_id(connection, study))
 
+    async def keyed_study(self, project: str, key: str) -> Study | None:
+        return await self._read(lambda connection: _by_key(connection, project, key))
+
     async def studies(self, query: StudyQuery) -> StudyPage:
         return await self._read(lambda connection: _page(connection, query))
 
@@ -116,20 +119,17 @@ class SqlStudyStore:
 
 
 def _insert(connection: SqlConnection, study: Study, key: str, trials: Sequence[Trial]) -> Study:
-    if key:
-        row = connection.row(_BY_KEY, {"of_project": study.project, "of_key": key})
-        if row is not None:
-            earlier = read_row(row, _to_study, _name_of)
-            if (earlier.display_name, earlier.spec, earlier.template) != (
-                study.display_name,
-                study.spec,
-                study.template,
-            ):
-                raise AlreadyExists(
-                    f"The idempotency key {key!r} was used before, for another study ({earlier.id}). "
-                    "Send the same request with it, or a new key."
-                )
-            return earlier
+    if key and (earlier := _by_key(connection, study.project, key)) is not None:
+        if (earlier.display_name, earlier.spec, earlier.template) != (
+            study.display_name,
+            study.spec,
+            study.template,
+        ):
+            raise AlreadyExists(
+                f"The idempotency key {key!r} was used before, for another study ({earlier.id}). "
+                "Send the same request with it, or a new key."
+            )
+        return earlier
     try:
         connection.execute(_INSERT, {**_values(study), "idempotency_key": key or None})
     except SqlIntegrityError as error:
@@ -170,6 +170,11 @@ def _refused(connection: SqlConnection, study: Study) -> Conflict | NotFound:
 
 def _by_id(connection: SqlConnection, study: str) -> Study | None:
     row = connection.row(_BY_ID, {"of_study": study})
+    return None if row is None else read_row(row, _to_study, _name_of)
+
+
+def _by_key(connection: SqlConnection, project: str, key: str) -> Study | None:
+    row = connection.row(_BY_KEY, {"of_project": project, "of_key": key})
     return None if row is None else read_row(row, _to_study, _name_of)
 
 

@@ -35,7 +35,7 @@ _TEMPLATE = "trial_job_spec"
 _CANCELLED, _FAILED = 1, 9  # google.rpc.Code
 
 
-def _read_object(value: object) -> object:
+def read_object(value: object) -> object:
     if not isinstance(value, Mapping):
         raise ValueError(f"must be an object, not {kind_of(value)}.")
     return cast("Mapping[str, object]", value)
@@ -50,7 +50,7 @@ class TuningJobFields(job_schema.JobExtras):
     trial_job_spec: Mapping[str, object] | None = free()
     labels: Mapping[str, str] = text_map()
     seed: int | None = int64(None)
-    initial_trials: tuple[Mapping[str, object], ...] = values(_read_object)
+    initial_trials: tuple[Mapping[str, object], ...] = values(read_object)
     name: object = output_only()
     trials: object = output_only(is_open=True)
     state: object = output_only()

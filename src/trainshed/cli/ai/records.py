@@ -22,6 +22,7 @@ class LogRecord:
     time: str
     task: str
     text: str
+    trial: str = ""  # of a tuning job
 
 
 def records(client: Client, custom_job: Json, task: str | None) -> Iterator[LogRecord]:

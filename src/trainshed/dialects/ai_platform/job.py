@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -18,17 +18,14 @@ from typing import Any
 from trainshed.core.job import Job, JobSpec, JobState
 from trainshed.core.job import Scheduling as Limits
 from trainshed.core.ports import Operation
+from trainshed.core.study import Study, StudyLimits, StudySpec, StudyState, Trial
 from trainshed.core.task_names import task_called, with_task_names
 from trainshed.core.view import place_fault
-from trainshed.dialects.ai_platform.origin import TrainingJobRecord, record_of
+from trainshed.dialects.ai_platform.origin import TrainingJobRecord, record_from, record_of
 from trainshed.dialects.ai_platform.roles import Translated, parse_cluster
-from trainshed.dialects.ai_platform.schema import (
-    HyperparameterSpec,
-    ParameterSpec,
-    TrainingInput,
-    TrainingScheduling,
-)
+from trainshed.dialects.ai_platform.schema import TrainingInput, TrainingScheduling
 from trainshed.dialects.ai_platform.schema import TrainingJobBody as Body
+from trainshed.dialects.ai_platform.tuning import parse_tuning, render_tuning_output
 from trainshed.wire import base, job_schema
 from trainshed.wire.custom_job import render_error, web_access_uris
 from trainshed.wire.faults import Faults
@@ -49,7 +46,6 @@ _PLACES = re.compile(r"(gs://|s3://|file:///|/).+", re.DOTALL)
 _INPUT = "training_input"
 _METADATA = "type.googleapis.com/google.cloud.ml.v1.OperationMetadata"
 _EMPTY = "type.googleapis.com/google.protobuf.Empty"
-_TUNING = "The hyperparameters are kept, but this version does not tune: the program runs once, as it is."
 
 STATES: Mapping[JobState, str] = {state: state.value for state in JobState} | {JobState.PENDING: "PREPARING"}
 
@@ -64,6 +60,8 @@ class TrainingJobDraft:
     training_input: Mapping[str, Any]
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     remarks: tuple[str, ...] = ()
+    tuning: tuple[StudySpec, StudyLimits] | None = None  # None: its program runs once
+    resumed: str = ""  # the jobId of an earlier job whose trials are known from the start
 
 
 def parse_training_job(body: Mapping[str, object], offer: Offer) -> TrainingJobDraft:
@@ -86,8 +84,9 @@ def parse_training_job(body: Mapping[str, object], offer: Offer) -> TrainingJobD
         )
     elif fault := place_fault(given.job_dir):
         faults.add(f"{_INPUT}.job_dir", fault)
+    tuning = None
     if given.hyperparameters is not None:
-        _check_tuning(given.hyperparameters, f"{_INPUT}.hyperparameters", faults)
+        tuning = parse_tuning(given.hyperparameters, f"{_INPUT}.hyperparameters", faults)
     cluster = parse_cluster(given, _runtime(given, faults), offer, faults)
     spec = JobSpec(
         pools=cluster.pools,
@@ -103,7 +102,9 @@ def parse_training_job(body: Mapping[str, object], offer: Offer) -> TrainingJobD
         spec=spec,
         training_input=base.write(given) | {"scaleTier": cluster.tier},
         labels=dict(job.labels),
-        remarks=cluster.remarks + ((_TUNING,) if given.hyperparameters is not None else ()),
+        remarks=cluster.remarks,
+        tuning=tuning,
+        resumed=given.hyperparameters.resume_previous_job_id if given.hyperparameters else "",
     )
 
 
@@ -161,44 +162,6 @@ def _scheduling(given: TrainingScheduling | None, faults: Faults) -> Limits:
     return replace(parse_scheduling(limits, "scheduling", Translated(faults, names)), drain=DRAIN)
 
 
-def _check_tuning(given: HyperparameterSpec, path: str, faults: Faults) -> None:
-    if not given.goal:
-        faults.add(f"{path}.goal", "is required: MAXIMIZE or MINIMIZE.")
-    if not given.params:
-        faults.add(f"{path}.params", "is required: at least one parameter.")
-    for name in ("max_trials", "max_parallel_trials", "max_failed_trials"):
-        if (count := getattr(given, name)) < 0:
-            faults.add(f"{path}.{name}", f"must not be negative, as {count} is.")
-    seen: set[str] = set()
-    for number, param in enumerate(given.params):
-        where = f"{path}.params[{number}]"
-        if not param.parameter_name:
-            faults.add(f"{where}.parameter_name", "is required.")
-        elif param.parameter_name in seen:
-            faults.add(f"{where}.parameter_name", f"is given twice: {shown(param.parameter_name)}.")
-        seen.add(param.parameter_name)
-        _check_parameter(param, where, faults)
-
-
-def _check_parameter(given: ParameterSpec, path: str, faults: Faults) -> None:
-    match given.type:
-        case "DOUBLE" | "INTEGER":
-            low, high = given.min_value, given.max_value
-            if low is None or high is None:
-                missing = "min_value" if low is None else "max_value"
-                faults.add(f"{path}.{missing}", f"is required for a parameter of type {given.type}.")
-            elif low > high:
-                faults.add(f"{path}.max_value", f"must not be less than minValue, {low:g}, as {high:g} is.")
-        case "CATEGORICAL" if not given.categorical_values:
-            faults.add(f"{path}.categorical_values", "is required for a parameter of type CATEGORICAL.")
-        case "DISCRETE" if not given.discrete_values:
-            faults.add(f"{path}.discrete_values", "is required for a parameter of type DISCRETE.")
-        case "":
-            faults.add(f"{path}.type", "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE.")
-        case _:
-            pass
-
-
 def _echoed(given: TrainingInput) -> dict[str, object]:
     """Fields that the newer API has too, so that the job shows them there."""
     fields = {"serviceAccount": given.service_account, "network": given.network}
@@ -227,7 +190,29 @@ def render_training_job(job: Job, *, base_url: str = "") -> dict[str, Any]:
     return answer
 
 
-def etag(job: Job) -> str:
+def render_training_study(study: Study, trials: Sequence[Trial]) -> dict[str, Any]:
+    """A job that tunes, with its trials."""
+    record, status = record_from(study.record), study.status
+    answer: dict[str, Any] = {
+        "jobId": record.job_id,
+        "trainingInput": dict(record.training_input),
+        "createTime": time_text(study.created_at),
+    }
+    if status.started_at is not None:
+        answer["startTime"] = time_text(status.started_at)
+    if study.is_final and status.ended_at is not None:
+        answer["endTime"] = time_text(status.ended_at)
+    answer["state"] = STATES[study.job_state]
+    if status.state in (StudyState.FAILED, StudyState.CANCELLED) and status.message:
+        answer["errorMessage"] = status.message
+    answer["trainingOutput"] = render_tuning_output(study, trials)
+    if study.labels:
+        answer["labels"] = dict(study.labels)
+    answer["etag"] = etag(study)
+    return answer
+
+
+def etag(job: Job | Study) -> str:
     """Covers only what a client can change, the labels. State changes do not alter it."""
     content = json.dumps([job.id, sorted(job.labels.items())]).encode()
     return base64.b64encode(hashlib.blake2b(content, digest_size=9).digest()).decode()
@@ -242,10 +227,8 @@ def _record(job: Job) -> TrainingJobRecord:
 
 def _output(job: Job, record: TrainingJobRecord, base_url: str) -> dict[str, Any]:
     answer: dict[str, Any] = {}
-    if tuning := record.training_input.get("hyperparameters"):
+    if record.training_input.get("hyperparameters"):  # older releases ran its program once
         answer["isHyperparameterTuningJob"] = True
-        if tag := tuning.get("hyperparameterMetricTag"):
-            answer["hyperparameterMetricTag"] = tag
     if job.spec.web_access and job.status.state is JobState.RUNNING:
         shells = web_access_uris(job, base_url)
         answer["webAccessUris"] = {task_called(job, task): uri for task, uri in shells.items()}

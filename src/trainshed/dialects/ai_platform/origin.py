@@ -10,6 +10,7 @@ from typing import Any
 
 from trainshed.core.job import Job, Pool
 from trainshed.core.origin import Origin
+from trainshed.core.trial_job import with_trial_words
 
 KIND = "legacy"  # as stored and in answers; never change it
 CHIEF, MASTER = "chief", "master"
@@ -25,12 +26,16 @@ class TrainingJobRecord:
     training_input: Mapping[str, Any]
     request: str = ""  # the idempotency key it was created with, if any
 
+    def as_json(self) -> dict[str, Any]:
+        """What is stored; `record_from` reads it."""
+        record = {"jobId": self.job_id, "trainingInput": dict(self.training_input)}
+        return record | ({"request": self.request} if self.request else {})
+
     @property
     def origin(self) -> Origin:
-        record = {"jobId": self.job_id, "trainingInput": dict(self.training_input)}
         return Origin(
             kind=KIND,
-            record=record | ({"request": self.request} if self.request else {}),
+            record=self.as_json(),
             name=self.job_id,
             output_field="trainingInput.jobDir",
             request=self.training_input,
@@ -52,10 +57,29 @@ def record_of(job: Job) -> TrainingJobRecord | None:
     """What is kept of the request; None where the job did not come from this API."""
     if job.origin is None or job.origin.kind != KIND:
         return None
-    record = job.origin.record
+    return record_from(job.origin.record)
+
+
+def record_from(record: Mapping[str, Any]) -> TrainingJobRecord:
     return TrainingJobRecord(
         job_id=record["jobId"], training_input=record["trainingInput"], request=record.get("request", "")
     )
+
+
+def trial_words(record: TrainingJobRecord, trial: Origin) -> Origin:
+    """The origin of a trial's job, with the words of this API: its log appears under the jobId."""
+    return replace(
+        record.origin, kind=trial.kind, record={**record.as_json(), **trial.record}, trial=trial.trial
+    )
+
+
+def with_older_trial_words(job: Job) -> Job:
+    """The job of a trial that the store has read, in whichever API its study came."""
+    plain = with_trial_words(job)
+    if job.origin is None or plain.origin is None or "trainingInput" not in job.origin.record:
+        return plain
+    origin = trial_words(record_from(job.origin.record), plain.origin)
+    return replace(job, origin=origin, spec=replace(job.spec, pools=with_roles(job.spec.pools)))
 
 
 def with_roles(pools: tuple[Pool, ...]) -> tuple[Pool, ...]:

@@ -27,8 +27,11 @@ class AiPlatformJobService:
     buckets: Buckets | None = None  # where results may go; None: not checked
 
     async def create(self, project: str, region: str, request: JobRequest, record: TrainingJobRecord) -> Job:
-        """Store a new job. Its jobId must be new, except for a repeat with the same idempotency key."""
-        await self._check_output(project, request.spec.output)
+        """Store a new job. Its jobId must be new, except for a repeat with the same idempotency key.
+
+        Whether a job that tunes has the jobId, the caller has looked.
+        """
+        await self.check_output(project, request.spec.output)
         mine = replace(record, request=record.request or secrets.token_hex(8))
         request = replace(request, origin=mine.origin)
         try:
@@ -43,7 +46,7 @@ class AiPlatformJobService:
             raise _taken(stored)
         return stored
 
-    async def _check_output(self, project: str, output: str) -> None:
+    async def check_output(self, project: str, output: str) -> None:
         """Raise Invalid where a gs:// output has no usable bucket: the program would fail hours later.
 
         An s3:// output is not checked: it may be in a store that only the program knows.

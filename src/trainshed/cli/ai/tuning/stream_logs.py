@@ -20,10 +20,15 @@ def command(client: Client, job: str, task_name: str | None) -> None:
     """
     from trainshed.cli.ai.records import print_row
     from trainshed.cli.ai.tuning.trial_records import trial_records
+    from trainshed.client.api import is_final
     from trainshed.client.studies import StudiesClient
 
     studies = StudiesClient(client)
-    study = studies.view(job)
+    name = str(studies.view(job)["name"])
+    _, project, *_, identity = name.split("/")
     click.echo(f"Using endpoint [{client.url}/]", err=True)
-    for record in trial_records(studies, str(study["name"]), task_name or ""):
-        print_row((record.severity, record.time, record.task, record.text))
+    for record in trial_records(
+        lambda since: studies.entries(project, identity, since, task_name or ""),
+        lambda: is_final(studies.view(name)),
+    ):
+        print_row((record.severity, record.time, f"trial-{record.trial}/{record.task}", record.text))

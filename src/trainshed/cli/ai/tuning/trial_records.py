@@ -5,26 +5,27 @@ and leaves out what was given already.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 from trainshed.cli import words
 from trainshed.cli.ai.records import LogRecord
 from trainshed.client import Json
-from trainshed.client.api import is_final
-from trainshed.client.studies import StudiesClient
 
 PAUSE = 0.5  # seconds between two looks that found nothing
 BACK = timedelta(seconds=5)  # how late a line may become known
 
 
-def trial_records(studies: StudiesClient, study: str, task: str, pause: float = PAUSE) -> Iterator[LogRecord]:
+def trial_records(
+    entries: Callable[[str], Iterable[Json]], has_ended: Callable[[], bool], pause: float = PAUSE
+) -> Iterator[LogRecord]:
+    """`entries` gives those from a timestamp on; `has_ended` says whether the study has."""
     given: dict[str, str] = {}  # insert ids, with their times, as far back as a look goes
     since = ""
     while True:
-        has_ended = is_final(studies.view(study))  # before the look, which then has all
+        is_over = has_ended()  # before the look, which then has all
         is_any = False
-        for entry in studies.entries(study, since, task):
+        for entry in entries(since):
             identity, at = str(entry.get("insertId")), str(entry.get("timestamp"))
             if identity not in given:
                 given[identity] = at
@@ -33,7 +34,7 @@ def trial_records(studies: StudiesClient, study: str, task: str, pause: float = 
         if given:
             since = _before(max(given.values()))
             given = {identity: at for identity, at in given.items() if at >= since}
-        if has_ended and not is_any:
+        if is_over and not is_any:
             return
         if not is_any:
             time.sleep(pause)
@@ -47,9 +48,8 @@ def _before(at: str) -> str:
 def _record(entry: Json) -> LogRecord:
     labels = entry.get("labels", {})
     task = str(entry.get("resource", {}).get("labels", {}).get("task_name", ""))
-    if trial := labels.get("ml.googleapis.com/trial_id"):
-        task = f"trial-{trial}/{task}"
+    trial = str(labels.get("ml.googleapis.com/trial_id", ""))
     at = words.moment(entry.get("timestamp"))
     shown = at.astimezone().strftime("%Y-%m-%d %H:%M:%S %z") if at else ""
     text = str(entry.get("jsonPayload", {}).get("message", entry.get("textPayload", "")))
-    return LogRecord(str(entry.get("severity", "")), shown, task, text)
+    return LogRecord(str(entry.get("severity", "")), shown, task, text, trial)

@@ -5,6 +5,7 @@ Tasks have the names they have there: `master-replica-0`, `worker-replica-3`, `p
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from trainshed.cli.ai.stream_logs import streaming
 from trainshed.client import Client, Json
 from trainshed.dialects.ai_platform.cli.complete import training_jobs
 from trainshed.dialects.ai_platform.client import TrainingJobsClient
+
+if TYPE_CHECKING:
+    from trainshed.cli.ai.records import LogRecord
 
 ROLES = ("master", "worker", "ps", "evaluator")  # by their pool
 _TASK = re.compile(r"workerpool([0-3])-(\d+)")
@@ -32,17 +36,35 @@ def command(client: Client, job: str, task_name: str | None) -> None:
     """
     from trainshed.cli.ai.records import print_row
 
-    jobs = TrainingJobsClient(client)
-    for row in rows(client, jobs.behind(jobs.get(job)), task_name):
+    for row in rows(client, TrainingJobsClient(client).get(job), task_name):
         print_row(row)
 
 
 def rows(client: Client, job: Json, task: str | None = None) -> Iterator[tuple[str, ...]]:
-    """Each record's cells. Trials are a tuning job's: the column is empty."""
+    """Each record's cells. Only those of a job that tunes have a trial."""
     from trainshed.cli.ai.records import records
 
-    for record in records(client, job, _pooled(task)):
-        yield record.severity, record.time, _called(record.task), "", record.text
+    jobs = TrainingJobsClient(client)
+    if job.get("trainingInput", {}).get("hyperparameters"):
+        source = _trial_records(client, jobs, str(job["jobId"]), task)
+    else:
+        source = records(client, jobs.behind(job), _pooled(task))
+    for record in source:
+        yield record.severity, record.time, _called(record.task), record.trial, record.text
+
+
+def _trial_records(
+    client: Client, jobs: TrainingJobsClient, job: str, task: str | None
+) -> "Iterator[LogRecord]":
+    from trainshed.cli.ai.tuning.trial_records import trial_records
+    from trainshed.client.api import is_final
+    from trainshed.client.studies import StudiesClient
+
+    studies = StudiesClient(client)
+    return trial_records(
+        lambda since: studies.entries(client.project, job, since, task or ""),
+        lambda: is_final(jobs.get(job)),
+    )
 
 
 def _called(task: str) -> str:

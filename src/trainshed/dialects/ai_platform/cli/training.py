@@ -134,7 +134,7 @@ def _streamed(client: Client, made: Json) -> int:
 
     job = str(made["jobId"])
     try:
-        for row in rows(client, TrainingJobsClient(client).behind(made)):
+        for row in rows(client, made):
             print_row(row, beside=True)
     except KeyboardInterrupt:
         click.echo(f"Received keyboard interrupt.\n\n{_follow(job)}", err=True)
