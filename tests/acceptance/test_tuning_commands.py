@@ -129,3 +129,30 @@ def test_a_file_that_is_wrong_is_refused_with_its_lines(shell: Shell) -> None:
     missing = shell("trainshed ai hp-tuning-jobs create --display-name=x")
     assert missing.returncode == 2
     assert "--config" in missing.stderr
+
+
+def test_the_older_grammar_tunes_too(shell: Shell) -> None:
+    params = [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]
+    config = {
+        "trainingInput": {
+            "masterConfig": {"imageUri": IMAGE, "containerCommand": python(PROGRAM)},
+            "hyperparameters": {
+                "goal": "MAXIMIZE",
+                "hyperparameterMetricTag": "accuracy",
+                "maxTrials": 2,
+                "maxParallelTrials": 2,
+                "params": params,
+            },
+        }
+    }
+    (shell.folder / "older.yaml").write_text(json.dumps(config))
+    made = shell(
+        "trainshed ai-platform jobs submit training older_1 --region=us-central1 --config=older.yaml"
+    )
+    assert made.returncode == 0, made.stderr
+    streamed = shell("trainshed ai-platform jobs stream-logs older_1")
+    rows = [line.split("\t") for line in streamed.stdout.splitlines()]
+    texts = {row[3]: row[2] for row in rows if row[-1].startswith("x is")}
+    assert texts == {"1": "master-replica-0", "2": "master-replica-0"}, streamed
+    described = shell("trainshed ai-platform jobs describe older_1 --format=json")
+    assert json.loads(described.stdout)["trainingOutput"]["completedTrialCount"] == "2"

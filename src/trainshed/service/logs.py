@@ -108,9 +108,9 @@ class LogService:
     async def jobs_of(
         self, projects: Sequence[str], ids: Sequence[str] | None, since_ns: int | None = None
     ) -> tuple[Job, ...] | ProjectJobs:
-        """The jobs to search: those named, or all of the projects. A study's name means its trials' jobs.
+        """The jobs to search: those named, or all of the projects.
 
-        Of these, jobs without lines since the given time may be left out.
+        A study's name stands for the jobs of its trials, without those that have no lines since that time.
         """
         if ids is None:
             return ProjectJobs(tuple(projects))

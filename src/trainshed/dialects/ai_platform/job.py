@@ -227,8 +227,10 @@ def _record(job: Job) -> TrainingJobRecord:
 
 def _output(job: Job, record: TrainingJobRecord, base_url: str) -> dict[str, Any]:
     answer: dict[str, Any] = {}
-    if record.training_input.get("hyperparameters"):  # older releases ran its program once
+    if tuning := record.training_input.get("hyperparameters"):  # older releases ran its program once
         answer["isHyperparameterTuningJob"] = True
+        if tag := tuning.get("hyperparameterMetricTag"):
+            answer["hyperparameterMetricTag"] = tag
     if job.spec.web_access and job.status.state is JobState.RUNNING:
         shells = web_access_uris(job, base_url)
         answer["webAccessUris"] = {task_called(job, task): uri for task, uri in shells.items()}

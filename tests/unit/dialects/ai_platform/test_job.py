@@ -215,20 +215,14 @@ def test_the_rest_of_the_training_input_is_understood_and_echoed() -> None:
     assert draft.spec.web_access
 
 
-def test_hyperparameters_are_kept_and_it_is_said_that_nothing_is_tuned() -> None:
+def test_hyperparameters_of_a_job_of_an_older_release_are_still_shown() -> None:
     tuning: dict[str, Any] = {
         "goal": "MAXIMIZE",
         "hyperparameterMetricTag": "accuracy",
-        "maxTrials": 30,
-        "params": [
-            {"parameterName": "lr", "type": "DOUBLE", "minValue": 0.1, "maxValue": 1.0},
-            {"parameterName": "units", "type": "DISCRETE", "discreteValues": [8.0, 16.0]},
-            {"parameterName": "kind", "type": "CATEGORICAL", "categoricalValues": ["a", "b"]},
-        ],
+        "params": [{"parameterName": "lr", "type": "DOUBLE", "minValue": 0.1, "maxValue": 1.0}],
     }
     given = body(hyperparameters=tuning)
     assert parsed(given).training_input["hyperparameters"] == tuning
-    assert "does not tune" in parsed(given).remarks[0]
     assert render_training_job(a_job(given))["trainingOutput"] == {
         "isHyperparameterTuningJob": True,
         "hyperparameterMetricTag": "accuracy",
