@@ -156,3 +156,88 @@ def test_the_older_grammar_tunes_too(shell: Shell) -> None:
     assert texts == {"1": "master-replica-0", "2": "master-replica-0"}, streamed
     described = shell("trainshed ai-platform jobs describe older_1 --format=json")
     assert json.loads(described.stdout)["trainingOutput"]["completedTrialCount"] == "2"
+
+
+EXPERIMENT = """
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata:
+  namespace: kubeflow
+  name: NAME
+spec:
+  objective:
+    type: maximize
+    objectiveMetricName: accuracy
+  algorithm:
+    algorithmName: random
+  parallelTrialCount: 2
+  maxTrialCount: 2
+  parameters:
+  - name: lr
+    parameterType: double
+    feasibleSpace: {min: "0.1", max: "0.5"}
+  trialTemplate:
+    primaryContainerName: main
+    trialParameters:
+    - {name: learningRate, reference: lr}
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        template:
+          spec:
+            containers:
+            - name: main
+              image: IMAGE
+              command: COMMAND
+            restartPolicy: Never
+"""
+
+
+def an_experiment(name: str, source: str) -> str:
+    command = json.dumps([*python(source), "--x=${trialParameters.learningRate}"])
+    return EXPERIMENT.replace("NAME", name).replace("IMAGE", IMAGE).replace("COMMAND", command)
+
+
+def test_an_experiment_of_katib_is_applied_shown_and_deleted(shell: Shell) -> None:
+    (shell.folder / "katib.yaml").write_text(an_experiment("katib-1", PROGRAM))
+    dry = shell("trainshed apply -f katib.yaml --dry-run")
+    assert "experiment/katib-1 would be created" in dry.stdout, dry.stderr
+    made = shell("trainshed apply -f katib.yaml")
+    match = re.search(r"experiment/katib-1 created \(study (\d+)\)", made.stdout)
+    assert match, made.stdout + made.stderr
+    row = json.loads(shell("trainshed get experiment katib-1 --json").stdout)
+    job = wait_study(shell.server, row["study"]["name"])
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job
+    for trial in job["trials"]:
+        [line] = [row["text"] for row in shell.server.lines(trial["customJob"])]
+        assert line == f"x is {trial['parameters'][0]['value']}"
+    again = shell("trainshed apply -f katib.yaml")
+    assert "unchanged: it is SUCCEEDED" in again.stdout
+    table = shell("trainshed get experiments").stdout
+    assert re.search(r"katib-1\s+Succeeded\s+2/2\s+accuracy=", table), table
+    assert "kind: katib" in shell("trainshed describe experiment katib-1").stdout
+    assert shell("trainshed delete -f katib.yaml").returncode == 0
+    assert "katib-1" not in shell("trainshed get experiments").stdout
+
+
+def test_a_running_experiment_is_not_changed_and_deleted_by_its_file(shell: Shell) -> None:
+    file = shell.folder / "katib.yaml"
+    file.write_text(an_experiment("katib-2", "import time; time.sleep(600)"))
+    assert shell("trainshed apply -f katib.yaml").returncode == 0
+    file.write_text(file.read_text().replace("maxTrialCount: 2", "maxTrialCount: 3"))
+    changed = shell("trainshed apply -f katib.yaml")
+    assert changed.returncode == 1
+    assert "asks for something else now" in changed.stderr
+    deleted = shell("trainshed delete -f katib.yaml")
+    assert deleted.returncode == 0, deleted.stderr
+    assert "deleted experiment/katib-2" in deleted.stderr
+
+
+def test_a_wrong_experiment_is_refused_with_its_lines(shell: Shell) -> None:
+    text = an_experiment("katib-3", PROGRAM).replace("algorithmName: random", "algorithmName: darts")
+    (shell.folder / "katib.yaml").write_text(text.replace("reference: lr", "reference: rate"))
+    refused = shell("trainshed apply -f katib.yaml")
+    assert refused.returncode == 1
+    assert re.search(r"katib\.yaml:\d+: spec\.algorithm\.algorithmName", refused.stderr), refused.stderr
+    assert "spec.trialTemplate.trialParameters" in refused.stderr

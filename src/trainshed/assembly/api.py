@@ -49,6 +49,7 @@ from trainshed.core.caller_port import CallerConnection, Callers
 from trainshed.dialects.ai_platform.http import AiPlatformHandlers, ai_platform_methods
 from trainshed.dialects.ai_platform.service import AiPlatformJobService
 from trainshed.dialects.ai_platform.study_service import AiPlatformStudyService
+from trainshed.dialects.kubernetes.experiment_service import ExperimentService
 from trainshed.dialects.kubernetes.http import ManifestHandlers, kubernetes_methods
 from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.identity.origin import foreign_headers
@@ -95,7 +96,13 @@ def dialect_methods(services: Services, studies: Studies) -> tuple[Method, ...]:
     jobs, offer = services.jobs, services.offer
     older = AiPlatformJobService(jobs, services.storage.buckets)
     training = AiPlatformHandlers(older, AiPlatformStudyService(studies.service, older), offer)
-    manifests = ManifestHandlers(ManifestService(jobs), services.image_caches, offer)
+    manifests = ManifestHandlers(
+        ManifestService(jobs),
+        services.image_caches,
+        ExperimentService(studies.service),
+        studies.views,
+        offer,
+    )
     return (*ai_platform_methods(training), *kubernetes_methods(manifests))
 
 

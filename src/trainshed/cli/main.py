@@ -10,9 +10,9 @@ import sys
 SECTIONS: dict[str, dict[str, str]] = {
     "Jobs": {
         "submit": "Submit a program with its folder, or a job in a YAML file.",
-        "apply": "Run Kubernetes' manifests: Pod, Job, ImageCache.",
+        "apply": "Run Kubernetes' manifests: Pod, Job, ImageCache, Katib's Experiment.",
         "ls": "List jobs, newest first.",
-        "get": "List what was applied: pods, jobs, imagecaches.",
+        "get": "List what was applied: pods, jobs, imagecaches, experiments.",
         "show": "Show everything about a job: why it waits, how it runs, why it failed.",
         "logs": "Print what a job's replicas wrote.",
         "events": "Print what happened to a job.",

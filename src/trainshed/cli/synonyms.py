@@ -28,7 +28,7 @@ def meant(args: list[str]) -> list[str]:
 def _described(args: list[str]) -> list[str]:
     """`describe JOB`, and as kubectl has it `describe job JOB` and `describe job/JOB`."""
     kind, slash, name = args[0].partition("/") if args else ("", "", "")
-    if kind.lower() in ("imagecache", "imagecaches", "ic"):
+    if kind.lower() in ("imagecache", "imagecaches", "ic", "experiment", "experiments"):
         return ["get", *args, "-o", "yaml"]
     if kind.lower() in KINDS and slash:
         return ["show", name, *args[1:]]

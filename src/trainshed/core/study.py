@@ -86,6 +86,7 @@ class StudyStopping:
     most_trials: int = 0  # 0: no such rule
     trials_without_progress: int = 0
     time_without_progress: timedelta | None = None
+    target: float | None = None  # a value of the first objective that is good enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

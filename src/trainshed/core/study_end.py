@@ -82,6 +82,8 @@ def _may_end(study: Study, ended: Sequence[Trial], now: datetime) -> bool:
 
 def _reached_rule(study: Study, ended: Sequence[Trial], now: datetime) -> str:
     rules, started_at = study.spec.stopping, study.status.started_at
+    if rules.target is not None and (why := _reached_target(study, ended, rules.target)):
+        return why
     if rules.most_trials and len(ended) >= rules.most_trials:
         return f"{len(ended)} trials have ended: its maxNumTrials."
     if rules.most_runtime is not None and rules.most_runtime.is_reached(study.created_at, now):
@@ -97,6 +99,18 @@ def _reached_rule(study: Study, ended: Sequence[Trial], now: datetime) -> str:
         if now - at >= limit:
             return f"Nothing better came in {limit.total_seconds():g} s."
     return ""
+
+
+def _reached_target(study: Study, ended: Sequence[Trial], target: float) -> str:
+    """The sentence where the best trial is at least as good as the target; else empty."""
+    best = best_trial(study, ended)
+    if best is None or best.final is None:
+        return ""
+    objective = study.spec.objectives[0]
+    value = best.final.values[objective.metric]
+    if is_better(target, value, maximize=objective.maximize):
+        return ""
+    return f"Trial {best.number} reached {objective.metric}={value:g}; {target:g} was asked for."
 
 
 def best_trial(study: Study, trials: Sequence[Trial]) -> Trial | None:

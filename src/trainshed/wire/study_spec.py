@@ -21,6 +21,7 @@ from trainshed.wire.study_schema import StudySpecFields
 MOST_METRICS = 10
 LONGEST_PATTERN = 1000  # characters of a regular expression
 MOST_PRIORS = 20
+_BEYOND = re.compile(r"\(\?(=|!|<=|<!|P=)|\\[1-9]")
 
 _ALGORITHMS = {
     "": Algorithm.DEFAULT,
@@ -63,7 +64,7 @@ def parse_study_spec(fields: StudySpecFields, faults: Faults, path: str = "study
         selection=Selection(fields.measurement_selection_type or Selection.LAST),
         trial_stopping=_trial_stopping(fields, placed, path, faults),
         stopping=_study_stopping(fields, f"{path}.study_stopping_config", faults),
-        pattern=_pattern(fields.metric_pattern, f"{path}.metric_pattern", faults),
+        pattern=_pattern(fields.metric_pattern, len(fields.metrics), f"{path}.metric_pattern", faults),
         prior_studies=_priors(fields.prior_study_names, f"{path}.prior_study_names", faults),
         extras=extras,
     )
@@ -195,17 +196,21 @@ def _runtime(
     return RuntimeLimit(length=given.max_duration, end_at=given.end_time)
 
 
-def _pattern(pattern: str, path: str, faults: Faults) -> str:
-    if len(pattern) > LONGEST_PATTERN:
-        faults.add(path, f"must have at most {LONGEST_PATTERN} characters, not {len(pattern)}.")
-        return pattern
-    try:
-        groups = re.compile(pattern).groups if pattern else 1
-    except (re.error, RecursionError, OverflowError) as error:
-        faults.add(path, f"is no regular expression: {error}.")
-    else:
-        if not groups:
-            faults.add(path, "must have a group for the value, such as (?P<value>[0-9.]+).")
+def _pattern(pattern: str, metrics: int, path: str, faults: Faults) -> str:
+    """An expression that RE2 understands too, which is what reads the lines."""
+    if len(pattern) > LONGEST_PATTERN or "\n" in pattern:
+        faults.add(path, f"must be one line of at most {LONGEST_PATTERN} characters.")
+    elif pattern:
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            faults.add(path, f"is no regular expression: {error}.")
+        if _BEYOND.search(pattern):
+            faults.add(path, "must have no look-around and no back-reference.")
+        if "(?P<value>" not in pattern:
+            faults.add(path, "must have a group (?P<value>…) around the number.")
+        if "(?P<name>" not in pattern and metrics > 1:
+            faults.add(path, "must have a group (?P<name>…) around the name: there are several metrics.")
     return pattern
 
 

@@ -60,7 +60,10 @@ def test_one_job_is_printed_in_the_form_asked_for(terminal: Terminal) -> None:
     assert terminal("get", "77", "-o", "wide").out == terminal("get", "77").out
     assert "RUNNING" in terminal("get", "77").out
     result = terminal("get", "podz")
-    assert (result.code, "none of pods, jobs, imagecaches, and no job" in result.err) == (2, True)
+    assert (result.code, "none of pods, jobs, imagecaches, experiments, and no job" in result.err) == (
+        2,
+        True,
+    )
 
 
 def test_a_running_job_is_deleted_only_where_that_is_forced(terminal: Terminal) -> None:

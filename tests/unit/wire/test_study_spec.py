@@ -367,8 +367,16 @@ def test_a_default_value_is_kept():
 
 
 def test_a_pattern_must_be_a_regular_expression_with_a_group():
-    assert "no regular expression" in refused(a_spec(metricPattern="(["))["metric_pattern"]
     assert "group" in refused(a_spec(metricPattern="accuracy"))["metric_pattern"]
+    for wrong, why in (
+        ("(?P<value>[", "no regular expression"),
+        (r"(?P<value>\d+)(?=x)", "look-around"),
+        (r"(?P<value>\d)\1", "back-reference"),
+        ("(?P<value>\n)", "one line"),
+    ):
+        assert why in refused(a_spec(metricPattern=wrong))["metric_pattern"]
+    two = [{"metricId": "a", "goal": 1}, {"metricId": "b", "goal": 2}]
+    assert "name" in refused(a_spec(metrics=two, metricPattern="(?P<value>.)"))["metric_pattern"]
 
 
 def test_unknown_fields_are_refused_with_their_path():

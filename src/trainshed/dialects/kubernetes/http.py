@@ -1,4 +1,4 @@
-"""manifests: applies Kubernetes' Pod and Job and Alibaba's ImageCache, and lists the applied jobs."""
+"""manifests: applies Kubernetes' Pod and Job, Alibaba's ImageCache and Katib's Experiment, and lists them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,16 +10,23 @@ from trainshed.core.image_cache import ImageCache
 from trainshed.core.job import Job
 from trainshed.core.permission import Permission
 from trainshed.core.query import Compare, JobQuery, Operator, QueryField
+from trainshed.dialects.kubernetes.experiment_service import ExperimentService
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, manifest_of
 from trainshed.dialects.kubernetes.service import ManifestService
 from trainshed.service.image_caches import CacheOutcome, ImageCacheService
 from trainshed.service.jobs import JobRequest
+from trainshed.service.studies import StudyRequest
+from trainshed.service.study_views import StudyViews
 from trainshed.wire import page
 from trainshed.wire.custom_job import JobDraft, render_custom_job, render_spec
 from trainshed.wire.image_cache import render_cache
 from trainshed.wire.job_status import render_job_status
 from trainshed.wire.pool import Offer
+from trainshed.wire.study_row import render_study_row
+from trainshed.wire.study_spec import render_study_spec
+from trainshed.wire.tuning_job import render_tuning_job
 
+EXPERIMENT = "Experiment"
 DRY_RUN, CREATED, UNCHANGED = "DRY_RUN", "CREATED", "UNCHANGED"
 
 
@@ -27,11 +34,14 @@ DRY_RUN, CREATED, UNCHANGED = "DRY_RUN", "CREATED", "UNCHANGED"
 class ManifestHandlers:
     manifests: ManifestService
     caches: ImageCacheService
+    experiments: ExperimentService
+    views: StudyViews
     offer: Offer
 
     async def apply(self, call: Call) -> Json:
         from trainshed.dialects.kubernetes.manifest import (  # most servers never see one
             CacheManifest,
+            ExperimentManifest,
             parse_manifest,
         )
 
@@ -46,6 +56,18 @@ class ManifestHandlers:
                 days=wanted.retention_days,
             )
             return answer | await self._cache(call, asked)
+        if isinstance(wanted, ExperimentManifest):
+            request = StudyRequest(
+                display_name=wanted.manifest.name,
+                spec=wanted.experiment.spec,
+                limits=wanted.experiment.limits,
+                seed=wanted.experiment.seed,
+                template=wanted.draft.spec,
+                labels=wanted.draft.labels,
+                secrets=wanted.draft.secrets,
+                submitter=call.submitter(),
+            )
+            return answer | await self._experiment(call, wanted.manifest, request)
         return answer | await self._job(call, wanted.manifest, wanted.draft, wanted.notes)
 
     async def find(self, call: Call) -> Json:
@@ -53,6 +75,8 @@ class ManifestHandlers:
         project, location = call.path["project"], call.path["location"]
         kind, name = call.query.get("kind", ""), call.query.get("name", "")
         fingerprint = page.fingerprint("manifests", project, location, kind, name)
+        if kind == EXPERIMENT:
+            return await self._experiments(call, name, fingerprint)
         listing = await self.manifests.find(
             JobQuery(
                 project=project,
@@ -88,6 +112,46 @@ class ManifestHandlers:
         job, is_new = await self.manifests.apply(project, location, request, manifest, again=again)
         rendered = render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
         return answer | {"outcome": CREATED if is_new else UNCHANGED, "customJob": rendered}
+
+    async def _experiment(self, call: Call, manifest: KubernetesManifest, request: StudyRequest) -> Json:
+        project, location = call.path["project"], call.path["location"]
+        again, answer = call.flag("again"), {"name": manifest.name}
+        if call.flag("dryRun"):
+            there = await self.experiments.there(project, location, manifest, again=again)
+            same = not again and there is not None and there.record.get("digest") == manifest.digest
+            body: Json = {
+                "displayName": request.display_name,
+                "studySpec": render_study_spec(request.spec),
+                "maxTrialCount": request.limits.trials,
+                "parallelTrialCount": request.limits.parallel,
+                "trialJobSpec": render_spec(request.template) if request.template else {},
+            }
+            return {**answer, "outcome": UNCHANGED if same else DRY_RUN, "hyperparameterTuningJob": body}
+        study, is_new = await self.experiments.apply(project, location, request, manifest, again=again)
+        return {
+            **answer,
+            "outcome": CREATED if is_new else UNCHANGED,
+            "hyperparameterTuningJob": render_tuning_job(study, None, enum_ints=call.enum_ints),
+        }
+
+    async def _experiments(self, call: Call, name: str, question: str) -> Json:
+        listing = await self.experiments.find(
+            call.path["project"],
+            call.path["location"],
+            name,
+            limit=page.parse_size(call.query.get("pageSize")),
+            cursor=call.pages.decode(call.query.get("pageToken", ""), question),
+        )
+        figures = await self.views.figures(listing.studies)
+        rows = [
+            {
+                "kind": EXPERIMENT,
+                "name": study.display_name,
+                "study": render_study_row(study, figures[study.id]),
+            }
+            for study in listing.studies
+        ]
+        return call.pages.render("manifests", rows, listing.next_cursor, question)
 
     async def _cache(self, call: Call, asked: ImageCache) -> Json:
         dry_run = call.flag("dryRun")

@@ -1,4 +1,6 @@
-"""Parses a Kubernetes manifest: a job (Pod, Job) or an image cache (ImageCache). For `http.py`.
+"""Parses a Kubernetes manifest: a job (Pod, Job), an image cache (ImageCache) or a study (Experiment).
+
+`http.py` calls it.
 
 A refusal lists every violation with its path in the manifest. Each ignored field gives a note. This module
 reads nothing about running jobs.
@@ -6,11 +8,12 @@ reads nothing about running jobs.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainshed.core.errors import Invalid
-from trainshed.dialects.kubernetes.job import convert, plain
+from trainshed.dialects.kubernetes.experiment import Experiment, convert_experiment, prefixed
+from trainshed.dialects.kubernetes.job import Wanted, convert, plain
 from trainshed.dialects.kubernetes.machine import amount
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, digest_of
 from trainshed.dialects.kubernetes.shape import check, number, part, text, texts
@@ -19,9 +22,15 @@ from trainshed.wire.faults import Faults
 from trainshed.wire.image_cache import cache_faults
 from trainshed.wire.pool import Offer
 from trainshed.wire.scalars import shown
+from trainshed.wire.tuning_job import check_places
 
-VERSIONS = {"Pod": ("v1",), "Job": ("batch/v1", "batch/v1beta1"), "ImageCache": ("eci.alibabacloud.com/v1",)}
-CACHE = "ImageCache"
+VERSIONS = {
+    "Pod": ("v1",),
+    "Job": ("batch/v1", "batch/v1beta1"),
+    "ImageCache": ("eci.alibabacloud.com/v1",),
+    "Experiment": ("kubeflow.org/v1beta1",),
+}
+CACHE, EXPERIMENT = "ImageCache", "Experiment"
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
@@ -41,8 +50,18 @@ class CacheManifest:
     notes: tuple[str, ...] = ()
 
 
-def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | CacheManifest:
-    """The requested job or cache; Invalid with every violation."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentManifest:
+    manifest: KubernetesManifest
+    experiment: Experiment
+    draft: JobDraft  # of each trial's job
+    notes: tuple[str, ...] = ()
+
+
+def parse_manifest(
+    document: Mapping[str, Any], offer: Offer
+) -> JobManifest | CacheManifest | ExperimentManifest:
+    """The requested job, cache or study; Invalid with every violation."""
     faults = Faults("manifest")
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in VERSIONS:
@@ -56,10 +75,16 @@ def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | C
     name = _name(document, faults, notes)
     if kind == CACHE:
         return _cache(document, name, faults, notes)
+    manifest = KubernetesManifest(kind=kind, name=name, digest=digest_of(_asked(document)))
+    if kind == EXPERIMENT:
+        return _experiment(document, manifest, offer, faults, notes)
+    wanted, draft = _job(document, offer, faults)
+    manifest = replace(manifest, is_indexed=wanted.is_indexed)
+    return JobManifest(manifest=manifest, draft=draft, notes=tuple(dict.fromkeys((*notes, *wanted.notes))))
+
+
+def _job(document: Mapping[str, Any], offer: Offer, faults: Faults) -> tuple[Wanted, JobDraft]:
     wanted = convert(document, offer.catalogue, faults)
-    manifest = KubernetesManifest(
-        kind=kind, name=name, digest=digest_of(_asked(document)), is_indexed=wanted.is_indexed
-    )
     try:
         draft = parse_custom_job(wanted.body, offer)
     except Invalid as error:
@@ -68,7 +93,30 @@ def parse_manifest(document: Mapping[str, Any], offer: Offer) -> JobManifest | C
         faults.settle()
         raise
     faults.settle()
-    return JobManifest(manifest=manifest, draft=draft, notes=tuple(dict.fromkeys((*notes, *wanted.notes))))
+    return wanted, draft
+
+
+def _experiment(
+    document: Mapping[str, Any],
+    manifest: KubernetesManifest,
+    offer: Offer,
+    faults: Faults,
+    notes: list[str],
+) -> ExperimentManifest:
+    experiment = convert_experiment(document, faults)
+    wanted, draft = None, None
+    if not faults.under("spec.trialTemplate.trialSpec"):
+        try:
+            wanted, draft = _job(experiment.job, offer, Faults("manifest"))
+        except Invalid as error:
+            prefixed(error, faults)
+    if draft is not None and not faults.under("spec.trialTemplate.trialParameters"):
+        check_places(draft.spec, experiment.spec, faults, "spec.trialTemplate.trialSpec")
+    faults.settle()
+    assert wanted is not None, "a trialSpec that cannot be read is a fault"
+    assert draft is not None
+    all_notes = tuple(dict.fromkeys((*notes, *experiment.notes, *wanted.notes)))
+    return ExperimentManifest(manifest=manifest, experiment=experiment, draft=draft, notes=all_notes)
 
 
 def _asked(document: Mapping[str, Any]) -> dict[str, Any]:

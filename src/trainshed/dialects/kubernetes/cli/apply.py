@@ -1,4 +1,4 @@
-"""`trainshed apply`: Kubernetes' manifests as they are: Pods and Jobs become jobs, ImageCaches caches."""
+"""`trainshed apply`: Kubernetes' manifests as they are: Pods and Jobs become jobs, Experiments studies."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from trainshed.dialects.kubernetes.cli.file import Document, documents
 from trainshed.dialects.kubernetes.client import ManifestsClient
 
 
-@click.command("apply", short_help="Run Kubernetes' manifests: Pod, Job, ImageCache.")
+@click.command("apply", short_help="Run Kubernetes' manifests: Pod, Job, ImageCache, Katib's Experiment.")
 @click.option(
     "-f",
     "--filename",
@@ -29,12 +29,12 @@ from trainshed.dialects.kubernetes.client import ManifestsClient
 @as_json
 @connected
 def command(client: Client, files: tuple[str, ...], dry_run: bool, again: bool, as_json: bool) -> int:
-    """Run Kubernetes' manifests: Pod, Job, ImageCache.
+    """Run Kubernetes' manifests: Pod, Job, ImageCache, Katib's Experiment.
 
-    A Pod or Job becomes a job: its containers are pools, its name is the job's. What cannot be had is refused
-    with its line, what is ignored is said. Indentation that got lost, as on web pages, is repaired. The same
-    manifest again is the same job; what has changed is applied once the job of that name is over. Several
-    documents in a file are checked before the first is applied.
+    A Pod or Job becomes a job: its containers are pools, its name is the job's. An Experiment becomes a
+    study. What cannot be had is refused with its line, what is ignored is said. Indentation that got lost, as
+    on web pages, is repaired. The same manifest again is the same job; what has changed is applied once the
+    job of that name is over. Several documents in a file are checked before the first is applied.
 
     \b
     Example:
@@ -63,7 +63,8 @@ def command(client: Client, files: tuple[str, ...], dry_run: bool, again: bool, 
         click.echo(json.dumps(answers, indent=2))
     elif dry_run:
         for answer in answers:
-            click.echo(json.dumps(answer.get("customJob") or answer.get("imageCache"), indent=2))
+            made_of = ("customJob", "hyperparameterTuningJob", "imageCache")
+            click.echo(json.dumps(next(answer[name] for name in made_of if name in answer), indent=2))
     return 0
 
 
@@ -88,11 +89,30 @@ def made(client: Client, file: str, text: str) -> Iterator[str]:
             click.echo(f"deleted imagecache/{called}", err=True)
             continue
         row: Json | None = next(ManifestsClient(client).all(kind, called), None)
+        if row is not None and kind == "Experiment":
+            _delete_study(client, str(words.part(row, "study")["name"]))
+            click.echo(f"deleted experiment/{called}", err=True)
+            continue
         if row is None:
             raise CommandFailed(
                 f"there is no {kind} {called!r}", [f"{file} was not applied, or is deleted already"]
             )
         yield str(words.part(row, "job")["name"])
+
+
+def _delete_study(client: Client, name: str) -> None:
+    """Whether it runs or not."""
+    import time
+
+    from trainshed.client.api import is_final
+    from trainshed.client.studies import StudiesClient
+
+    studies = StudiesClient(client)
+    if not is_final(studies.view(name)):
+        studies.cancel(name)
+    while not is_final(studies.view(name)):
+        time.sleep(0.2)
+    studies.delete(name)
 
 
 def _warn(text: str) -> None:
@@ -104,7 +124,9 @@ def _warn(text: str) -> None:
 def outcome_line(answer: Json) -> str:
     """One line, as kubectl has it, and where to look next."""
     name = f"{str(answer.get('kind')).lower()}/{answer.get('name')}"
-    job, outcome = words.part(answer, "customJob"), str(answer.get("outcome"))
+    is_study = "hyperparameterTuningJob" in answer
+    job = words.part(answer, "hyperparameterTuningJob" if is_study else "customJob")
+    outcome, called = str(answer.get("outcome")), "study" if is_study else "job"
     state = words.state(job.get("state") or words.part(answer, "imageCache").get("state"))
     match outcome:
         case "DRY_RUN":
@@ -114,7 +136,7 @@ def outcome_line(answer: Json) -> str:
         case "UNCHANGED":
             over = state in ("SUCCEEDED", "FAILED", "CANCELLED")
             more = "; run it once more with: trainshed apply --again" if over else ""
-            return f"{name} unchanged: it is {state} (job {words.identity(job)}){more}"
+            return f"{name} unchanged: it is {state} ({called} {words.identity(job)}){more}"
         case _:
-            more = f" (job {words.identity(job)})" if job else ""
+            more = f" ({called} {words.identity(job)})" if job else ""
             return f"{name} {outcome.lower()}{more}"

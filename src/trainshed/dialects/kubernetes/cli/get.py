@@ -16,6 +16,7 @@ KINDS = {
     "Pod": ("pods", "pod", "po"),
     "Job": ("jobs", "job"),
     "ImageCache": ("imagecaches", "imagecache", "ic"),
+    "Experiment": ("experiments", "experiment"),
 }
 FORMS = ("wide", "json", "yaml", "name")
 _PHASES = {
@@ -29,8 +30,8 @@ _PHASES = {
 }
 
 
-@click.command("get", short_help="List what was applied: pods, jobs, imagecaches.")
-@click.argument("kind", metavar="pods|jobs|imagecaches|JOB")
+@click.command("get", short_help="List what was applied: pods, jobs, imagecaches, experiments.")
+@click.argument("kind", metavar="pods|jobs|imagecaches|experiments|JOB")
 @click.argument("name", required=False, default="")
 @click.option(
     "-o", "--output", "form", type=click.Choice(FORMS), default="wide", help="[default: wide, a table]"
@@ -38,7 +39,7 @@ _PHASES = {
 @as_json
 @connected
 def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> None:
-    """List what was applied: pods, jobs, imagecaches.
+    """List what was applied: pods, jobs, imagecaches, experiments.
 
     Of each name the latest is shown. `trainshed show`, `logs` and `events` take the same names. Any other JOB
     is shown alone, by its id or name.
@@ -72,7 +73,8 @@ def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> N
         hint = "see: trainshed apply --help; trainshed ls lists all jobs"
         click.echo(f"no {KINDS[kind][0]} were applied; {hint}", err=True)
         return
-    _print(rows, form, _drawn_caches if kind == "ImageCache" else _drawn, alone=bool(name))
+    draw = {"ImageCache": _drawn_caches, "Experiment": _drawn_experiments}.get(kind, _drawn)
+    _print(rows, form, draw, alone=bool(name))
 
 
 def _any_job(client: Client, called: str) -> Json:
@@ -114,6 +116,29 @@ def _drawn_caches(caches: list[Json]) -> str:
     from trainshed.cli.image_cache import drawn
 
     return drawn(caches)
+
+
+def _drawn_experiments(experiments: list[Json]) -> str:
+    from trainshed.cli.table import table
+
+    now = datetime.now(UTC)
+    rows: list[list[str]] = []
+    for row in experiments:
+        study = words.part(row, "study")
+        trials, best = words.part(study, "trials"), words.part(study, "best")
+        state = words.state(study.get("state"))
+        rows.append(
+            [
+                str(row["name"]),
+                _PHASES.get(state, state),
+                f"{trials.get('total', 0)}/{trials.get('max', '')}",
+                f"{best['metric']}={best['value']:.6g}" if best else "",
+                words.age(study.get("createTime"), now),
+                words.identity(study),
+                str(study.get("message") or ""),
+            ]
+        )
+    return table(["NAME", "STATUS", "TRIALS", "BEST", "AGE", "STUDY", "WHY"], rows)
 
 
 def _latest(client: Client, kind: str, name: str) -> list[Json]:

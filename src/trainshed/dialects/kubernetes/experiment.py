@@ -1,0 +1,256 @@
+"""Converts an Experiment of Katib to a study. For `manifest.py`. Pure.
+
+The trialSpec, a Job, is the template; `${trialParameters.NAME}` in it is the value of the parameter that NAME
+refers to. The goal ends the study. Faults are collected with their path in the manifest. Each ignored field
+gives a note. The document may have any shape: `shape.py` reports wrong types, and this module skips those
+fields.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainshed.core.errors import Invalid
+from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace
+from trainshed.core.stopping_rule import StoppingKind, StoppingRule
+from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, StudyLimits, StudySpec, StudyStopping
+from trainshed.core.suggestion_port import Algorithm, Objective
+from trainshed.dialects.kubernetes.shape import number, part, parts, text, texts
+from trainshed.wire.faults import Faults
+from trainshed.wire.scalars import shown
+
+TRIALS, PARALLEL = 30, 3  # Katib's own defaults are no limit, and 3
+MOST_STEPS = 1000  # values that a range with a step becomes
+_KINDS = ("double", "int", "categorical", "discrete")
+_ALGORITHMS = {
+    "random": Algorithm.RANDOM,
+    "grid": Algorithm.GRID,
+    "bayesianoptimization": Algorithm.DEFAULT,
+    "tpe": Algorithm.TPE,
+    "multivariate-tpe": Algorithm.TPE,
+    "cmaes": Algorithm.CMA_ES,
+    "sobol": Algorithm.SOBOL,
+}
+_PLACE = re.compile(r"\$\{trialParameters\.([^}]+)\}")
+_GROUP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?!\?)")  # escapes and sets are passed over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A study without its template, and the manifest of the job that is its template."""
+
+    spec: StudySpec
+    limits: StudyLimits
+    job: Mapping[str, Any]
+    seed: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def convert_experiment(document: Mapping[str, Any], faults: Faults) -> Experiment:
+    """The requested study. Valid only if no faults were recorded."""
+    spec, notes = part(document, "spec"), list[str]()
+    algorithm, settings = _algorithm(spec, faults)
+    space = _space(spec, algorithm, faults, notes)
+    objective, target = _objective(part(spec, "objective"), faults)
+    return Experiment(
+        spec=StudySpec(
+            space=space,
+            objectives=(objective,),
+            algorithm=algorithm,
+            trial_stopping=_early_stopping(part(spec, "earlyStopping"), faults),
+            stopping=StudyStopping(target=target),
+            pattern=_pattern(part(spec, "metricsCollectorSpec"), faults, notes),
+        ),
+        limits=StudyLimits(
+            trials=_count(spec, "maxTrialCount", TRIALS, MAX_TRIALS, faults),
+            parallel=_count(spec, "parallelTrialCount", PARALLEL, MAX_PARALLEL, faults),
+            failed=_count(spec, "maxFailedTrialCount", 0, MAX_TRIALS, faults),
+        ),
+        job=_job(document, space, faults),
+        seed=_whole(settings.get("random_state")),
+        notes=tuple(notes),
+    )
+
+
+def _objective(given: Mapping[str, Any], faults: Faults) -> tuple[Objective, float | None]:
+    name, kind = text(given, "objectiveMetricName"), text(given, "type")
+    if not name:
+        faults.add("spec.objective.objectiveMetricName", "is required.")
+    if kind not in ("maximize", "minimize"):
+        faults.add("spec.objective.type", f"must be maximize or minimize, not {shown(kind)}.")
+    return Objective(name, maximize=kind == "maximize"), _number(given.get("goal"))
+
+
+def _algorithm(spec: Mapping[str, Any], faults: Faults) -> tuple[Algorithm, dict[str, Any]]:
+    given = part(spec, "algorithm")
+    name = text(given, "algorithmName")
+    settings = {text(row, "name"): row.get("value") for row in parts(given, "algorithmSettings")}
+    if name not in _ALGORITHMS:
+        known = ", ".join(_ALGORITHMS)
+        faults.add("spec.algorithm.algorithmName", f"must be one of {known}, not {shown(name)}.")
+    return _ALGORITHMS.get(name, Algorithm.DEFAULT), settings
+
+
+def _early_stopping(given: Mapping[str, Any], faults: Faults) -> StoppingRule | None:
+    if not given:
+        return None
+    if (name := text(given, "algorithmName")) != "medianstop":
+        faults.add("spec.earlyStopping.algorithmName", f"must be medianstop, not {shown(name)}.")
+    settings = {text(row, "name"): row.get("value") for row in parts(given, "algorithmSettings")}
+    return StoppingRule(kind=StoppingKind.MEDIAN, least_step=_whole(settings.get("start_step")) or 0)
+
+
+def _space(spec: Mapping[str, Any], algorithm: Algorithm, faults: Faults, notes: list[str]) -> SearchSpace:
+    parameters: list[Parameter] = []
+    for at, given in enumerate(parts(spec, "parameters")):
+        parameters.append(_parameter(given, f"spec.parameters[{at}]", faults, notes))
+    space = SearchSpace(tuple(parameters))
+    fields = {
+        "id": "name",
+        "low": "feasibleSpace.min",
+        "high": "feasibleSpace.max",
+        "values": "feasibleSpace.list",
+    }
+    for violation in space.violations():
+        at, _, field = violation.field.removeprefix("parameters[").partition("].")
+        path = f"spec.parameters[{at}].{fields.get(field, 'feasibleSpace')}" if field else "spec.parameters"
+        if not faults.under(path):
+            faults.add(path, f"{violation.description}.")
+    for at, parameter in enumerate(parameters):
+        if algorithm is Algorithm.GRID and parameter.kind is ParameterKind.DOUBLE:
+            faults.add(f"spec.parameters[{at}].feasibleSpace.step", "is required with the algorithm grid.")
+    return space
+
+
+def _parameter(given: Mapping[str, Any], path: str, faults: Faults, notes: list[str]) -> Parameter:
+    name, kind, room = text(given, "name"), text(given, "parameterType"), part(given, "feasibleSpace")
+    values = texts(room, "list")
+    if kind == "categorical":
+        return Parameter(id=name, kind=ParameterKind.CATEGORICAL, values=tuple(values))
+    if kind == "discrete":
+        numbers = [_number(value) for value in values]
+        if None in numbers:
+            faults.add(f"{path}.feasibleSpace.list", "must have numbers.")
+        return Parameter(
+            id=name, kind=ParameterKind.DISCRETE, values=tuple(sorted(n for n in numbers if n is not None))
+        )
+    if kind not in _KINDS:
+        faults.add(f"{path}.parameterType", f"must be one of {', '.join(_KINDS)}, not {shown(kind)}.")
+    bounds = {end: _number(room.get(end)) for end in ("min", "max")}
+    for end, bound in bounds.items():
+        if bound is None:
+            faults.add(f"{path}.feasibleSpace.{end}", "must be a number.")
+    low, high = bounds["min"] or 0.0, bounds["max"] or 0.0
+    step = _number(room.get("step"))
+    if step is not None and step > 0 and (kind == "double" or step != 1):
+        return _stepped(name, (low, high, step), path, faults)
+    distribution = text(room, "distribution")
+    if distribution in ("normal", "logNormal"):
+        notes.append(f"{path}.feasibleSpace.distribution is read as uniform: points follow what trials tell.")
+    return Parameter(
+        id=name,
+        kind=ParameterKind.INTEGER if kind == "int" else ParameterKind.DOUBLE,
+        low=low,
+        high=high,
+        scale=Scale.LOG if distribution in ("logUniform", "logNormal") else Scale.LINEAR,
+    )
+
+
+def _stepped(name: str, room: tuple[float, float, float], path: str, faults: Faults) -> Parameter:
+    low, high, step = room
+    count = math.floor((high - low) / step + 1e-9) + 1
+    if not 1 <= count <= MOST_STEPS:
+        faults.add(f"{path}.feasibleSpace.step", f"must give 1 to {MOST_STEPS} values, not {count}.")
+        count = 1
+    values = tuple(round(low + at * step, 12) for at in range(count))
+    return Parameter(id=name, kind=ParameterKind.DISCRETE, values=values)
+
+
+def _pattern(given: Mapping[str, Any], faults: Faults, notes: list[str]) -> str:
+    kind = text(part(given, "collector"), "kind") or "StdOut"
+    if kind not in ("StdOut", "TensorFlowEvent", "None"):
+        known = "StdOut, TensorFlowEvent or None"
+        faults.add("spec.metricsCollectorSpec.collector.kind", f"must be {known}, not {shown(kind)}.")
+    formats = texts(part(part(given, "source"), "filter"), "metricsFormat")
+    if len(formats) > 1:
+        notes.append("spec.metricsCollectorSpec.source.filter.metricsFormat: only the first is used.")
+    return named_groups(formats[0]) if formats and kind == "StdOut" else ""
+
+
+def named_groups(pattern: str) -> str:
+    """Katib's pattern, whose first group is the name and whose second is the value, with these names."""
+    names = iter(("name", "value"))
+
+    def named(match: re.Match[str]) -> str:
+        name = next(names, "") if match[0] == "(" else ""
+        return f"(?P<{name}>" if name else match[0]
+
+    return _GROUP.sub(named, pattern)
+
+
+def _job(document: Mapping[str, Any], space: SearchSpace, faults: Faults) -> Mapping[str, Any]:
+    """The manifest of a trial's job, with the parameters' own names in its places."""
+    template, where = part(part(document, "spec"), "trialTemplate"), "spec.trialTemplate"
+    names = {text(row, "name"): text(row, "reference") for row in parts(template, "trialParameters")}
+    known = {parameter.id for parameter in space.parameters}
+    for at, (name, reference) in enumerate(names.items()):
+        if reference not in known:
+            sentence = f"must be the name of a parameter, not {shown(reference)}."
+            faults.add(f"{where}.trialParameters[{at}].reference", sentence)
+        elif not name:
+            faults.add(f"{where}.trialParameters[{at}].name", "is required.")
+    if missing := sorted(known - set(names.values())):
+        sentence = f"must have a place for each parameter; {', '.join(missing)} has none."
+        faults.add(f"{where}.trialParameters", sentence)
+    job = part(template, "trialSpec")
+    if not job:
+        faults.add(f"{where}.trialSpec", "is required: a Job of batch/v1.")
+    elif job.get("kind") != "Job":
+        faults.add(f"{where}.trialSpec.kind", f"must be Job, not {shown(job.get('kind'))}.")
+    filled: Any = _filled(job, names)
+    name = text(part(document, "metadata"), "name")
+    return {**filled, "metadata": {**part(filled, "metadata"), "name": name}}
+
+
+def _filled(value: object, names: Mapping[str, str]) -> Any:
+    match value:
+        case str():
+            return _PLACE.sub(lambda place: f"${{trialParameters.{names.get(place[1], place[1])}}}", value)
+        case dict():
+            return {key: _filled(item, names) for key, item in value.items()}  # pyright: ignore
+        case list():
+            return [_filled(item, names) for item in value]  # pyright: ignore
+        case _:
+            return value
+
+
+def prefixed(error: Invalid, faults: Faults) -> None:
+    """Record the faults of the job under their place in the experiment."""
+    for violation in error.violations:
+        faults.add(f"spec.trialTemplate.trialSpec.{violation.field}", violation.description)
+
+
+def _count(spec: Mapping[str, Any], name: str, default: int, most: int, faults: Faults) -> int:
+    count = number(spec, name)
+    if count is None:
+        return default
+    if not (0 if name == "maxFailedTrialCount" else 1) <= count <= most:
+        faults.add(f"spec.{name}", f"must be between 1 and {most}, not {count}.")
+    return count
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        result = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return result if math.isfinite(result) else None
+
+
+def _whole(value: object) -> int | None:
+    result = _number(value)
+    return int(result) if result is not None and result >= 0 else None

@@ -1,0 +1,192 @@
+"""Katib's Experiment, as a study."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.unit.wire.bodies import OFFER
+from trainshed.core.errors import Invalid
+from trainshed.core.search_space import Parameter, ParameterKind, Scale
+from trainshed.core.stopping_rule import StoppingKind
+from trainshed.core.study import StudyLimits
+from trainshed.core.suggestion_port import Algorithm, Objective
+from trainshed.dialects.kubernetes.experiment import named_groups
+from trainshed.dialects.kubernetes.manifest import ExperimentManifest, parse_manifest
+
+EXPERIMENT: dict[str, Any] = {
+    "apiVersion": "kubeflow.org/v1beta1",
+    "kind": "Experiment",
+    "metadata": {"namespace": "kubeflow", "name": "random"},
+    "spec": {
+        "objective": {"type": "minimize", "goal": 0.001, "objectiveMetricName": "loss"},
+        "algorithm": {
+            "algorithmName": "random",
+            "algorithmSettings": [{"name": "random_state", "value": "10"}],
+        },
+        "parallelTrialCount": 3,
+        "maxTrialCount": 12,
+        "maxFailedTrialCount": 3,
+        "parameters": [
+            {"name": "lr", "parameterType": "double", "feasibleSpace": {"min": "0.01", "max": "0.05"}},
+            {"name": "layers", "parameterType": "int", "feasibleSpace": {"min": "2", "max": "5"}},
+            {"name": "optimizer", "parameterType": "categorical", "feasibleSpace": {"list": ["sgd", "adam"]}},
+        ],
+        "trialTemplate": {
+            "primaryContainerName": "training-container",
+            "trialParameters": [
+                {"name": "learningRate", "description": "Learning rate", "reference": "lr"},
+                {"name": "numberLayers", "reference": "layers"},
+                {"name": "optimizer", "reference": "optimizer"},
+            ],
+            "trialSpec": {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "spec": {
+                    "template": {
+                        "spec": {
+                            "containers": [
+                                {
+                                    "name": "training-container",
+                                    "image": "trainshed/python:3",
+                                    "command": [
+                                        "python",
+                                        "train.py",
+                                        "--lr=${trialParameters.learningRate}",
+                                        "--layers=${trialParameters.numberLayers}",
+                                        "--optimizer=${trialParameters.optimizer}",
+                                    ],
+                                }
+                            ],
+                            "restartPolicy": "Never",
+                        }
+                    }
+                },
+            },
+        },
+    },
+}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    document = copy.deepcopy(EXPERIMENT)
+    document["spec"].update(changes)
+    return document
+
+
+def parsed(document: dict[str, Any]) -> ExperimentManifest:
+    wanted = parse_manifest(document, OFFER)
+    assert isinstance(wanted, ExperimentManifest)
+    return wanted
+
+
+def faults(document: dict[str, Any]) -> set[str]:
+    with pytest.raises(Invalid) as refused:
+        parse_manifest(document, OFFER)
+    return {violation.field for violation in refused.value.violations}
+
+
+def test_an_experiment_is_a_study_with_its_job_as_the_template() -> None:
+    wanted = parsed(EXPERIMENT)
+    spec = wanted.experiment.spec
+    assert spec.objectives == (Objective("loss", maximize=False),)
+    assert spec.algorithm is Algorithm.RANDOM
+    assert spec.stopping.target == 0.001
+    assert wanted.experiment.limits == StudyLimits(trials=12, parallel=3, failed=3)
+    assert wanted.experiment.seed == 10
+    assert spec.space.parameters == (
+        Parameter(id="lr", kind=ParameterKind.DOUBLE, low=0.01, high=0.05),
+        Parameter(id="layers", kind=ParameterKind.INTEGER, low=2, high=5),
+        Parameter(id="optimizer", kind=ParameterKind.CATEGORICAL, values=("sgd", "adam")),
+    )
+    [pool] = wanted.draft.spec.pools
+    assert pool.command[2:] == (
+        "--lr=${trialParameters.lr}",
+        "--layers=${trialParameters.layers}",
+        "--optimizer=${trialParameters.optimizer}",
+    )
+    assert wanted.manifest.name == "random"
+
+
+def test_steps_and_distributions() -> None:
+    parameters = [
+        {
+            "name": "lr",
+            "parameterType": "double",
+            "feasibleSpace": {"min": "0.1", "max": "0.3", "step": "0.1"},
+        },
+        {"name": "layers", "parameterType": "int", "feasibleSpace": {"min": "2", "max": "8", "step": "3"}},
+        {
+            "name": "optimizer",
+            "parameterType": "double",
+            "feasibleSpace": {"min": "0.001", "max": "1", "distribution": "logUniform"},
+        },
+    ]
+    first, second, third = parsed(changed(parameters=parameters)).experiment.spec.space.parameters
+    assert (first.kind, first.values) == (ParameterKind.DISCRETE, (0.1, 0.2, 0.3))
+    assert second.values == (2.0, 5.0, 8.0)
+    assert third.scale is Scale.LOG
+
+
+def test_early_stopping_and_the_pattern_of_the_collector() -> None:
+    katib = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
+    spec = parsed(
+        changed(
+            earlyStopping={
+                "algorithmName": "medianstop",
+                "algorithmSettings": [{"name": "start_step", "value": "5"}],
+            },
+            metricsCollectorSpec={
+                "collector": {"kind": "StdOut"},
+                "source": {"filter": {"metricsFormat": [katib]}},
+            },
+        )
+    ).experiment.spec
+    assert spec.trial_stopping is not None
+    assert (spec.trial_stopping.kind, spec.trial_stopping.least_step) == (StoppingKind.MEDIAN, 5)
+    assert spec.pattern == r"(?P<name>[\w|-]+)\s*=\s*(?P<value>[+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
+
+
+def test_groups_are_named_where_they_are_groups() -> None:
+    assert named_groups(r"\((?:a)[(](b)(c)(d)") == r"\((?:a)[(](?P<name>b)(?P<value>c)(d)"
+
+
+def test_everything_that_is_wrong_is_told_with_its_path() -> None:
+    document = changed(
+        objective={"type": "more"},
+        algorithm={"algorithmName": "darts"},
+        parallelTrialCount=0,
+        earlyStopping={"algorithmName": "other"},
+        metricsCollectorSpec={"collector": {"kind": "Custom"}},
+    )
+    document["spec"]["parameters"][0]["feasibleSpace"] = {"min": "x", "max": "1"}
+    document["spec"]["trialTemplate"]["trialParameters"][2]["reference"] = "nobody"
+    document["spec"]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["restartPolicy"] = "Always"
+    assert faults(document) == {
+        "spec.objective.objectiveMetricName",
+        "spec.objective.type",
+        "spec.algorithm.algorithmName",
+        "spec.parallelTrialCount",
+        "spec.earlyStopping.algorithmName",
+        "spec.metricsCollectorSpec.collector.kind",
+        "spec.parameters[0].feasibleSpace.min",
+        "spec.trialTemplate.trialParameters[2].reference",
+        "spec.trialTemplate.trialParameters",
+        "spec.trialTemplate.trialSpec.spec.template.spec.restartPolicy",
+    }
+
+
+def test_a_place_without_a_parameter_and_a_job_that_is_none_are_refused() -> None:
+    document = changed()
+    container = document["spec"]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["containers"][0]
+    container["command"].append("${trialParameters.momentum}")
+    assert faults(document) == {"spec.trialTemplate.trialSpec"}
+    document = changed()
+    document["spec"]["trialTemplate"]["trialSpec"] = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
+    assert "spec.trialTemplate.trialSpec.kind" in faults(document)
+    document["spec"]["trialTemplate"].pop("trialSpec")
+    assert faults(document) == {"spec.trialTemplate.trialSpec"}
+
+
+def test_a_grid_needs_steps() -> None:
+    assert faults(changed(algorithm={"algorithmName": "grid"})) == {"spec.parameters[0].feasibleSpace.step"}
