@@ -7,6 +7,7 @@ connection: give each thread its own Client. It never polls: the server holds a 
 import os
 import time
 
+from trainshed.client.address import query, quoted
 from trainshed.client.connection import PAUSES, Connection, Json, lines
 from trainshed.client.discovery import DEFAULT_LOCATION, DEFAULT_PROJECT
 from trainshed.client.errors import Interrupted, Unreachable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from trainshed.client.machines import MachinesClient
     from trainshed.client.runtimes import RuntimesClient
     from trainshed.client.storage import StorageClient
+    from trainshed.client.studies import StudiesClient
 
 FINAL = frozenset(
     {"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
@@ -31,7 +33,6 @@ FINAL = frozenset(
 )
 PAGE = 500  # jobs asked for at a time
 WAIT = 30.0  # seconds the server holds one wait open
-_PLAIN = {safe: dict.fromkeys(map(ord, "-._~" + safe)) for safe in ("", "/")}
 
 
 class Client:
@@ -124,6 +125,12 @@ class Client:
 
         return MachinesClient(self._connection, self.place())
 
+    def studies(self) -> "StudiesClient":
+        """The studies of the same server: searches for good parameters."""
+        from trainshed.client.studies import StudiesClient
+
+        return StudiesClient(self)
+
     def health(self) -> "Json":
         return self._connection.request("GET", "/healthz")
 
@@ -151,9 +158,9 @@ class Client:
         that the body was copied from: values that are masked are those of that job.
         """
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
-        path = f"/v1/{_quoted(parent, '/')}/customJobs" if parent else self._parent()
+        path = f"/v1/{quoted(parent, '/')}/customJobs" if parent else self._parent()
         path += "?view=trainshed"  # with warnings, where there are any
-        path += f"&secretsOf={_quoted(secrets_of)}" if secrets_of else ""
+        path += f"&secretsOf={quoted(secrets_of)}" if secrets_of else ""
         return self._connection.request("POST", path, body, headers=headers, repeatable=True)
 
     def retry(self, job: str, display_name: str = "") -> "Json":
@@ -183,7 +190,7 @@ class Client:
         while limit is None or limit > 0:
             size = PAGE if limit is None else min(PAGE, limit)
             page = self._connection.request(
-                "GET", self._parent(location) + _query({"pageSize": size, **asked})
+                "GET", self._parent(location) + query({"pageSize": size, **asked})
             )
             jobs: list[Json] = page.get("customJobs", [])
             yield from jobs[:limit]
@@ -194,7 +201,7 @@ class Client:
 
     def elsewhere_count(self, *, filter: str = "") -> int:
         """How many jobs of the project are in other locations than this client's."""
-        path = f"{self._parent()}:count{_query({'filter': filter})}"
+        path = f"{self._parent()}:count{query({'filter': filter})}"
         return int(self._connection.request("GET", path)["elsewhere"])
 
     def cancel(self, job: str) -> None:
@@ -209,7 +216,7 @@ class Client:
 
     def environment(self, job: str, task: str | None = None) -> "list[Json]":
         """The variables of each replica of an admitted job, or of one: [{task, environment}]."""
-        answer = self._connection.request("GET", f"{self._path(job)}:environment{_query({'task': task})}")
+        answer = self._connection.request("GET", f"{self._path(job)}:environment{query({'task': task})}")
         return answer.get("replicas", [])
 
     def why(self, job: str) -> "Json":
@@ -218,7 +225,7 @@ class Client:
 
     def stacks(self, job: str, task: str | None = None) -> Json:
         """Where each replica of a running job is, or one of them; those in the same place in groups."""
-        return self._connection.request("GET", f"{self._path(job)}:stacks{_query({'task': task})}")
+        return self._connection.request("GET", f"{self._path(job)}:stacks{query({'task': task})}")
 
     def explain(self, body: "Json") -> "Json":
         """As `create`, but nothing is kept: whether the job would be accepted, and would wait, and why."""
@@ -236,18 +243,18 @@ class Client:
 
     def manifest(self, code: str, place: str = "") -> "list[Json]":
         """The files of a folder the server keeps; `place` is the path of its project and location."""
-        answer = self._connection.request("GET", f"{place or self.place()}/code/{_quoted(code)}")
+        answer = self._connection.request("GET", f"{place or self.place()}/code/{quoted(code)}")
         return answer.get("files", [])
 
     def content(self, code: str, digest: str, place: str = "") -> "Iterator[bytes]":
         """A file of that folder, in pieces as they come."""
-        path = f"{place or self.place()}/code/{_quoted(code)}/blobs/{_quoted(digest)}"
+        path = f"{place or self.place()}/code/{quoted(code)}/blobs/{quoted(digest)}"
         return self._connection.pieces(path)
 
     def metrics(self, job: str, *, window: float = 600, step: float = 0) -> "Json":
         """What a job used in its last `window` seconds, a point every `step` of them; and its progress."""
         asked = {"window": f"{window:.3f}s", "step": f"{step:.3f}s"}
-        return self._connection.request("GET", f"{self._path(job)}:metrics{_query(asked)}")
+        return self._connection.request("GET", f"{self._path(job)}:metrics{query(asked)}")
 
     def usage(self, location: str | None = None) -> "Json":
         """Every job that runs now, with the last minute of what it used and its progress."""
@@ -328,7 +335,7 @@ class Client:
             asked["follow"] = "true"
 
         def behind(after: str) -> str:
-            return f"{self._path(job)}:output{_query({**asked, 'after': after})}"
+            return f"{self._path(job)}:output{query({**asked, 'after': after})}"
 
         return resumed(self._connection, behind, frames)
 
@@ -340,7 +347,7 @@ class Client:
         from trainshed.client.hints import hints
 
         def behind(after: str) -> str:
-            return f"{self._parent(location)}:watch{_query({'job': job, 'after': after})}"
+            return f"{self._parent(location)}:watch{query({'job': job, 'after': after})}"
 
         return resumed(self._connection, behind, hints)
 
@@ -348,7 +355,7 @@ class Client:
         """The stream's lines behind the given one. The order is total: one id says how far we got."""
 
         def behind(after: str) -> str:
-            return f"{self._path(job)}:tail{_query({**asked, 'after': after})}"
+            return f"{self._path(job)}:tail{query({**asked, 'after': after})}"
 
         return resumed(self._connection, behind, _entries, after)
 
@@ -357,12 +364,12 @@ class Client:
 
     def place(self, location: str | None = None) -> str:
         """The path of the project and location all else is below."""
-        return f"/v1/projects/{_quoted(self.project)}/locations/{_quoted(location or self.location)}"
+        return f"/v1/projects/{quoted(self.project)}/locations/{quoted(location or self.location)}"
 
     def _path(self, job: str) -> str:
         if "/" in job:
-            return f"/v1/{_quoted(job, '/')}"
-        return f"{self._parent('-')}/{_quoted(job)}"  # an id means one job, whatever its location
+            return f"/v1/{quoted(job, '/')}"
+        return f"{self._parent('-')}/{quoted(job)}"  # an id means one job, whatever its location
 
 
 def is_final(job: "Json") -> bool:
@@ -373,27 +380,3 @@ def _entries(pieces: "Iterable[bytes]") -> "Iterator[tuple[str, Json]]":
     for line in lines(pieces):
         entry: Json = loads(line)
         yield entry.get("insertId", ""), entry
-
-
-def _query(values: "Mapping[str, object]") -> str:
-    given = {name: value for name, value in values.items() if value not in (None, "")}
-    if not given:
-        return ""
-    if all(_is_plain(str(value)) for value in given.values()):
-        return "?" + "&".join(f"{name}={value}" for name, value in given.items())
-    from urllib.parse import urlencode
-
-    return f"?{urlencode(given, errors='surrogateescape')}"
-
-
-def _is_plain(text: str, safe: str = "") -> bool:
-    return text.isascii() and text.translate(_PLAIN[safe]).isalnum()
-
-
-def _quoted(text: str, safe: str = "") -> str:
-    """The text as part of a path; what needs no quoting needs no import either."""
-    if _is_plain(text, safe):
-        return text
-    from urllib.parse import quote
-
-    return quote(text, safe=safe, errors="surrogateescape")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from trainshed.client.connection import Json
 
-PAGE = 100
+PAGE = 500  # studies or trials asked for at a time
 OWN_VIEW = "trainshed"
 RESOURCE = "hyperparameterTuningJobs"
 
@@ -37,17 +37,31 @@ class StudiesClient:
         """Without trials, but with the row of our own lists, as `trainshed`."""
         return self._client.ask("GET", f"{self.path(study)}?view={OWN_VIEW}")
 
-    def all(self, *, filter: str = "", limit: int | None = None, view: str = "") -> "Iterator[Json]":
+    def all(
+        self, *, filter: str = "", limit: int | None = None, view: str = "", location: str | None = None
+    ) -> "Iterator[Json]":
         """Newest first; pages are fetched as they are needed. With view="trainshed" they are our own rows."""
-        place = self._anywhere if view else self._client.place()
-        yield from self._pages(f"{place}/{RESOURCE}", RESOURCE, limit, {"filter": filter, "view": view})
+        path = f"{self._client.place(location)}/{RESOURCE}"
+        yield from self._pages(path, RESOURCE, limit, {"filter": filter, "view": view})
+
+    def rows(
+        self, *, filter: str = "", limit: int | None = None, location: str | None = None
+    ) -> "Iterator[Json]":
+        """Our own rows: studies without their trials, with counts and the best value."""
+        return self.all(filter=filter, limit=limit, view=OWN_VIEW, location=location)
 
     def trials(
-        self, study: str, *, filter: str = "", order_by: str = "", limit: int | None = None
+        self,
+        study: str,
+        *,
+        filter: str = "",
+        order_by: str = "",
+        limit: int | None = None,
+        page: int = PAGE,
     ) -> "Iterator[Json]":
         """Ordered by id, value, start_time or duration, `desc` behind it. Without measurements."""
         asked = {"filter": filter, "orderBy": order_by}
-        yield from self._pages(f"{self.path(study)}/trials", "trials", limit, asked)
+        yield from self._pages(f"{self.path(study)}/trials", "trials", limit, asked, page)
 
     def analysis(self, study: str) -> "Json":
         return self._client.ask("GET", f"{self.path(study)}:analysis")
@@ -106,10 +120,12 @@ class StudiesClient:
             return f"/v1/{quote(study, errors='surrogateescape')}"
         return f"{self._anywhere}/{RESOURCE}/{_quoted(study)}"
 
-    def _pages(self, path: str, name: str, limit: int | None, asked: "Mapping[str, str]") -> "Iterator[Json]":
+    def _pages(
+        self, path: str, name: str, limit: int | None, asked: "Mapping[str, str]", most: int = PAGE
+    ) -> "Iterator[Json]":
         token = ""
         while limit is None or limit > 0:
-            size = PAGE if limit is None else min(PAGE, limit)
+            size = most if limit is None else min(most, limit)
             page = self._client.ask("GET", path + _query({**asked, "pageSize": size, "pageToken": token}))
             rows: list[Json] = page.get(name, [])
             yield from rows[:limit]
