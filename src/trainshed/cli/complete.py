@@ -1,4 +1,4 @@
-"""What the shell offers behind a command when Tab is pressed: the jobs there are, by id and by name.
+"""What the shell offers behind a command when Tab is pressed: jobs or studies, by id and by name.
 
 Nothing may be printed and nothing may fail here: a shell in the middle of a line has no place for either.
 """
@@ -11,22 +11,31 @@ import click
 if TYPE_CHECKING:
     from trainshed.client import Client, Json
 
-OFFERED = 100  # the latest jobs
+OFFERED = 100  # the latest
 
 
 def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    rows = asked(ctx, lambda client: client.jobs(limit=OFFERED, location="-"))
+    return _offered(rows, ctx, param, incomplete)
+
+
+def studies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    rows = asked(ctx, lambda client: client.studies().rows(limit=OFFERED, location="-"))
+    return _offered(rows, ctx, param, incomplete)
+
+
+def _offered(rows: "list[Json]", ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     from click.shell_completion import CompletionItem
 
     from trainshed.cli import words
 
-    given = ctx.params
-    taken = set(given.get(param.name or "") or ()) if param.nargs != 1 else set[str]()
+    taken = set(ctx.params.get(param.name or "") or ()) if param.nargs != 1 else set[str]()
     items: dict[str, Any] = {}
-    for job in asked(ctx, lambda client: client.jobs(limit=OFFERED, location="-")):
+    for row in rows:
         identity, name, state = (
-            words.identity(job),
-            str(job.get("displayName", "")),
-            words.state(job.get("state")),
+            words.identity(row),
+            str(row.get("displayName", "")),
+            words.state(row.get("state")),
         )
         if identity.startswith(incomplete):
             items.setdefault(identity, CompletionItem(identity, help=f"{name} {state}"))

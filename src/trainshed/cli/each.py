@@ -1,7 +1,8 @@
-"""Doing one thing to several jobs: each refusal is told, the others are done, and the exit code remembers."""
+"""Doing one thing to several jobs or studies: each refusal is told, the others done, the code remembers."""
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import click
 
@@ -12,37 +13,49 @@ from trainshed.cli.options import violations
 from trainshed.client import ApiError, Client, Json
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What is acted on, and how it is found by what a person calls it."""
+
+    noun: str
+    find: Callable[..., Json]
+
+
+JOBS = Lookup("job", find)
+
+
 def each(
     client: Client,
-    jobs: Iterable[str],
-    act: Callable[[str], None],
+    items: Iterable[str],
+    act: Callable[[str], object],
     done: str,
     *,
     alive: bool = False,
     as_json: bool = False,
+    lookup: Lookup = JOBS,
 ) -> int:
-    """As JSON: one list, for each job as it was called its name and what was done, or the error.
+    """As JSON: one list, for each item as it was called its name and what was done, or the error.
 
-    With `alive`, a name means the job that has not ended.
+    With `alive`, a name means the one that has not ended.
     """
     code = 0
     outcomes: list[Json] = []
-    for called in jobs:
+    for called in items:
         try:
-            match = find(client, called, exactly=True, alive=alive)
+            match = lookup.find(client, called, exactly=True, alive=alive)
             act(match["name"])
         except ApiError as error:
             if error.code in (401, 403):
                 raise  # it will be the same for all
             CommandFailed(f"{called}: {error.message}", violations(error.violations)).show()
-            outcomes.append({"job": called, "error": error.message})
+            outcomes.append({lookup.noun: called, "error": error.message})
             code = 1
         except CommandFailed as failure:
             failure.show()
-            outcomes.append({"job": called, "error": failure.message})
+            outcomes.append({lookup.noun: called, "error": failure.message})
             code = 1
         else:
-            outcomes.append({"job": called, "name": match["name"], "done": done})
+            outcomes.append({lookup.noun: called, "name": match["name"], "done": done})
             if not as_json:
                 click.echo(f"{done} {words.identity(match)} ({match.get('displayName', '')})")
     if as_json:

@@ -23,6 +23,10 @@ STATES = {
     "CANCELLING": "yellow",
     "PENDING": "yellow",
     "QUEUED": "yellow",
+    "ACTIVE": "cyan",  # from here on: of trials and studies
+    "INFEASIBLE": "red",
+    "REQUESTED": "yellow",
+    "STOPPING": "yellow",
 }
 _COLOUR = r"(\x1b\[[0-9;:]*m)"
 _SEQUENCE = (

@@ -16,6 +16,7 @@ from trainshed.client.errors import ApiError, ClientError
 TYPE_CHECKING = False  # the module typing takes longer to import than a job takes to submit
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
     from typing import TextIO
 
     from trainshed.client import Client, Json, Target
@@ -81,7 +82,7 @@ def submit(options: SubmitWords) -> int:
 
                 seek(client, options)
             if is_count(options.gpu):
-                options.gpu = _any_gpu(client, options)
+                options.gpu = any_gpu(client, options)
             parcel = packed(program.root, listing, options, program.script)
             if unused := program.unused_requirements(options):
                 say(f"note: {unused} is not installed; have it so with: --requirements {unused}")
@@ -104,7 +105,7 @@ def submit(options: SubmitWords) -> int:
     return failure.exit_code
 
 
-def _any_gpu(client: "Client", options: SubmitWords) -> str:
+def any_gpu(client: "Client", options: SubmitWords) -> str:
     """As many as were asked for, of the kind that is there."""
     from urllib.parse import quote
 
@@ -182,13 +183,17 @@ def _by_option(error: ApiError, options: SubmitWords) -> "ApiError | EarlyError"
 
     details: list[str] = []
     for violation in error.violations:
-        option = NAMES.get(violation.field.rpartition(".")[2].partition("[")[0])
-        if option == "--output" and not options.output and options.job_dir:
-            option = "--job-dir"
+        option = option_of(violation.field, options)
         line = f"{option}: {violation.description}" if option else violation_text(violation)
         if line not in details:
             details.append(line)
     return EarlyError("the server does not accept this job", details)
+
+
+def option_of(field: str, options: SubmitWords) -> str:
+    """The option that said what is in a field of the job; "" where none did."""
+    option = NAMES.get(field.rpartition(".")[2].partition("[")[0], "")
+    return "--job-dir" if option == "--output" and not options.output and options.job_dir else option
 
 
 def _is_terminal(stream: "TextIO | None") -> bool:
@@ -200,23 +205,28 @@ def created(client: "Client", body: "Json", parcel: "Parcel", secrets_of: str = 
 
     `secrets_of` is the job that the body was copied from, if any.
     """
+    return with_folder(client, parcel, lambda key: client.create(body, key=key, secrets_of=secrets_of))
+
+
+def with_folder(client: "Client", parcel: "Parcel", create: "Callable[[str], Json]") -> "Json":
+    """What `create` makes with an idempotency key: asked again once the folder has been sent."""
     import os
 
     key = os.urandom(16).hex()
     try:
-        return _created(client, body, key, secrets_of)
+        return _created(create, key)
     except ApiError as error:
         if not any(violation.field.rpartition(".")[2] == "code" for violation in error.violations):
             raise
         if len(error.violations) > 1:  # it would be refused all the same
             raise _without_code(error) from error
     deliver(client, parcel)
-    return _created(client, body, key, secrets_of)
+    return _created(create, key)
 
 
-def _created(client: "Client", body: "Json", key: str, secrets_of: str) -> "Json":
+def _created(create: "Callable[[str], Json]", key: str) -> "Json":
     try:
-        return client.create(body, key=key, secrets_of=secrets_of)
+        return create(key)
     except KeyboardInterrupt:
         raise Unsure from None
 

@@ -15,7 +15,7 @@ from trainshed.cli.submit_options import SubmitWords
 from trainshed.cli.trouble import EarlyError
 from trainshed.client import ApiError, Client, Json
 
-BEHIND = "What is the program's own goes behind --, as in: trainshed submit train.py -- --epochs 5"
+BEHIND = "What is the program's own goes behind --, as in: trainshed {} train.py -- --epochs 5"
 
 
 class Submit(click.Command):
@@ -26,11 +26,13 @@ class Submit(click.Command):
         try:
             return super().parse_args(ctx, ours)
         except click.NoSuchOption as error:
-            raise click.UsageError(f"{error.format_message()} {BEHIND}", ctx) from error
+            behind = BEHIND.format(ctx.info_name)
+            raise click.UsageError(f"{error.format_message()} {behind}", ctx) from error
         except click.UsageError as error:
             if "unexpected extra argument" not in error.message:
                 raise
-            raise click.UsageError(f"{error.format_message()}. {BEHIND}", ctx) from error
+            behind = BEHIND.format(ctx.info_name)
+            raise click.UsageError(f"{error.format_message()}. {behind}", ctx) from error
 
 
 class OptionType(click.ParamType[Any]):
@@ -47,8 +49,12 @@ class OptionType(click.ParamType[Any]):
 
 
 def submit_flags(function: Callable[..., int]) -> Callable[..., int]:
+    return flags_of(submit_options.OPTIONS, function)
+
+
+def flags_of(rows: tuple[submit_options.Row, ...], function: Callable[..., int]) -> Callable[..., int]:
     """The table's options, in its order."""
-    for field, names, kind, metavar, help in reversed(submit_options.OPTIONS):
+    for field, names, kind, metavar, help in reversed(rows):
         if kind == submit_options.FLAG:
             function = click.option(*names, field, is_flag=True, help=help)(function)
         else:
