@@ -13,6 +13,7 @@ from trainshed.client import Client, Json
 
 STATES = ("queued", "pending", "running", "cancelling", "succeeded", "failed", "cancelled")
 WAITING = ("QUEUED", "PENDING")
+NO_TRIALS = "kind != trial"
 EVERY = 10.0  # seconds: ages grow and reasons to wait change also where no job does
 
 
@@ -83,6 +84,8 @@ def _show(
         click.echo(drawn(shown, all_locations=all_locations))
         if len(jobs) > limit:
             click.echo(f"only the latest {limit} are shown; see more with --limit", err=True)
+        if len(jobs) > limit and any(map(is_trial, shown)):
+            click.echo(f"without trials of studies: trainshed ls --filter '{NO_TRIALS}'", err=True)
     else:
         place = "any location" if all_locations else client.location
         narrowed = "such " if states or where else ""
@@ -115,6 +118,7 @@ def drawn(jobs: list[Json], *, all_locations: bool) -> str:
             [
                 words.identity(job),
                 str(job.get("displayName", "")),
+                "trial" if is_trial(job) else "",
                 paint.state(state),
                 words.age(job.get("createTime"), now),
                 str(words.replica_count(job)),
@@ -123,7 +127,12 @@ def drawn(jobs: list[Json], *, all_locations: bool) -> str:
                 _why(job, state),
             ]
         )
-    return table(["ID", "NAME", "STATE", "AGE", "REPLICAS", "PROGRESS", "LOCATION", "WHY"], rows)
+    return table(["ID", "NAME", "KIND", "STATE", "AGE", "REPLICAS", "PROGRESS", "LOCATION", "WHY"], rows)
+
+
+def is_trial(job: Json) -> bool:
+    """Whether a study made it, which has many such jobs."""
+    return job.get("kind") == "trial"
 
 
 def _why(job: Json, state: str) -> str:

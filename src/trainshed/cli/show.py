@@ -102,6 +102,8 @@ def _facts(job: Json, status: Json, paint: Paint, results: str) -> Iterator[tupl
     yield "Rules", ", ".join(f"{key} {json.dumps(value).strip(chr(34))}" for key, value in scheduling.items())
     yield "Resource", str(job.get("name", ""))
     yield "Pipeline", str(status.get("pipeline") or "")
+    owner, _, study = str(status.get("owner") or "").partition("/")
+    yield "Study", f"{study}; its trials: trainshed study show {study}" if owner == "study" else ""
     yield "Model", str(status.get("model") or "")
 
 
