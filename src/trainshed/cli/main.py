@@ -10,6 +10,8 @@ import sys
 SECTIONS: dict[str, dict[str, str]] = {
     "Jobs": {
         "submit": "Submit a program with its folder, or a job in a YAML file.",
+        "tune": "Search good parameters of a program: a study of many trials.",
+        "study": "Look at studies, stop and resume them, add trials, run the best one.",
         "apply": "Run Kubernetes' manifests: Pod, Job, ImageCache, Katib's Experiment.",
         "ls": "List jobs, newest first.",
         "get": "List what was applied: pods, jobs, imagecaches, experiments.",
