@@ -14,16 +14,30 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.live import PROJECT, LiveServer, by_id, python
+from tests.live import IMAGE, PARENT, PROJECT, LiveServer, by_id, python
 from trainshed.cli.main import SECTIONS
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[8m\x1bPq\x1b\\n\rame\x9b2J\u202e"
-OWN = re.compile(r"\x1b\[(?:0|1|2|3[1-6])m|\r(?=[█░])|\x1b\[K")  # colours, and a bar that is drawn anew
+# Colours, a bar that is drawn anew, and a table that is.
+OWN = re.compile(r"\x1b\[(?:0|1|2|3[1-6])m|\r(?=[█░])|\x1b\[K|\x1b\[\d+A\r|\x1b\[J")
 DANGEROUS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # in what a program printed, it may be its language
 
 COMMANDS: dict[str, list[list[str]]] = {
     "submit": [["submit", "--dry-run", "{folder}/train.py", "--name", HOSTILE]],
+    "tune": [
+        ["tune", "--dry-run", "{folder}/train.py", "--param", "x=1,2", "--minimize", HOSTILE],
+        ["tune", "{folder}/train.py", "--param", f"x=1{HOSTILE}"],
+    ],
+    "study": [
+        ["study", "ls"],
+        ["study", "show", "{study}"],
+        ["study", "show", "-f", "{study}"],
+        ["study", "trials", "{study}"],
+        ["study", "best", "{study}"],
+        ["study", "add", "{study}", f"x={HOSTILE}"],
+        ["study", "stop", HOSTILE],
+    ],
     "apply": [["apply", "-f", "{folder}/pod.yaml", "--dry-run"]],
     "ls": [["ls"], ["ls", "--location=-"]],
     "get": [["get", "jobs"], ["get", "jobs", "-o", "yaml"], ["get", "{job}", "-o", "yaml"]],
@@ -77,6 +91,7 @@ class World:
         self.other = server.submit(python("print(1)"), name=f"b{HOSTILE}")
         server.wait(self.job)
         server.wait(self.other)
+        self.study = self._study()
         server.post("/storage/v1/b", {"name": "names"})
         for name in ("plain", HOSTILE.replace("\r", "")):
             path = f"/upload/storage/v1/b/names/o?uploadType=media&name={quote(name, safe='')}"
@@ -84,10 +99,30 @@ class World:
         (folder / "train.py").write_text("print(1)\n")
         (folder / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {}\n")
 
+    def _study(self) -> str:
+        pool = {
+            "machineSpec": {"machineType": "n1-standard-4"},
+            "replicaCount": 1,
+            "containerSpec": {"imageUri": IMAGE, "command": python("print(1)")},
+        }
+        spec = {
+            "metrics": [{"metricId": f"m{HOSTILE}", "goal": "MAXIMIZE"}],
+            "parameters": [{"parameterId": "x", "categoricalValueSpec": {"values": [f"v{HOSTILE}"]}}],
+        }
+        body = {
+            "displayName": HOSTILE,
+            "studySpec": spec,
+            "maxTrialCount": 1,
+            "parallelTrialCount": 1,
+            "trialJobSpec": {"workerPoolSpecs": [pool]},
+        }
+        return str(self.server.post(f"{PARENT}/hyperparameterTuningJobs", body)["name"])
+
     def on_a_terminal(self, words: list[str]) -> str:
         """Everything that the terminal got."""
         known = {"job": by_id(self.job), "other": by_id(self.other), "folder": str(self.folder)}
-        args = [word if word == HOSTILE else word.format(**known) for word in words]
+        known["study"] = self.study
+        args = [word if HOSTILE in word else word.format(**known) for word in words]
         env = {key: value for key, value in os.environ.items() if not key.startswith("TRAINSHED_")}
         env |= {"TRAINSHED_HOME": str(self.server.home), "TRAINSHED_PROJECT": PROJECT, "TERM": "xterm"}
         ours, theirs = pty.openpty()
