@@ -17,6 +17,7 @@ HELP = {  # what is other than with submit
     "labels": "A label of the study. Repeatable.",
     "timeout": "End a trial after this time: 90s, 10m, 2h, 1d. [default: 7d]",
     "output": "Where results go: each trial has a folder of its number there.",
+    "job_dir": "Given to each trial as --job-dir, the same to all; without --output results go there too.",
     "detach": "Do not follow: print the study's id and return at once.",
     "dry_run": "Submit nothing: print what would be sent, as YAML or JSON.",
 }
@@ -36,10 +37,20 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
         "--minimize", metavar="METRIC", multiple=True, help="... and should be low. Repeatable too."
     ),
     click.option(
-        "--trials", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many."
+        "--trials",
+        metavar="N",
+        type=click.IntRange(1),
+        default=20,
+        show_default=True,
+        help="How many trials.",
     ),
     click.option(
-        "--parallel", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="At a time."
+        "--parallel",
+        metavar="N",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="How many at a time.",
     ),
     click.option(
         "--failed", metavar="N", type=click.IntRange(1), help="End the study when so many trials failed."
@@ -56,7 +67,10 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     click.option("--steps", metavar="MIN..MAX", help="Steps of a trial, for convex, asha and hyperband."),
     click.option("--timeout-study", metavar="TIME", help="End the study after this time: 10m, 2h, 1d."),
     click.option(
-        "--no-progress", metavar="N", type=click.IntRange(1), help="... after N trials without a better one."
+        "--no-progress",
+        metavar="N",
+        type=click.IntRange(1),
+        help="End it after N trials without a better one.",
     ),
     click.option("--seed", metavar="N", type=click.IntRange(0), help="Chooses the same points again."),
     click.option(

@@ -168,8 +168,8 @@ def submit_line(job: Json) -> str:
     container = words.part(pools[0], "containerSpec") if pools else {}
     command = list(map(str, words.parts(container, "command")))
     target = _target(command)
-    if not target or not spec.get("code"):
-        return ""
+    if not target or not spec.get("code") or spec.get("requirements"):
+        return ""  # the file that requirements came from is not known
     machine = words.part(pools[0], "machineSpec")
     options = [
         ("--machine", machine.get("machineType"), MACHINE),
@@ -180,6 +180,8 @@ def submit_line(job: Json) -> str:
         options.append(("--gpu", gpu, ""))
     if (replicas := words.replica_count(job)) > 1:
         options.append(("--replicas", str(replicas), ""))
+    if output := words.part(spec, "baseOutputDirectory").get("outputUriPrefix"):
+        options.append(("--output", output, ""))
     for item in words.parts(container, "env"):
         if item.get("secret") or item.get("value") == MASK:
             options.append(("--secret", item.get("name"), ""))

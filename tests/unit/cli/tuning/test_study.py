@@ -253,3 +253,17 @@ def job(**container: Any) -> dict[str, Any]:
 )
 def test_the_command_line_of_the_best_trial_can_be_pasted(container: dict[str, Any], line: str) -> None:
     assert trial_words.submit_line(job(**container)) == line
+
+
+def test_a_command_line_says_all_or_is_not_given() -> None:
+    best = job(command=["python", "t.py"])
+    pool = best["jobSpec"]["workerPoolSpecs"][0]
+    pool["machineSpec"] = {"machineType": "n1-standard-4", "acceleratorType": "T4", "acceleratorCount": 2}
+    best["jobSpec"]["workerPoolSpecs"].append({**pool, "replicaCount": "2"})
+    best["jobSpec"]["baseOutputDirectory"] = {"outputUriPrefix": "gs://b/out"}
+    assert trial_words.submit_line(best) == (
+        "trainshed submit t.py --gpu T4:2 --replicas 3 --output gs://b/out"
+    )
+    best["jobSpec"]["requirements"] = ["numpy"]
+    assert trial_words.submit_line(best) == ""
+    assert trial_words.program_line(best) == "python t.py"
