@@ -15,6 +15,7 @@ from trainshed.cli.tuning import trial_words
 from trainshed.cli.tuning.ending import best_of
 from trainshed.cli.tuning.page import StudyPicture, page
 from trainshed.cli.tuning.parameter import every_spec
+from trainshed.cli.tuning.trial_choice import best_first
 from trainshed.cli.tuning.trial_table import identity
 from trainshed.client import Client, Json
 
@@ -78,13 +79,11 @@ def _table(stream: TextIO, study: Json, trials: Iterator[Json]) -> int:
 
 def write_page(client: Client, study: Json, file: str) -> None:
     studies, name = client.studies(), str(study["name"])
-    goals = trial_words.objectives(study)
-    order = "value desc" if goals and goals[0][1] else "value"
     picture = StudyPicture(
         study=study,
         analysis=studies.analysis(name),
         best=best_of(client, study),
-        trials=list(studies.trials(name, order_by=order, filter="state=SUCCEEDED", limit=DRAWN)),
+        trials=list(studies.trials(name, order_by=best_first(study), filter="state=SUCCEEDED", limit=DRAWN)),
         curves=studies.curves(name, most=CURVES),
     )
     try:

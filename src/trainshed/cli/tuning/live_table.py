@@ -9,16 +9,11 @@ from trainshed.cli import words
 from trainshed.cli.paint import Paint, clean, draw
 from trainshed.cli.table import width
 from trainshed.cli.tuning import trial_words
+from trainshed.cli.tuning.trial_choice import chosen_trials
 from trainshed.cli.tuning.trial_table import drawn_trials, identity
 from trainshed.client import Client, Json
 
 BAR = 24  # letters of the bar of progress
-# Which trials are shown first where there is not room for all.
-ORDER = (
-    ("id desc", ("ACTIVE", "STOPPING")),
-    ("id desc", trial_words.ENDED),
-    ("id", ("REQUESTED",)),
-)
 _PIECES = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
@@ -69,26 +64,12 @@ class LatestAnalysis:
 
 def picture(client: Client, study: Json, analysis: Json, rows: int) -> list[str]:
     """The head, and as many trials as there are rows: those that run, the newest, and always the best."""
-    studies, name = client.studies(), str(study["name"])
     best = trial_words.best_ids(analysis)
-    trials: list[Json] = []
-    for order, states in ORDER:
-        if (room := rows - len(trials)) > 0:
-            where = " OR ".join(f"state={state}" for state in states)
-            trials += studies.trials(name, order_by=order, filter=where, limit=room)
-    if best and trials and best[0] not in map(identity, trials):
-        first = studies.trials(name, order_by=_best_order(study), filter="state=SUCCEEDED", limit=1)
-        trials = [*trials[: rows - 1], *first]
-    trials.sort(key=lambda trial: int(identity(trial)))
-    curves = curves_of(client, name, [identity(trial) for trial in trials]) if trials else {}
+    trials = chosen_trials(client, study, best, rows)
+    curves = curves_of(client, str(study["name"]), [identity(trial) for trial in trials]) if trials else {}
     metrics = [metric for metric, _ in trial_words.objectives(study)]
     table = drawn_trials(trials, metrics, best, curves) if trials else ""
     return [*head_lines(study, analysis), *table.splitlines()]
-
-
-def _best_order(study: Json) -> str:
-    goals = trial_words.objectives(study)
-    return "value desc" if goals and goals[0][1] else "value"
 
 
 def curves_of(client: Client, name: str, trials: list[str]) -> dict[str, list[object]]:

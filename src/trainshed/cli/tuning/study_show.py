@@ -8,6 +8,7 @@ from trainshed.cli.paint import Paint
 from trainshed.cli.tuning import trial_words
 from trainshed.cli.tuning.ending import best_line, best_of, point_of, run_lines
 from trainshed.cli.tuning.study_table import drawn_importance
+from trainshed.cli.tuning.trial_choice import chosen_trials
 from trainshed.cli.tuning.trial_table import drawn_trials, identity
 from trainshed.client import Client, Json
 
@@ -21,8 +22,6 @@ def gathered(client: Client, study: Json) -> Json:
     studies = client.studies()
     analysis = studies.analysis(name)
     best = trial_words.best_ids(analysis)
-    latest = list(studies.trials(name, order_by="id desc", limit=LATEST))
-    latest.reverse()
     front: list[Json] = []
     if len(trial_words.objectives(study)) > 1 and best:
         wanted = set(best)
@@ -34,7 +33,7 @@ def gathered(client: Client, study: Json) -> Json:
         "analysis": analysis,
         "best": best_of(client, study),
         "front": front,
-        "latest": latest,
+        "latest": chosen_trials(client, study, best, LATEST),
         "curve": curves[0] if curves else {},
     }
 
@@ -114,5 +113,5 @@ def _parts(whole: Json) -> Iterator[str]:
         yield f"Importance\n{drawn_importance(importance)}"
     if latest := words.parts(whole, "latest"):
         total = words.part(trial_words.own(study), "trials").get("total") or len(latest)
-        title = f"Trials (the last {len(latest)} of {total})" if total != len(latest) else "Trials"
+        title = f"Trials ({len(latest)} of {total})" if total != len(latest) else "Trials"
         yield f"{title}\n{drawn_trials(latest, metrics, best, indent='  ')}"

@@ -75,6 +75,17 @@ def test_all_that_is_shown_is_there_for_scripts(terminal: Terminal, serve: Serve
     assert set(whole) == {"study", "analysis", "best", "front", "latest", "curve"}
 
 
+def test_where_there_is_not_room_for_all_those_that_run_and_the_best_are_shown(
+    terminal: Terminal, serve: Serve
+) -> None:
+    ended = [trial(n, 0.9 if n == 1 else 0.5) for n in range(1, 12)]
+    to_come = [trial(n, None, "REQUESTED") for n in range(14, 40)]
+    active = [trial(12, None, "ACTIVE"), trial(13, None, "STOPPING")]
+    serve(ToldStudies("JOB_STATE_RUNNING", [*ended, *active, *to_come], best=["1"]))
+    whole = json.loads(terminal("study", "show", "500", "--json").out)
+    assert [item["id"] for item in whole["latest"]] == ["1", "7", "8", "9", "10", "11", "12", "13"]
+
+
 def test_trials_are_listed_the_best_first_where_asked(terminal: Terminal, serve: Serve) -> None:
     serve(ToldStudies())
     lines = terminal("study", "trials", "500", "--order", "value").out.splitlines()[1:]

@@ -178,7 +178,7 @@ class ToldStudies:
         if order.endswith(" desc"):
             trials.reverse()
         if "filter" in query:
-            trials = [t for t in trials if query["filter"][0] == f"state={t['state']}"]
+            trials = [t for t in trials if f"state={t['state']}" in query["filter"][0].split(" OR ")]
         size = int((query.get("pageSize") or ["500"])[0])
         start = int((query.get("pageToken") or ["0"])[0])
         page: dict[str, Any] = {"trials": trials[start : start + size], "totalSize": len(trials)}
