@@ -186,6 +186,21 @@ def test_in_a_pipe_each_trial_that_ends_is_one_line(terminal: Terminal, serve: S
 
 
 @pytest.mark.usefixtures("here")
+def test_trials_that_end_out_of_order_are_told_once_each(terminal: Terminal, serve: Serve) -> None:
+    looks = [
+        ToldStudies("JOB_STATE_RUNNING", [trial(1, None, "ACTIVE"), trial(2, 0.5)], best=["2"]),
+        ToldStudies(
+            "JOB_STATE_RUNNING", [trial(1, None, "ACTIVE"), trial(2, 0.5), trial(3, 0.6)], best=["3"]
+        ),
+        ToldStudies(trials=[trial(1, 0.4), trial(2, 0.5), trial(3, 0.6), trial(4, 0.7)], best=["4"]),
+    ]
+    serve(ToldStudies("JOB_STATE_PENDING", [], best=[], later=looks))
+    done = terminal("tune", "train.py", *LR, *GOAL)
+    numbers = [line.split()[1] for line in done.out.splitlines() if line.startswith("trial ")]
+    assert numbers == ["2", "3", "1", "4"]
+
+
+@pytest.mark.usefixtures("here")
 def test_as_json_each_line_is_an_object_and_the_last_has_the_best(terminal: Terminal, serve: Serve) -> None:
     serve(ToldStudies())
     done = terminal("tune", "train.py", *LR, *GOAL, "--json")
