@@ -16,6 +16,7 @@ class Axis:
     low: float = 0.0
     high: float = 1.0
     is_log: bool = False
+    is_whole: bool = False  # its ticks are whole numbers
     words: tuple[str, ...] = ()
     marks: tuple[float, ...] = ()  # where its ticks are; none: at round numbers
 
@@ -41,7 +42,8 @@ class Axis:
             return [(self.at(mark), f"{mark:g}") for mark in self.marks if self.low <= mark <= self.high]
         if not self.high > self.low:
             return [(self.at(self.low), f"{self.low:g}")]
-        return [(self.at(value), f"{value:g}") for value in self._round_values()]
+        values = [value for value in self._round_values() if not self.is_whole or value.is_integer()]
+        return [(self.at(value), f"{value:.5g}" if abs(value) < 1e5 else f"{value:g}") for value in values]
 
     def _round_values(self) -> list[float]:
         if self.is_log:

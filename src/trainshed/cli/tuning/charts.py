@@ -36,7 +36,7 @@ def history(analysis: Json, metric: str) -> Markup | None:
     bests = [item.get("best") for item in entries]
     steps = [0, *(at for at, (before, now) in enumerate(pairwise(bests), 1) if now != before)]
     entries = [entries[at] for at in thinned(entries, MOST_POINTS, steps)]
-    across = axis_of([int(item["trial"]) for item in entries], LEFT, WIDE - RIGHT)
+    across = replace(axis_of([int(item["trial"]) for item in entries], LEFT, WIDE - RIGHT), is_whole=True)
     up = axis_of(
         [*(item["value"] for item in entries), *(item.get("best") for item in entries)], HIGH - BOTTOM, TOP
     )
@@ -167,7 +167,9 @@ def curves(answer: Json, best: Sequence[str]) -> Markup | None:
     if not listed:
         return None
     listed.sort(key=lambda item: item[0] in best)  # the best on top
-    across = axis_of([x for _, points in listed for x, _ in points], LEFT, WIDE - RIGHT)
+    across = replace(
+        axis_of([x for _, points in listed for x, _ in points], LEFT, WIDE - RIGHT), is_whole=True
+    )
     up = axis_of([y for _, points in listed for _, y in points], HIGH - BOTTOM, TOP)
     lines: list[Markup] = []
     for number, points in listed:

@@ -196,6 +196,8 @@ def test_an_axis_has_round_ticks_within_its_ends() -> None:
     assert [text for _, text in log.ticks()] == ["0.0001", "0.001", "0.01", "0.1"]
     assert log.at(1e-4) == pytest.approx(0)
     assert log.at(1e-1) == pytest.approx(100)
+    whole = Axis(start=0, end=100, low=1, high=3, is_whole=True)
+    assert [text for _, text in whole.ticks()] == ["1", "2", "3"]
     words = axis_of(["a", "b", "c"], 0, 100)
     assert words.ticks() == [(0, "a"), (50, "b"), (100, "c")]
     assert Axis(start=0, end=10, low=3, high=3).at(3) == 5
