@@ -17,8 +17,7 @@ from trainshed.core.trial_job import parameter_text
 from trainshed.dialects.ai_platform.schema import HyperparameterSpec, ParameterSpec
 from trainshed.wire.faults import Faults
 from trainshed.wire.parameter import MOST_PARAMETERS
-from trainshed.wire.scalars import time_text
-from trainshed.wire.trial import render_number
+from trainshed.wire.scalars import double_json, time_text
 
 DEFAULT_TAG = "training/hptuning/metric"
 _KINDS = {
@@ -167,5 +166,5 @@ def _trial(study: Study, trial: Trial, metric: str) -> dict[str, Any]:
 def _metric(measurement: Measurement, metric: str) -> Mapping[str, Any]:
     return {
         "trainingStep": str(measurement.step),
-        "objectiveValue": render_number(measurement.values[metric]),
+        "objectiveValue": double_json(measurement.values[metric]),
     }
