@@ -33,6 +33,7 @@ from trainshed.wire.base import Message
 from trainshed.wire.image_cache import CacheBody
 from trainshed.wire.job_schema import CustomJob
 from trainshed.wire.training_pipeline import CUSTOM_TASK, TrainingPipeline
+from trainshed.wire.vizier import StudyFields, TrialFields
 
 CONTAINER = {"name": "c", "image": IMAGE, "command": ["true"], "env": [{"name": "A", "value": "b"}]}
 LIMITS = {"limits": {"cpu": "1", "memory": "1Gi"}}
@@ -54,6 +55,23 @@ PART = (
     "{verb} {target} HTTP/1.1\r\n\r\n{body}\r\n"
 )
 ABOUT = {"name": "x", "contentType": "a/b", "metadata": {"a": "b"}, "customTime": "2026-01-01T00:00:00Z"}
+MEASUREMENT = {"stepCount": "1", "elapsedDuration": "1.5s", "metrics": [{"metricId": "acc", "value": 0.5}]}
+STUDY: dict[str, Any] = {
+    "displayName": "fuzz",
+    "studySpec": {
+        "metrics": [{"metricId": "acc", "goal": "MAXIMIZE"}],
+        "parameters": [
+            {
+                "parameterId": "lr",
+                "doubleValueSpec": {"minValue": 0.1, "maxValue": 1.0, "defaultValue": 0.5},
+                "scaleType": "UNIT_LOG_SCALE",
+            },
+        ],
+        "medianAutomatedStoppingSpec": {"useElapsedDuration": True},
+        "studyStoppingConfig": {"maxNumTrials": 50, "maximumRuntimeConstraint": {"maxDuration": "3600s"}},
+        "measurementSelectionType": "BEST_MEASUREMENT",
+    },
+}
 FILE = {"path": "a", "sha256": "0" * 64, "size": 1, "mode": "file"}
 # The end of a path to bodies that the method takes.
 BODIES: dict[str, Sequence[Any]] = {
@@ -80,6 +98,13 @@ BODIES: dict[str, Sequence[Any]] = {
             "spec": {"images": ["a"], "imageCacheSize": 20, "retentionDays": 3},
         },
     ),
+    "/studies": (STUDY,),
+    "studies:lookup": ({"displayName": "fuzz"},),
+    "trials:suggest": ({"suggestionCount": 2, "clientId": "a"},),
+    "/trials": ({"parameters": [{"parameterId": "lr", "value": 0.5}], "state": "ACTIVE", "clientId": "a",
+    "measurements": [MEASUREMENT], "finalMeasurement": MEASUREMENT},),
+    ":addTrialMeasurement": ({"measurement": MEASUREMENT},),
+    ":complete": ({"finalMeasurement": MEASUREMENT}, {"trialInfeasible": True, "infeasibleReason": "no"}),
     "/imageCaches": ({"images": ["a"], "retentionDays": 1, "imageCacheSize": 1},),
     "entries:list": (
         {"resourceNames": ["projects/p1"], "filter": TERMS, "pageSize": 10, "orderBy": "timestamp desc",
@@ -112,6 +137,8 @@ SCHEMAS: dict[str, type[Message]] = {
     "/trainingPipelines": TrainingPipeline,
     "/jobs": TrainingJobBody,
     "/imageCaches": CacheBody,
+    "/studies": StudyFields,
+    "/trials": TrialFields,
 }
 QUERY = {
     "pageSize": "1", "maxResults": "1", "max-keys": "1", "filter": "", "readMask": "name",
@@ -143,7 +170,7 @@ HEADERS = {
 }  # fmt: skip
 PARAMETERS = {
     "customJobs": "job", "trainingPipelines": "pipeline", "models": "model", "operations": "operation",
-    "imageCaches": "cache", "runtimes": "runtime",
+    "imageCaches": "cache", "runtimes": "runtime", "studies": "study", "trials": "trial",
 }  # fmt: skip
 MOST_NAMES = 20
 SECTIONS = {"path": 1, "query": 4, "headers": 1, "body": 7}  # how often the wrong thing stands there

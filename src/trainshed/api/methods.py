@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
 from trainshed.api.call import ANY_SIZE, MOST_JOB, SOCKET, Handler, Method
 from trainshed.api.call import row as _row
@@ -314,10 +313,8 @@ def _study_operations(study: str, vizier: VizierHandlers) -> tuple[Method, ...]:
 
 
 def _trials(study: str, vizier: VizierHandlers, version: str) -> tuple[Method, ...]:
-    """Clients refuse an operation whose types are of another version."""
     trials, trial = f"{study}/trials", f"{study}/trials/{{trial}}"
-    suggest = partial(vizier.suggest, version=version)
-    check = partial(vizier.check_stopping, version=version)
+    suggest, check = vizier.suggest(version), vizier.check_stopping(version)
     return (
         _row("POST", f"{trials}:suggest", suggest, Permission.JOBS_CREATE),
         _row("POST", f"{trials}:listOptimalTrials", vizier.optimal, Permission.JOBS_GET),

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainshed.api.call import Call, Json
+from trainshed.api.call import Call, Handler, Json
 from trainshed.core.errors import AlreadyExists, NotFound
 from trainshed.core.ports import Clock
 from trainshed.core.study import MAX_TRIALS, Study, StudyKind, Trial
@@ -79,7 +79,15 @@ class VizierHandlers:
         await self.studies.delete(*_place(call))
         return {}
 
-    async def suggest(self, call: Call, version: str) -> Json:
+    def suggest(self, version: str) -> Handler:
+        """Clients refuse an operation whose types are of another version."""
+
+        async def answer(call: Call) -> Json:
+            return await self._suggest(call, version)
+
+        return answer
+
+    async def _suggest(self, call: Call, version: str) -> Json:
         client, count = parse_suggest(call.body)
         study = await self.studies.get(*_place(call))
         trials = await self.trials.ask(study.project, study.location, study.id, client, count)
@@ -116,9 +124,9 @@ class VizierHandlers:
         return self._trial(call, study, await self.trials.measure(*_place(call), number, measurement))
 
     async def complete(self, call: Call) -> Json:
-        told = parse_completion(call.body)
+        completion = parse_completion(call.body)
         study, number = await self._of_trial(call)
-        trial = await self.trials.complete(*_place(call), number, told.final, told.infeasible)
+        trial = await self.trials.complete(*_place(call), number, completion.final, completion.infeasible)
         return self._trial(call, study, trial)
 
     async def delete_trial(self, call: Call) -> Json:
@@ -126,7 +134,13 @@ class VizierHandlers:
         await self.trials.delete(*_place(call), number)
         return {}
 
-    async def check_stopping(self, call: Call, version: str) -> Json:
+    def check_stopping(self, version: str) -> Handler:
+        async def answer(call: Call) -> Json:
+            return await self._check_stopping(call, version)
+
+        return answer
+
+    async def _check_stopping(self, call: Call, version: str) -> Json:
         study, number = await self._of_trial(call)
         why = await self.trials.should_stop(*_place(call), number)
         fields = render_stopping_state(study, number, bool(why), self.clock.now(), version=version)

@@ -23,7 +23,7 @@ def placed(measurement: Measurement, trial: Trial, now: datetime) -> Measurement
 
 def joined(study: Study, before: Sequence[Measurement], new: Measurement) -> tuple[Measurement, ...]:
     """All of them in order. Two of one step and time are one: the values of the later count."""
-    by_place = {(one.step, one.elapsed): one for one in before}
+    by_place = {(earlier.step, earlier.elapsed): earlier for earlier in before}
     place = (new.step, new.elapsed)
     if place in by_place:
         new = replace(new, values={**by_place[place].values, **new.values})
@@ -36,9 +36,9 @@ def _thinned(study: Study, ordered: Sequence[Measurement]) -> list[Measurement]:
     """Without every second one, but with the best and the last one."""
     objective = study.spec.objectives[0]
     best = 0
-    for at, one in enumerate(ordered):
-        value, most = one.values.get(objective.metric), ordered[best].values.get(objective.metric)
+    for at, measurement in enumerate(ordered):
+        value, most = measurement.values.get(objective.metric), ordered[best].values.get(objective.metric)
         if value is not None and (most is None or is_better(value, most, maximize=objective.maximize)):
             best = at
     last = len(ordered) - 1
-    return [one for at, one in enumerate(ordered) if at % 2 == 0 or at in (best, last)]
+    return [ordered[at] for at in range(len(ordered)) if at % 2 == 0 or at in (best, last)]

@@ -153,8 +153,8 @@ def parse_trial(body: Mapping[str, object], space: SearchSpace) -> GivenTrial:
         for name, sentence in point_faults(space, point):
             faults.add(paths.get(name, "parameters"), sentence)
     measurements = [
-        parse_measurement(one, f"measurements[{number}]", faults)
-        for number, one in enumerate(given.measurements)
+        parse_measurement(fields, f"measurements[{number}]", faults)
+        for number, fields in enumerate(given.measurements)
     ]
     is_infeasible = given.state == "INFEASIBLE"
     final = None if is_infeasible else _final(given.final_measurement, faults)
