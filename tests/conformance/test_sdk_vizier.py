@@ -186,8 +186,8 @@ def test_a_trial_of_ones_own_is_suggested_first_and_must_fit(
     with pytest.raises(SdkError) as refused:
         sdk("studies.create_trial", server, study=study, parameters=point | {"lr": 7, "momentum": 0.9})
     assert refused.value.violations == {
-        "parameters[0]": "7.0 is no value of 'lr'.",
-        "parameters[4]": "'momentum' is no parameter of the study.",
+        "parameters.lr": "must not be 7.0: it is a number from 0.0001 to 1.",
+        "parameters.momentum": "is no parameter.",
     }
 
 

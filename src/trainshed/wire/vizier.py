@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from trainshed.core.given_trial import GivenTrial, fitted, point_faults
+from trainshed.core.given_trial import GivenTrial
 from trainshed.core.measurement import Measurement
-from trainshed.core.search_space import SearchSpace
+from trainshed.core.search_space import SearchSpace, TrialPoint
 from trainshed.core.study import MAX_PARALLEL, Study, StudySpec, StudyState, Trial
 from trainshed.wire import base, enums
 from trainshed.wire.base import Message, enum, flag, int32, output_only, part, parts, text, values
@@ -21,7 +21,7 @@ from trainshed.wire.measurement import MeasurementFields, MeasurementRequest, pa
 from trainshed.wire.scalars import kind_of, read_text, time_text
 from trainshed.wire.study_schema import StudySpecFields
 from trainshed.wire.study_spec import parse_study_spec, render_study_spec
-from trainshed.wire.trial import TRIAL_STATES, render_trial
+from trainshed.wire.trial import TRIAL_STATES, parse_point, render_trial
 
 LONGEST_CLIENT = 256
 LONGEST_REASON = 1000
@@ -142,16 +142,15 @@ def parse_trial(body: Mapping[str, object], space: SearchSpace) -> GivenTrial:
     """A trial of a person's own. It has ended where a final measurement or the state INFEASIBLE is given."""
     faults = Faults("trial")
     given = base.read(TrialFields, body, faults)
-    point: dict[str, object] = {}
-    paths: dict[str, str] = {}
+    values: dict[str, object] = {}
     for number, parameter in enumerate(given.parameters):
-        path = f"parameters[{number}]"
-        if parameter.parameter_id in point:
-            faults.add(f"{path}.parameter_id", f"stands twice: {parameter.parameter_id[:100]!r}.")
-        point[parameter.parameter_id], paths[parameter.parameter_id] = parameter.value, path
+        if parameter.parameter_id in values:
+            sentence = f"stands twice: {parameter.parameter_id[:100]!r}."
+            faults.add(f"parameters[{number}].parameter_id", sentence)
+        values[parameter.parameter_id] = parameter.value
+    point: TrialPoint = {}
     if not faults.under("parameters"):
-        for name, sentence in point_faults(space, point):
-            faults.add(paths.get(name, "parameters"), sentence)
+        point = parse_point(values, space, "parameters", faults)
     measurements = [
         parse_measurement(fields, f"measurements[{number}]", faults)
         for number, fields in enumerate(given.measurements)
@@ -161,7 +160,7 @@ def parse_trial(body: Mapping[str, object], space: SearchSpace) -> GivenTrial:
     _check_client(given.client_id, faults)
     faults.settle()
     return GivenTrial(
-        point=fitted(space, point),
+        point=point,
         client=given.client_id if given.state == "ACTIVE" else "",
         measurements=tuple(measurements),
         final=final,

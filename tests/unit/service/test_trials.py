@@ -26,7 +26,6 @@ from trainshed.core.study import (
     TrialState,
 )
 from trainshed.core.suggestion_port import Objective, SuggestionRequest
-from trainshed.service import trials as trials_module
 from trainshed.service.asked_studies import AskedStudies
 from trainshed.service.studies import StudyRequest, StudyService
 from trainshed.service.trials import TrialService
@@ -338,18 +337,22 @@ async def test_a_waiting_trial_that_is_stopped_has_ended(setup: TrialSetup) -> N
     assert (await trials.stop_trial(*HERE, study, 1)).state is TrialState.INFEASIBLE
 
 
-async def test_a_trial_that_the_rule_ends_is_stored_as_stopping(
-    setup: TrialSetup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trials_module, "should_stop", lambda *_: "It is below the median.")
+async def test_a_trial_that_the_rule_ends_is_stored_as_stopping(setup: TrialSetup) -> None:
     study = await setup.study(trial_stopping=StoppingRule(kind=StoppingKind.MEDIAN))
     trials = setup.trials()
-    await trials.ask(*HERE, study, "a", 1)
-    assert await trials.should_stop(*HERE, study, 1) == "", "it has not measured anything"
-    await trials.measure(*HERE, study, 1, value(0.5, 1))
-    assert await trials.should_stop(*HERE, study, 1) == "It is below the median."
-    trial = await trials.get(await setup.stored(study), 1)
-    assert (trial.state, trial.stopped) == (TrialState.STOPPING, "It is below the median.")
+    curves = {1: 0.5, 2: 0.6, 3: 0.1}
+    await trials.ask(*HERE, study, "a", len(curves))
+    assert await trials.should_stop(*HERE, study, 3) == "", "it has not measured anything"
+    for number, accuracy in curves.items():
+        for at in (1, 2):
+            await trials.measure(*HERE, study, number, value(accuracy, at))
+        if number < 3:
+            assert await trials.should_stop(*HERE, study, number) == ""
+            await trials.complete(*HERE, study, number)
+    why = await trials.should_stop(*HERE, study, 3)
+    assert "0.1" in why
+    trial = await trials.get(await setup.stored(study), 3)
+    assert (trial.state, trial.stopped) == (TrialState.STOPPING, why)
     with pytest.raises(NotFound):
         await trials.should_stop(*HERE, study, 9)
 

@@ -179,11 +179,11 @@ def test_the_values_of_a_trial_are_made_to_fit_its_parameters() -> None:
 def test_every_value_of_a_trial_that_does_not_fit_is_told_with_its_place() -> None:
     wrong = {"lr": 2, "layers": 1.5, "optimizer": "adam", "momentum": 0.9, "x": 1}
     assert faults(lambda: parse_trial(a_trial_body(wrong), SPACE)) == {
-        "parameters[0]": "2 is no value of 'lr'.",
-        "parameters[1]": "1.5 is no value of 'layers'.",
-        "parameters[3]": "'momentum' does not apply, given the other values.",
-        "parameters[4]": "'x' is no parameter of the study.",
-        "parameters": "A value of 'batch' is missing.",
+        "parameters.lr": "must not be 2: it is a number from 0 to 1.",
+        "parameters.layers": "must not be 1.5: it is a whole number from 1 to 8.",
+        "parameters.batch": "is required.",
+        "parameters.momentum": "does not apply to this point.",
+        "parameters.x": "is no parameter.",
     }
     twice = {"parameters": [{"parameterId": "lr", "value": 1}, {"parameterId": "lr", "value": 1}]}
     assert "parameters[1].parameter_id" in faults(lambda: parse_trial(twice, SPACE))
