@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message
 
-from tests.fuzz.requests import BODIES, JOB, FuzzedRequest
+from tests.fuzz.requests import BODIES, JOB, STUDY, FuzzedRequest
 from tests.fuzz.values import written
 from tests.live import JOBS
 from trainshed.assembly.assembly import Assembly, assemble
@@ -103,6 +103,9 @@ class FuzzWorld:
             "job": [await made(JOBS, JOB) for _ in "12"],
             "pipeline": [await made(f"{parent}/trainingPipelines", pipeline) for _ in "12"],
         }
+        study = await made(f"{parent}/studies", STUDY | {"displayName": "kept"})
+        for client in "ab":
+            await made(f"{parent}/studies/{study}/trials:suggest", {"suggestionCount": 2, "clientId": client})
         for manifest in (pod, job):
             await made(f"{parent}/manifests:apply", manifest)
         for number in "12":
@@ -122,6 +125,8 @@ class FuzzWorld:
             "task": ["workerpool0-0"],
             "file": ["x/main.js"],
             "account": ["default"],
+            "study": [study],
+            "trial": ["1", "2", "3", "4"],
         }
 
 
@@ -139,6 +144,7 @@ async def fuzz_world(home: Path) -> AsyncIterator[FuzzWorld]:
     try:
         yield FuzzWorld(assembly.api.app, assembly, (home / "token").read_text())
     finally:
+        await assembly.studies.suggester.close()
         await storage.buckets.close()
         await storage.code.close()
         await runtimes.close()
