@@ -1,7 +1,9 @@
 """The real SDK's Vizier client over REST, unmodified, against a live server: ask and tell."""
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from tests.conformance.sdk_session import PYTHON, Sdk, SdkError
 from tests.live import PARENT, LiveServer, until
 
 Unique = Callable[[str], str]
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "tuning.md"
 HIGH = {"accuracy": "MAXIMIZE"}
 
 
@@ -255,3 +258,10 @@ def test_a_study_ends_after_its_last_trial(sdk: Sdk, server: LiveServer, unique:
         sdk("studies.complete", server, study=study, uid=uid, value={"accuracy": 0.5})
     assert sdk("studies.suggest", server, study=study, worker="a") == []
     until(lambda: sdk("studies.state", server, study=study) == "COMPLETED")
+
+
+def test_the_program_of_the_guide_does_what_it_says(sdk: Sdk, server: LiveServer) -> None:
+    section = GUIDE.read_text().partition("## Ask and tell")[2].partition("\n## ")[0]
+    (block,) = re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    (best,) = sdk("studies.page", server, block=block)
+    assert best in range(1, 16)

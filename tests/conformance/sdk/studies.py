@@ -201,3 +201,10 @@ def suggest_as_beta(reach: Reach, study: str) -> dict[str, Any]:
         "client": operation.metadata.client_id,
         "stop": check.result().should_stop,
     }
+
+
+def page(reach: Reach, block: str) -> list[int]:
+    """A block of the guide, behind its `init`. The best trials."""
+    names: dict[str, Any] = {}
+    exec(block, names)
+    return [best.uid for best in names["study"].optimal_trials()]
