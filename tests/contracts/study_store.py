@@ -28,6 +28,7 @@ from trainshed.core.study import (
 )
 from trainshed.core.study_port import StudyQuery, StudyStore
 from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective
+from trainshed.core.trial_outline import StudyFigures, TrialOrder, TrialQuery, outline
 
 SPACE = SearchSpace(
     (
@@ -121,6 +122,18 @@ def full_trial(number: int = 1) -> Trial:
         stopped="too slow",
         started_at=T0,
         ended_at=T0 + timedelta(minutes=1),
+    )
+
+
+def an_ended_trial(number: int, accuracy: float, length: float = 1.0) -> Trial:
+    """It began `number` seconds after the others were requested."""
+    started_at = T0 + timedelta(seconds=number)
+    return a_trial(
+        number,
+        state=TrialState.SUCCEEDED,
+        final=Measurement(1, 1.0, {"accuracy": accuracy}),
+        started_at=started_at,
+        ended_at=started_at + timedelta(seconds=length),
     )
 
 
@@ -292,3 +305,61 @@ class StudyStoreContract:
         label = Compare(QueryField.LABEL, Operator.EQ, "vision", "team")
         await studies.insert_study(a_study(4, labels={"team": "vision"}))
         assert await ids(StudyQuery(where=label)) == ["2004"]
+
+    async def test_a_study_is_inserted_with_its_first_trials(self, studies: StudyStore) -> None:
+        trials = (a_trial(1), a_trial(2))
+        study = await studies.insert_study(a_study(), "key", trials)
+        assert await studies.trials(study.id) == trials
+        assert await studies.insert_study(a_study(2, display_name="study 1"), "key", trials) == study
+        assert await studies.trials("2002") == ()
+
+    async def test_pages_of_trials_come_in_any_order(self, studies: StudyStore) -> None:
+        trials = (
+            an_ended_trial(1, 0.5, 9.0),
+            an_ended_trial(2, 0.9, 3.0),
+            a_trial(3),
+            an_ended_trial(4, 0.7, 6.0),
+            a_trial(5, state=TrialState.INFEASIBLE, infeasible="no", ended_at=T0),
+        )
+        await studies.insert_study(a_study(), "", trials)
+        query = TrialQuery(study="2001")
+
+        async def numbers(query: TrialQuery) -> list[int]:
+            page = await studies.trial_page(query)
+            assert all(trial == trials[trial.number - 1] for trial in page.trials)
+            return [trial.number for trial in page.trials]
+
+        assert await numbers(query) == [1, 2, 3, 4, 5]
+        assert await numbers(replace(query, is_descending=True)) == [5, 4, 3, 2, 1]
+        for order, rising in (
+            (TrialOrder.VALUE, [1, 4, 2]),
+            (TrialOrder.SECONDS, [2, 4, 1]),
+            (TrialOrder.STARTED, [1, 2, 4]),
+        ):
+            assert await numbers(replace(query, order=order)) == [*rising, 3, 5], "those without it come last"
+            falling = await numbers(replace(query, order=order, is_descending=True))
+            assert falling == [*reversed(rising), 3, 5]
+        states = (TrialState.REQUESTED, TrialState.INFEASIBLE)
+        assert await numbers(replace(query, states=states)) == [3, 5]
+        page = await studies.trial_page(replace(query, limit=2, offset=2))
+        assert ([trial.number for trial in page.trials], page.total) == ([3, 4], 5)
+        assert (await studies.trial_page(TrialQuery(study="none"))).total == 0
+
+    async def test_outlines_and_figures_have_the_trials_as_they_are(self, studies: StudyStore) -> None:
+        study = await studies.insert_study(a_study(), "", (a_trial(1), an_ended_trial(2, 0.5), a_trial(3)))
+        other = await studies.insert_study(a_study(2))
+        assert (await studies.figures([study, other]))[other.id] == StudyFigures()
+        better = an_ended_trial(1, 0.75)
+        study = await studies.write_study(study, (better,), (a_trial(4),), (3,))
+        assert await studies.outlines(study.id) == tuple(
+            outline(study, trial) for trial in await studies.trials(study.id)
+        )
+        figures = (await studies.figures([study]))[study.id]
+        assert figures.by_state == {TrialState.SUCCEEDED: 2, TrialState.REQUESTED: 1}
+        assert figures.total == 3
+        assert figures.best == outline(study, better)
+        lowest = replace(study, spec=replace(study.spec, objectives=(Objective("accuracy"),)))
+        best = (await studies.figures([lowest]))[study.id].best
+        assert best is not None
+        assert best.number == 2
+        assert await studies.figures([]) == {}
