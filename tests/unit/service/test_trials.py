@@ -360,6 +360,19 @@ async def test_a_trial_that_the_rule_ends_is_stored_as_stopping(setup: TrialSetu
 # ---- studies
 
 
+async def test_a_study_that_lets_its_trials_finish_may_be_stopped_at_once(setup: TrialSetup) -> None:
+    study = await setup.study()
+    stored = await setup.stored(study)
+    drains = replace(
+        stored.status, state=StudyState.STOPPING, outcome=StudyState.SUCCEEDED, drains=True, message="A rule."
+    )
+    await setup.store.studies.write_study(replace(stored, status=drains))
+    stopped = await setup.studies.stop(*HERE, study)
+    assert not stopped.status.drains
+    assert stopped.status.message == "It was stopped."
+    assert await setup.studies.stop(*HERE, study) == stopped, "asking twice is allowed"
+
+
 async def test_a_name_stands_for_one_study_until_it_is_deleted(setup: TrialSetup) -> None:
     studies = AskedStudies(setup.studies)
     request = StudyRequest(display_name="mine", spec=SPEC, kind=StudyKind.ASKED)
