@@ -15,8 +15,6 @@ from trainshed.core.errors import Invalid, Unavailable
 from trainshed.core.suggestion_port import Algorithm, NoiseLevel, TrialResult, point_key
 from trainshed.suggest.process import COMMAND, SuggestionProcess
 
-pytest.importorskip("scipy", reason="needs numpy and scipy (make dev)")
-
 DIES = (sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)")
 HANGS = (sys.executable, "-c", "import time; time.sleep(1000)")
 BABBLES = (sys.executable, "-c", "import sys; [print('hello', flush=True) for _ in sys.stdin]")

@@ -2,7 +2,6 @@
 same.
 """
 
-import pytest
 from hypothesis import given, settings
 
 from tests.properties.effort import PROPERTY
@@ -10,15 +9,12 @@ from tests.suggestions import requests, spaces
 from trainshed.core import grid
 from trainshed.core.search_space import SearchSpace
 from trainshed.core.suggestion_port import SuggestionRequest, point_key
+from trainshed.suggest.choose import choose
+from trainshed.suggest.encoding import Encoding
 from trainshed.suggest.message import read_request, request_line
 from trainshed.suggest.random_search import random_points
 
-pytest.importorskip("scipy", reason="needs numpy and scipy (make dev)")
-
-from trainshed.suggest.choose import choose
-from trainshed.suggest.encoding import Encoding
-
-EFFORT = settings(PROPERTY, max_examples=100)
+EFFORT = settings(PROPERTY, max_examples=60)
 
 
 @EFFORT

@@ -16,6 +16,7 @@ from trainshed.suggest.tpe import tpe_rows
 from trainshed.suggest.trial_table import TrialTable
 from trainshed.suggest.warping import BENDS, warp
 
+_MANY = 120  # rows from which on fewer candidates are improved
 _MOST_MODELLED = 250
 _MOST_TRIALS = 1000
 _NEAR = 0.2
@@ -42,13 +43,13 @@ def bandit_rows(
     if len(table.pending):
         believed, _ = model.predict(table.pending)
         model = model.extended(table.pending, believed)
-    return best_rows(model, encoding, best, elite, rng, Search(radius=_radius(number)))
+    return best_rows(model, encoding, best, elite, rng, _search(number, len(rows)))
 
 
-def _radius(number: int) -> float:
+def _search(number: int, rows: int) -> Search:
     """Some trials stay near the best: far corners of a space are uncertain for long, and seldom good."""
     is_local = number % 2 == 1 if number <= _EARLY else number % 3 == 0
-    return _NEAR if is_local else 1.0
+    return Search(radius=_NEAR if is_local else 1.0, starts=4 if rows <= _MANY else 2)
 
 
 def starting_trials(encoding: Encoding) -> int:

@@ -187,7 +187,7 @@ class Encoding:
         else:
             values = low * np.exp(cube * math.log(high / low))
         whole = np.clip(np.rint(values), parameter.low, parameter.high)
-        return np.array([stretch(parameter, value) for value in whole])
+        return _stretched(parameter, whole)
 
     def _round_large(self, column: int) -> bool:
         return self.parameters[column].kind is ParameterKind.INTEGER and self.levels[column] is None
@@ -206,13 +206,30 @@ def _levels(parameter: Parameter) -> Floats | None:
             count = parameter.count or 1
             if count > MOST_LEVELS:
                 return None
-            return np.array([stretch(parameter, parameter.low + i) for i in range(count)])
+            return _stretched(parameter, parameter.low + np.arange(count))
         case ParameterKind.CATEGORICAL:
             return np.arange(len(parameter.values), dtype=float)
         case ParameterKind.DISCRETE:
-            return np.array([stretch(parameter, value) for value in numeric_values(parameter)])
+            return _stretched(parameter, np.array(numeric_values(parameter)))
         case _:
             assert_never(parameter.kind)
+
+
+def _stretched(parameter: Parameter, values: Floats) -> Floats:
+    """`stretch` for many values: a long range is stretched at each request."""
+    low, high = bounds(parameter)
+    if high <= low:
+        return np.full(len(values), NEUTRAL)
+    match parameter.scale:
+        case Scale.LINEAR:
+            places = (values - low) / (high - low)
+        case Scale.LOG:
+            places = (np.log(values) - math.log(low)) / _span(low, high)
+        case Scale.REVERSE_LOG:
+            places = 1.0 - (np.log(high - values + low) - math.log(low)) / _span(low, high)
+        case _:
+            assert_never(parameter.scale)
+    return np.clip(places, 0.0, 1.0)
 
 
 def _nearest(levels: Floats, places: Floats) -> Indexes:
@@ -240,7 +257,7 @@ def _value(parameter: Parameter, place: float) -> float | int | str:
             return min(max(round(unstretch(parameter, place)), int(parameter.low)), int(parameter.high))
         case ParameterKind.DISCRETE:
             values = numeric_values(parameter)
-            places = np.array([stretch(parameter, value) for value in values])
+            places = _stretched(parameter, np.array(values))
             return values[int(_nearest(places, np.array([place]))[0])]
         case _:
             assert_never(parameter.kind)

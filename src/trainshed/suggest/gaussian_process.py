@@ -20,8 +20,8 @@ _ROOT5 = math.sqrt(5.0)
 _JITTER = 1e-9
 _MOST_STEPS = 30
 _FEW_STEPS = 10
-_MOST_COMPARED = 50  # rows by which a warp is chosen
-_MOST_FITTED = 100  # rows; of more, the kernel is fitted to some
+_MOST_COMPARED = 45  # rows by which a warp is chosen
+_MOST_FITTED = 90  # rows; of more, the kernel is fitted to some
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,6 @@ from tests.suggestions import MIXED, SMALL, finished, loss, random_trials, reque
 from trainshed.core.errors import Invalid
 from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace, TrialPoint
 from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective, TrialResult, point_key
-
-pytest.importorskip("scipy", reason="needs numpy and scipy (make dev)")
-
 from trainshed.suggest.choose import choose
 
 

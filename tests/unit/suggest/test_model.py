@@ -1,0 +1,88 @@
+"""The model behind the default algorithm: its slopes are true, and no value can break it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.suggestions import MIXED
+from trainshed.suggest.acquisition import log_improvement
+from trainshed.suggest.encoding import Encoding
+from trainshed.suggest.gaussian_process import Priors, fit, representative
+from trainshed.suggest.warping import BENDS, warp
+
+RNG = np.random.default_rng(3)
+ROWS = Encoding(MIXED).random(RNG, 30)
+LOSSES = ((ROWS - 0.3) ** 2).sum(axis=1)
+IS_CATEGORY = Encoding(MIXED).is_category
+MODEL, VALUES = fit(ROWS, [warp(LOSSES, bend) for bend in BENDS], IS_CATEGORY, Priors())
+
+
+def test_the_model_interpolates_what_is_measured_and_is_unsure_elsewhere():
+    means, variances = MODEL.predict(ROWS)
+    assert np.abs(means - VALUES).max() < 0.3
+    far = np.full((1, ROWS.shape[1]), 5.0)
+    assert MODEL.predict(far)[1][0] > 10 * variances.max()
+
+
+def test_the_slopes_of_a_prediction_are_those_of_its_values():
+    columns = np.flatnonzero(Encoding(MIXED).is_continuous)
+    row = Encoding(MIXED).random(np.random.default_rng(5), 1)[0]
+    mean, variance, mean_slope, variance_slope = MODEL.predict_with_slope(row, columns)
+    assert MODEL.predict(row[None, :])[0][0] == pytest.approx(mean)
+    for index, column in enumerate(columns):
+        step = np.zeros(len(row))
+        step[column] = 1e-5
+        after, before = MODEL.predict((row + step)[None, :]), MODEL.predict((row - step)[None, :])
+        assert (after[0][0] - before[0][0]) / 2e-5 == pytest.approx(mean_slope[index], rel=1e-3, abs=1e-5)
+        assert (after[1][0] - before[1][0]) / 2e-5 == pytest.approx(variance_slope[index], rel=1e-3, abs=1e-5)
+    assert variance > 0
+
+
+def test_what_is_believed_of_a_pending_trial_makes_the_model_sure_there():
+    row = Encoding(MIXED).random(np.random.default_rng(6), 1)
+    believed, before = MODEL.predict(row)
+    means, after = MODEL.extended(row, believed).predict(row)
+    assert means[0] == pytest.approx(believed[0], abs=1e-2)
+    assert after[0] < 0.5 * before[0]
+
+
+def test_a_model_of_equal_rows_can_be_fitted():
+    rows = np.repeat(ROWS[:2], 10, axis=0)
+    model, _ = fit(rows, [warp(np.arange(20.0))], IS_CATEGORY, Priors())
+    assert np.isfinite(model.predict(ROWS)[0]).all()
+
+
+@pytest.mark.parametrize("z", [-1e6, -1e3, -40.0, -5.0, -1.0, -0.999, 0.0, 3.0, 30.0])
+def test_the_logarithm_of_the_improvement_is_finite_and_rises(z: float):
+    low, high = log_improvement(np.array([-z, -z - abs(z) * 1e-6 - 1e-9]), np.array([1.0, 1.0]), 0.0)
+    assert math.isfinite(low) and low <= high
+    if -5 <= z <= 3:
+        density, share = math.exp(-z * z / 2) / math.sqrt(2 * math.pi), 0.5 * math.erfc(-z / math.sqrt(2))
+        assert low == pytest.approx(math.log(density + z * share), rel=1e-6)
+
+
+@pytest.mark.parametrize("bend", BENDS)
+def test_a_warp_keeps_the_order_and_the_unit_spread(bend: float):
+    losses = np.array([3.0, -1.0, 1e12, 2.0, math.nan, 0.5, math.inf])
+    values = warp(losses, bend).values
+    finite = np.isfinite(losses)
+    assert (np.argsort(losses[finite]) == np.argsort(values[finite])).all()
+    assert values[finite].std() == pytest.approx(1.0)
+    assert values[~finite].min() > values[finite].max()
+
+
+@pytest.mark.parametrize(
+    "losses", [[], [1.0], [2.0, 2.0], [math.nan], [1e308, -1e308], [0.0, 5e-324], [math.inf, 1.0]]
+)
+def test_a_warp_is_finite_whatever_comes(losses: list[float]):
+    for bend in BENDS:
+        warped = warp(np.array(losses), bend)
+        assert np.isfinite(warped.values).all() and math.isfinite(warped.log_slope)
+
+
+def test_of_many_rows_the_best_and_some_of_all_others_are_taken():
+    values = np.arange(1000.0)[::-1]
+    some = representative(values, 100)
+    assert len(set(some)) == 100
+    assert set(range(950, 1000)) <= set(some) and some.min() < 20
