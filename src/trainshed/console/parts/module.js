@@ -50,9 +50,9 @@ function loadLooks(name) {
  */
 export function Module({ name, ...properties }) {
   const [failed, setFailed] = useState("");
-  const [, setLoaded] = useState("");
+  const [, setLoaded] = useState(loaded.has(name) ? name : "");
   useEffect(() => {
-    if (loaded.has(name)) return;
+    if (loaded.has(name)) return setLoaded(name); // it may have come after the drawing, before this
     let isCurrent = true;
     load(name).then(
       () => isCurrent && setLoaded(name),
