@@ -111,6 +111,23 @@ class MetricStoreContract:
         none = replace(asked, names=lambda name: name == "step")
         assert (await store.columns({"j1": none}))["j1"].values == {}
 
+    async def test_columns_of_replicas_that_come_and_go_have_each_value_at_its_moment(
+        self, store: MetricStore
+    ) -> None:
+        begin = BEGAN.timestamp()
+        wanted: dict[tuple[str, str], list[float | None]] = {}
+        for number in range(60):
+            there = (0, 1, 2) if number < 20 else (0, 2) if number < 41 else (number % 3,)
+            samples = [sample("cpu", number, number + task, f"workerpool0-{task}") for task in there]
+            await store.record({"j1": samples})
+            for task in range(3):
+                column = wanted.setdefault((f"workerpool0-{task}", "cpu"), [])
+                column.append(number + task if task in there else None)
+        asked = ColumnQuery(since=begin, until=begin + 100, points=1000)
+        columns = (await store.columns({"j1": asked}))["j1"]
+        assert [moment - begin for moment in columns.times] == [*range(60)]
+        assert {name: list(column) for name, column in columns.values.items()} == wanted
+
     async def test_a_removed_job_leaves_nothing_and_may_be_removed_again(
         self, store: MetricStore, tmp_path: Path
     ) -> None:

@@ -96,6 +96,8 @@ def shared_places(
 def resampled(some: Curve, places: Sequence[float]) -> list[float | None]:
     """The curve at the shared places: between two of its points on the line, beyond its ends None."""
     own, values = some.places, some.values
+    if own == places:
+        return [*values]  # short runs that reported every step
     # A curve of few points lies between two places: its ends count for the nearest one.
     near = (places[1] - places[0]) / 2 if len(places) > 1 else math.inf
     last = len(own) - 1

@@ -2,11 +2,12 @@
 
 A graph of many replicas over hours has hundreds of thousands of points: all that is done for each of them is
 done by the C parts of Python. Points of one look have one time, and most looks have the same series in the
-same order, so whole looks are put into columns at once. It needs nothing but the folder, and trusts no byte
+same order, so many looks are put into columns at once. It needs nothing but the folder, and trusts no byte
 of it.
 """
 
 import math
+import operator
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -123,31 +124,39 @@ def _columns(rows: _FlatRows) -> tuple[list[float], dict[int, list[float | None]
     times, numbers, values = rows.times, rows.numbers, rows.values
     moments: list[float] = []
     columns: dict[int, list[float | None]] = {}
-    pattern: list[int] = []
-    looks: list[list[float]] = []
     at = 0
     while at < len(times):
-        end = bisect_right(times, times[at], at)
-        if numbers[at:end] != pattern:
-            _put(columns, pattern, looks, len(moments) - len(looks))
-            pattern, looks = numbers[at:end], []
-        looks.append(values[at:end])
-        moments.append(times[at])
+        size = bisect_right(times, times[at], at) - at
+        end = at + size * _alike(times, numbers, at, size)
+        first = len(moments)
+        moments += times[at:end:size]
+        for place in range(at, at + size):
+            column = columns.setdefault(numbers[place], [])
+            column += [None] * (first - len(column))
+            column[first:] = values[place:end:size]  # of a series that a look has twice the last value counts
         at = end
-    _put(columns, pattern, looks, len(moments) - len(looks))
     for column in columns.values():
         column.extend([None] * (len(moments) - len(column)))
     return moments, columns
 
 
-def _put(
-    columns: dict[int, list[float | None]],
-    pattern: Sequence[int],
-    looks: Sequence[Sequence[float]],
-    first: int,
-) -> None:
-    """Append looks with the same series to their columns. `first` is the number of the first look."""
-    for number, some in dict(zip(pattern, zip(*looks, strict=True), strict=True)).items():
-        column = columns.setdefault(number, [])
-        column += [None] * (first - len(column))
-        column += some
+def _alike(times: Sequence[float], numbers: Sequence[int], at: int, size: int) -> int:
+    """How many looks of that size, from there on, have the same series in the same order; perhaps fewer."""
+    pattern = numbers[at : at + size]
+    most = (len(times) - at) // size
+    count = 1
+    while count < most:
+        more = min(most, 2 * count)
+        begin, end = at + size * count, at + size * more
+        firsts = times[begin:end:size]
+        is_alike = (
+            numbers[begin:end] == pattern * (more - count)
+            and firsts == times[begin + size - 1 : end : size]
+            and times[begin - 1] < firsts[0]
+            and all(map(operator.lt, firsts, firsts[1:]))
+            and (end == len(times) or firsts[-1] < times[end])
+        )
+        if not is_alike:
+            break
+        count = more
+    return count

@@ -61,10 +61,10 @@ def render_comparison(comparison: Comparison, missing: Sequence[str], has_more: 
         {
             "over": comparison.over.value,
             "x": numbers(comparison.places, 12),
-            "jobs": [_job(job) for job in comparison.jobs],
+            "jobs": _json([_job(job) for job in comparison.jobs]),
             "metrics": [_metric(metric) for metric in comparison.metrics],
             "differences": [
-                {"name": difference.name, "values": list(difference.values)}
+                {"name": difference.name, "values": _json(difference.values)}
                 for difference in comparison.differences
             ],
             "missing": list(missing),
@@ -88,7 +88,7 @@ def _metric(metric: ComparedMetric) -> dict[str, object]:
         "name": metric.name,
         "series": [{"job": job, "values": numbers(column)} for job, column in metric.curves.items()],
         "groups": [_group(group) for group in metric.groups],
-        "summaries": [_summary(job, total) for job, total in metric.summaries.items()],
+        "summaries": _json([_summary(job, total) for job, total in metric.summaries.items()]),
     }
 
 
@@ -117,6 +117,11 @@ def numbers(column: Column, digits: int = 6) -> JsonText:
     if None not in column:
         return JsonText(f"[{(f'{form},' * len(column))[:-1] % tuple(column)}]")
     return JsonText(f"[{','.join('null' if value is None else form % value for value in column)}]")
+
+
+def _json(value: object) -> JsonText:
+    """All of it at once, which is much faster than piece by piece."""
+    return JsonText(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _encoded(answer: Mapping[str, object]) -> bytes:
