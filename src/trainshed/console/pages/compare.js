@@ -2,7 +2,7 @@
 //
 // The address says which: ?jobs=PROJECT/LOCATION/ID,… or ?filter=…, and over, group, log, smooth, find, metric.
 
-import { html, useCallback, useMemo, useState } from "../lib/ui.js";
+import { html, useCallback, useEffect, useMemo, useState } from "../lib/ui.js";
 import { setQuery } from "../lib/address.js";
 import { EVERYWHERE, post } from "../lib/api.js";
 import { count, duration } from "../lib/format.js";
@@ -31,6 +31,8 @@ export default function ComparePage({ address }) {
   const smooth = Number(query.smooth ?? 0);
   const keys = useMemo(() => (data ? keysOf(data, query.group ?? "") : []), [data, query.group]);
   const graphs = useMemo(() => (data ? linesOf(data, keys, smooth) : []), [data, keys, smooth]);
+  const [isPainted, setPainted] = useState(false);
+  useEffect(() => void (data && setPainted(true)), [data]); // an effect comes when the graphs are on the screen
   const onRange = useCallback(
     (/** @type {[number, number] | null} */ range) => setQuery({ from: range?.[0], to: range?.[1] }, { replace: false }),
     [],
@@ -70,7 +72,7 @@ export default function ComparePage({ address }) {
         />`,
       )}
     </div>
-    ${data?.jobs.length > 0 && html`<${CompareTable} data=${data} keys=${keys} query=${query} marked=${marked} onMarked=${setMarked} />`}
+    ${isPainted && data?.jobs.length > 0 && html`<${CompareTable} data=${data} keys=${keys} query=${query} marked=${marked} onMarked=${setMarked} />`}
   </section>`;
 }
 

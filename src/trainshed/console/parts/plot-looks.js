@@ -13,9 +13,12 @@ export function inkOf(name) {
   return colour;
 }
 
+// Not by a colour of the page: to ask for one lays the page out, and a comparison has a thousand lines.
+const system = matchMedia("(prefers-color-scheme: dark)");
+
 function isDark() {
-  const [red = 255] = inkOf("--ground").match(/\d+/g)?.map(Number) ?? [];
-  return red < 128;
+  const { theme } = document.documentElement.dataset;
+  return theme ? theme === "dark" : system.matches;
 }
 
 /** The colour of the line with this number. @param {number} number @param {number} [opacity] */

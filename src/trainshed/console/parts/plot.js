@@ -4,7 +4,7 @@
 // drag or a sideways wheel moves it, a double click shows all again, a click picks a moment.
 
 import uPlot from "uplot";
-import { html, useEffect, useRef, useState } from "../lib/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { shortDay, timeOfDay } from "../lib/format.js";
 import { inkOf, lineColour, loadPlotLooks } from "./plot-looks.js";
 import { nearestKey, panByDrag, panByWheel, readout } from "./plot-pointer.js";
@@ -21,8 +21,10 @@ import { nearestKey, panByDrag, panByWheel, readout } from "./plot-pointer.js";
  */
 
 const HEIGHT = 170;
+const NEAR = 200; // pixels below the window from which on a graph is drawn
 const BINARY = Array.from({ length: 52 }, (_, power) => 2 ** power); // labels of bytes are whole KiB, MiB, GiB
 const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+const MANY = 8; // lines, above which they are thin: those are drawn ten times as fast
 const FAINT = 0.18; // how much is seen of the lines that are not marked
 
 /** @param {PlotProps} props */
@@ -34,13 +36,14 @@ export function Plot(props) {
   latest.current = props;
   const isSeen = useSeen(frame);
   const shape = `${props.lines.map(({ key, label, colour, low }) => `${key} ${label} ${colour} ${Boolean(low)}`).join()} ${props.isLog} ${props.isTime}`;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isSeen || !frame.current) return;
     const target = frame.current;
     loadPlotLooks();
     const drawn = new uPlot(options(target, latest, words), columns(latest.current), target);
     plot.current = drawn;
-    const resized = new ResizeObserver(() => drawn.setSize({ width: target.clientWidth, height: HEIGHT }));
+    // Called at once too, when nothing has changed: all would be drawn twice.
+    const resized = new ResizeObserver(() => target.clientWidth !== drawn.width && drawn.setSize({ width: target.clientWidth, height: HEIGHT }));
     resized.observe(target);
     const stops = [panByDrag(drawn, latest), panByWheel(drawn, latest)];
     return () => {
@@ -50,7 +53,7 @@ export function Plot(props) {
       plot.current = null;
     };
   }, [isSeen, shape]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const drawn = plot.current;
     if (!drawn) return;
     drawn.setData(columns(props), false);
@@ -58,7 +61,7 @@ export function Plot(props) {
     if (from < to) drawn.setScale("x", { min: from, max: to });
     else drawn.setScale("x", { min: from - 1, max: from + 1 });
   }, [isSeen, shape, props.x, props.lines, props.range, props.marks]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const drawn = plot.current;
     if (!drawn) return;
     drawn.series.forEach((/** @type {any} */ series, /** @type {number} */ at) => {
@@ -75,9 +78,10 @@ export function Plot(props) {
 /** Whether it has come near the part of the page that is seen. @param {{current: Element | null}} element */
 function useSeen(element) {
   const [isSeen, setSeen] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!element.current) return;
-    const watcher = new IntersectionObserver(([entry]) => entry.isIntersecting && setSeen(true), { rootMargin: "200px" });
+    if (element.current.getBoundingClientRect().top < innerHeight + NEAR) return setSeen(true); // not a frame later
+    const watcher = new IntersectionObserver(([entry]) => entry.isIntersecting && setSeen(true), { rootMargin: `${NEAR}px` });
     watcher.observe(element.current);
     return () => watcher.disconnect();
   }, []);
@@ -109,7 +113,7 @@ function options(target, latest, words) {
       series.push({ key: line.key, width: 0, points: { show: false } }, { key: line.key, width: 0, points: { show: false } });
       bands.push({ series: [series.length - 1, series.length - 2], fill: lineColour(line.colour, 0.18) });
     }
-    series.push({ key: line.key, label: line.label, stroke, width: 1.5, spanGaps: Boolean(joinsGaps), points: { show: lines.length < 40 && undefined, size: 4 } });
+    series.push({ key: line.key, label: line.label, stroke, width: lines.length > MANY ? 1 : 1.5, spanGaps: Boolean(joinsGaps), points: { show: lines.length < 40 && undefined, size: 4 } });
   }
   return {
     width: target.clientWidth,
