@@ -1,9 +1,10 @@
 // The frame around every page: signing in, navigation, keys, looks; and which page an address means.
 
-import { html, render, useEffect, useState } from "./lib/ui.js";
+import { html, render, useLayoutEffect, useState } from "./lib/ui.js";
 import { followLinks, go, href, readAddress, useAddress } from "./lib/address.js";
 import { get, post, SIGNED_OUT } from "./lib/api.js";
 import { listenAfter, useServerAway } from "./lib/hints.js";
+import { JOB_TABS } from "./lib/job-tabs.js";
 import { knownKeys, useKeys } from "./lib/keys.js";
 import { Dialog } from "./parts/dialog.js";
 import { load, Module } from "./parts/module.js";
@@ -26,6 +27,13 @@ const THEME = "trainshed.theme";
 function pageOf({ parts }) {
   if (!parts.length) return "jobs";
   return parts[0] === "jobs" && parts.length > 1 ? "job" : parts[0];
+}
+
+/** All modules that an address needs, of which a job's page would fetch its tab only later. @param {Address} address */
+function modulesOf(address) {
+  const page = pageOf(address);
+  const tab = page === "job" && JOB_TABS.find(({ name }) => name === (address.parts[4] ?? "overview"));
+  return [...(PAGES.has(page) ? [page] : []), ...(tab ? [`job-${tab.name}`] : [])];
 }
 
 /** @param {{address: Address}} props */
@@ -134,7 +142,7 @@ function App() {
       setSignedIn(false);
     }
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     let isChecking = false;
     const recheck = async () => {
       if (isChecking) return;
@@ -168,6 +176,5 @@ followLinks();
 /** @type {Promise<any> | null} */
 let firstAnswer = location.hash.startsWith("#ticket=") ? null : get("/v1/server");
 firstAnswer?.catch(() => {}); // told by whoever awaits it
-const firstPage = pageOf(readAddress());
-if (PAGES.has(firstPage)) load(firstPage).catch(() => {}); // drawing it says what is wrong
+for (const name of modulesOf(readAddress())) load(name).catch(() => {}); // drawing it says what is wrong
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

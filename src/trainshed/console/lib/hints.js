@@ -3,7 +3,7 @@
 // One stream for each tab that is seen: browsers allow six connections to a server, for all tabs together.
 // A tab that is hidden lets go of its stream, and reads everything again when it is looked at.
 
-import { useCallback, useEffect, useRef, useState } from "./ui.js";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 import { EVERYWHERE, withQuery } from "./api.js";
 
 /**
@@ -120,7 +120,7 @@ export function useLive(load, deps, options = {}) {
   const latest = useRef({ load, options });
   latest.current = { load, options };
   const again = useRef(() => {});
-  useEffect(() => {
+  useLayoutEffect(() => { // before the browser paints: the server need not wait for that
     const gone = new AbortController();
     let isReading = false;
     let isWanted = false;

@@ -1,6 +1,6 @@
 // The tab "logs" of a job: its whole log, all replicas or one, searched, followed, linked by line.
 
-import { html, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { href, setQuery } from "../lib/address.js";
 import { withQuery } from "../lib/api.js";
 import { count, shortName } from "../lib/format.js";
@@ -101,7 +101,7 @@ function stateWords(source, isFollowing) {
 function useSource(name, choice) {
   const [, draw] = useState(0);
   const source = useMemo(() => new LogSource(name, choice, () => draw((number) => number + 1)), [name, choice]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     source.open();
     const stop = listen({
       logs: name,

@@ -9,6 +9,7 @@ import { get } from "../lib/api.js";
 import { shortName } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { nameOf } from "../lib/job-by-id.js";
+import { JOB_TABS } from "../lib/job-tabs.js";
 import { useKeys } from "../lib/keys.js";
 import { CopyButton } from "../parts/copy.js";
 import { Module } from "../parts/module.js";
@@ -21,15 +22,6 @@ import { JobActions } from "./job-actions.js";
 /** @typedef {import("../lib/address.js").Address} Address */
 /** @typedef {{job: any, status: any, address: Address, reload: () => void}} TabProps what every tab gets */
 
-const TABS = [
-  { name: "overview", title: "Overview", key: "g o" },
-  { name: "logs", title: "Logs", key: "g l" },
-  { name: "graphs", title: "Graphs", key: "g h" },
-  { name: "shell", title: "Shell", key: "g s" },
-  { name: "stacks", title: "Stacks", key: "g t" },
-  { name: "code", title: "Code", key: "g c" },
-  { name: "spec", title: "Spec", key: "g y" },
-];
 const KINDS = /** @type {Record<string, string>} */ ({
   pipeline: "Pipeline",
   legacy: "Older job",
@@ -72,7 +64,7 @@ function LoadedJob({ name, tab, address }) {
   );
   useKeys(
     "This job",
-    Object.fromEntries(TABS.map((entry) => [entry.key, [entry.title, () => go(tabHref(name, entry.name))]])),
+    Object.fromEntries(JOB_TABS.map((entry) => [entry.key, [entry.title, () => go(tabHref(name, entry.name))]])),
   );
   const title = data?.job.displayName ?? shortName(name);
   useEffect(() => {
@@ -88,8 +80,8 @@ function LoadedJob({ name, tab, address }) {
 
 /** @param {TabProps & {tab: string, isGone: boolean}} props */
 function Frame({ job, status, tab, address, reload, isGone }) {
-  const known = TABS.some(({ name }) => name === tab);
-  const tabs = TABS.map(({ name, title }) => ({ name, title, href: tabHref(job.name, name) }));
+  const known = JOB_TABS.some(({ name }) => name === tab);
+  const tabs = JOB_TABS.map(({ name, title }) => ({ name, title, href: tabHref(job.name, name) }));
   return html`<div class="job">
     <${Head} job=${job} status=${status} reload=${reload} isGone=${isGone} />
     ${isGone && html`<${Notice} kind="warn"><p>This job was deleted. What is shown is the last that was read of it.</p><//>`}

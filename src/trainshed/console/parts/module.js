@@ -1,6 +1,6 @@
 // A module of pages/ and its looks, fetched when it is first shown.
 
-import { html, useEffect, useState } from "../lib/ui.js";
+import { html, useLayoutEffect, useState } from "../lib/ui.js";
 import { Failure, Loading } from "./notice.js";
 
 const TRIES = "trainshed.tries"; // how often index.html has loaded the page again
@@ -51,7 +51,7 @@ function loadLooks(name) {
 export function Module({ name, ...properties }) {
   const [failed, setFailed] = useState("");
   const [, setLoaded] = useState(loaded.has(name) ? name : "");
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (loaded.has(name)) return setLoaded(name); // it may have come after the drawing, before this
     let isCurrent = true;
     load(name).then(
