@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from statistics import median
 
-from playwright.sync_api import Page, sync_playwright
-
-from tests.benchmarks.resting import cpu_seconds
+from tests.benchmarks.browsing import empty_page, noting, shown, signed_in_page
+from tests.benchmarks.resting import cpu_seconds, proportional_memory
 from tests.benchmarks.row import Row, ms
-from tests.browser.page import FLAGS, WIDE, chromium, open_context, sign_in
 from tests.live import LiveServer
 from tests.many_jobs import keep_ended_jobs
 
@@ -19,34 +17,27 @@ ROUNDS = 7
 PAGES = 200
 WATCHED = 30.0  # seconds
 EVERYWHERE = "/v1/projects/-/locations/-/customJobs"
-# The moment of the first row, in milliseconds since the address was entered.
-FIRST_ROW = """
-new MutationObserver((_, observer) => {
-  if (!document.querySelector("a.job")) return;
-  observer.disconnect();
-  window.firstRow = performance.now();
-}).observe(document, {childList: true, subtree: true});
-"""
 
 
 def console_list() -> list[Row]:
     """Until the list is usable, and what the server needs for its parts."""
-    with _server() as server, _page(server) as page:
-        page.add_init_script(FIRST_ROW)
-        shown = [_first_row(page) for _ in range(ROUNDS)]
+    with _server() as server, signed_in_page(server) as page:
+        floor = empty_page(page)
+        page.add_init_script(noting("document.querySelector('a.job')"))
+        times = [shown(page, "/console/jobs") for _ in range(ROUNDS)]
         answers = [
             ("a page", lambda: server.get(EVERYWHERE, view="trainshed", pageSize=50)),
             ("count", lambda: server.get(f"{EVERYWHERE}:count")),
             ("search of a word", lambda: server.get(f"{EVERYWHERE}:count", filter="nowhere")),
         ]
         rows = [_answer(what, ask) for what, ask in answers]
-    value = median(shown) * 1e3
+    value = median(times) * 1e3
     what = f"console: address -> list, {KEPT:,} jobs"
-    return [Row(what=what, floor="-", ours=ms(shown), value=value, goal=300, unit="ms"), *rows]
+    return [Row(what=what, floor=floor, ours=ms(times), value=value, goal=300, unit="ms"), *rows]
 
 
 def open_pages() -> list[Row]:
-    """The server's CPU while nothing changes: each page has a stream of hints, and asks nothing."""
+    """The server while nothing changes: each page has a stream of hints, and asks nothing."""
     with LiveServer() as server, ExitStack() as stack:
         server.wait(server.submit(["true"]))
         for _ in range(PAGES):
@@ -56,11 +47,22 @@ def open_pages() -> list[Row]:
             connection.request("GET", f"{EVERYWHERE}:watch", headers=headers)
             assert connection.getresponse().readline().startswith(b"id: ")
         time.sleep(2)
-        before = cpu_seconds(server.pid)
+        spent, memory = cpu_seconds(server.pid), proportional_memory(server.pid)
         time.sleep(WATCHED)
-        share = (cpu_seconds(server.pid) - before) / WATCHED * 100
+        share = (cpu_seconds(server.pid) - spent) / WATCHED * 100
+        after = proportional_memory(server.pid)
     what = f"{PAGES} open pages, nothing changes"
-    return [Row(what=what, floor="-", ours=f"{share:.2f} %", value=share, goal=5, unit="%")]
+    return [
+        Row(what=f"{what}: CPU", floor="-", ours=f"{share:.2f} %", value=share, goal=5, unit="%"),
+        Row(
+            what=f"{what}: memory more in {WATCHED:.0f} s",
+            floor=f"{memory:.1f} MB before",
+            ours=f"{after:.1f} MB",
+            value=after - memory,
+            goal=1,
+            unit="MB",
+        ),
+    ]
 
 
 def _answer(what: str, ask: Callable[[], object]) -> Row:
@@ -73,28 +75,9 @@ def _answer(what: str, ask: Callable[[], object]) -> Row:
     return Row(what=what, floor="-", ours=ms(times), value=median(times) * 1e3, goal=100, unit="ms")
 
 
-def _first_row(page: Page) -> float:
-    page.goto("/console/jobs")
-    page.wait_for_selector("a.job")
-    return float(page.evaluate("window.firstRow")) / 1e3
-
-
 @contextmanager
 def _server() -> Iterator[LiveServer]:
     server = LiveServer()
     keep_ended_jobs(server.home, KEPT)
     with server:
         yield server
-
-
-@contextmanager
-def _page(server: LiveServer) -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium(), args=[*FLAGS, "--no-sandbox"], chromium_sandbox=False
-        )
-        with open_context(browser, server, WIDE) as context:
-            page = context.new_page()
-            sign_in(page, server)
-            yield page
-        browser.close()

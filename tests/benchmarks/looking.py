@@ -10,24 +10,40 @@ from pathlib import Path
 from statistics import median
 from urllib.parse import urlencode
 
+from playwright.sync_api import Page
+
+from tests.benchmarks.browsing import empty_page, noting, shown, signed_in_page
 from tests.benchmarks.row import Row, ms
 from tests.live import LiveServer
+from tests.long_log import NEEDLE, prints
 
 LINES = int(os.environ.get("LOG_LINES", "10000000"))  # of 100 bytes: 1 GB
 ROUNDS = 5
-PROGRAM = f"""
-import sys
-write = sys.stdout.buffer.write
-for start in range(0, {LINES}, 10000):
-    write(b"".join(b"%08d loss=%03d %s\\n" % (n, n % 997, b"x" * 82) for n in range(start, start + 10000)))
-write(b"the needle\\n")
-"""
+SCROLLS = 60  # turns of the wheel, each more than a screen
+# All in the page, so that no message to its driver counts.
+JUMP = """(number) => {
+  const field = document.querySelector("[aria-label='Go to a line or a time']");
+  field.value = String(number);
+  const began = performance.now();
+  const seen = new Promise((resolve) => {
+    const list = document.querySelector(".log-list");
+    const wanted = String(number).padStart(8, "0") + " ";
+    const observer = new MutationObserver(() => {
+      if (!list.textContent.includes(wanted)) return;
+      observer.disconnect();
+      resolve(performance.now() - began);
+    });
+    observer.observe(list, {childList: true, subtree: true, characterData: true});
+  });
+  field.form.requestSubmit();
+  return seen;
+}"""
 
 
 def by_line() -> list[Row]:
     """Of a finished job, over HTTP; the floor is reading the same file from its first byte on."""
     with LiveServer() as server:
-        name = server.submit([sys.executable, "-c", PROGRAM])
+        name = server.submit([sys.executable, "-c", prints(LINES)])
         server.wait(name, 600)
         file = server.home / "logs" / name.rsplit("/", 1)[-1] / "0.0-0.out"
         floor = f"cat {_read(file):.2f} s"
@@ -43,6 +59,46 @@ def by_line() -> list[Row]:
             rows.append(_row(what, floor, times, goal))
         times = [_first_match(server, name, "needle") for _ in range(ROUNDS)]
         return [*rows, _row("a rare word, at its end", floor, times, 3)]
+
+
+def in_page() -> list[Row]:
+    """The same log in a browser: opened at its end, a line in its midst, and what the page holds of it."""
+    with LiveServer() as server, signed_in_page(server) as page:
+        name = server.submit([sys.executable, "-c", prints(LINES)])
+        server.wait(name, 600)
+        _, project, _, location, _, job = name.split("/")
+        floor = empty_page(page)
+        page.add_init_script(noting(f"document.querySelector('.log-list')?.textContent.includes('{NEEDLE}')"))
+        ends = [shown(page, f"/console/jobs/{project}/{location}/{job}/logs") for _ in range(ROUNDS)]
+        page.get_by_text(f"{LINES:,} lines").wait_for()
+        # Each somewhere else: what was read is kept.
+        jumps = [float(page.evaluate(JUMP, LINES // 2 + turn * LINES // 100)) / 1e3 for turn in range(ROUNDS)]
+        memory = _scrolled(page)
+    held = f"{memory:.1f} MB"
+    return [
+        _row("address -> its end in the page", floor, ends, 0.2),
+        _row("a line in its midst in the page", "-", jumps, 0.2),
+        Row(
+            what=f"{LINES:,} lines: JS heap after scrolling",
+            floor="-",
+            ours=held,
+            value=memory,
+            goal=100,
+            unit="MB",
+        ),
+    ]
+
+
+def _scrolled(page: Page) -> float:
+    """MB that the page's scripts hold then, with what nobody has collected yet."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    page.get_by_role("region", name="Lines of the log").hover()
+    for _ in range(SCROLLS):
+        page.mouse.wheel(0, 3000)
+        page.wait_for_timeout(30)
+    metrics = {entry["name"]: entry["value"] for entry in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["JSHeapUsedSize"]) / 1e6
 
 
 def _row(what: str, floor: str, times: list[float], goal: float) -> Row:

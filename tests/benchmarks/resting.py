@@ -173,6 +173,14 @@ def _memory(pid: int) -> float:
     raise LookupError("no VmRSS")
 
 
+def proportional_memory(pid: int) -> float:
+    """MB, with a fair part of what it shares with other processes."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1000
+    raise LookupError("no Pss")
+
+
 def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
