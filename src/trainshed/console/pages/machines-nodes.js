@@ -97,7 +97,7 @@ export function Gpus({ nodes }) {
 
 /** @param {Gpu} gpu */
 const gpuHolder = (gpu) =>
-  gpu.job ? html`<a href=${jobHref(gpu.job)}>${gpu.displayName}</a> <span class="dim">${gpu.task}</span>` : html`<span class="dim">free</span>`;
+  gpu.job ? html`<a href=${jobHref(gpu.job)}>${gpu.displayName}</a><div class="dim">${gpu.task}</div>` : html`<span class="dim">free</span>`;
 
 /** @param {Gpu} gpu */
 const gpuUse = (gpu) =>
