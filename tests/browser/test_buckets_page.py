@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, screenshot
 from tests.live import LiveServer
@@ -125,6 +125,69 @@ def test_files_and_folders_are_uploaded_and_nothing_is_replaced_unasked(
     console.goto(f"/console/buckets/{name}?object=small.txt")
     console.get_by_role("button", name="Restore").click()
     expect(console.get_by_label("Content")).to_have_text("old")
+
+
+def drop(page: Page, *paths: Path) -> None:
+    """Drag files and folders from a file manager over the folder that is shown, and let go."""
+    session = page.context.new_cdp_session(page)
+    box = page.locator(".folder").bounding_box()
+    assert box is not None
+    place = {"x": box["x"] + 40, "y": box["y"] + 40}
+    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver"):
+        session.send("Input.dispatchDragEvent", {"type": kind, **place, "data": data})
+    expect(page.locator(".folder.dropping")).to_be_visible()
+    session.send("Input.dispatchDragEvent", {"type": "drop", **place, "data": data})
+
+
+@ON_BOTH_SCREENS
+def test_files_and_folders_are_dropped_into_a_folder(
+    console: Page, server: LiveServer, tmp_path: Path, screen: Screen
+):
+    name = bucket(server, f"dropped-{screen.width}")
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "data" / "deep" / "leaf.txt").write_text("leaf")
+    for number in range(120):  # browsers tell a hundred of a folder at a time
+        (tmp_path / "data" / f"{number:03}.txt").write_text(str(number))
+    console.goto(f"/console/buckets/{name}/in")
+    expect(console.get_by_role("heading", name="Nothing is here")).to_be_visible()
+    drop(console, tmp_path / "notes.txt", tmp_path / "data")
+    expect(console.get_by_text("Uploaded 122 of 122 files")).to_be_visible()
+    expect(console.locator(".folder.dropping")).to_have_count(0)
+    expect(console.get_by_role("link", name="notes.txt", exact=True)).to_be_visible()
+    console.get_by_role("link", name="data/").click()
+    expect(console.get_by_role("link", name="119.txt", exact=True)).to_be_visible()
+    path = f"/download/storage/v1/b/{name}/o/{quote('in/data/deep/leaf.txt', safe='')}?alt=media"
+    assert server.request("GET", path).body == b"leaf"
+
+
+def test_an_upload_that_is_cut_off_goes_on_where_it_stopped(
+    console: Page, server: LiveServer, tmp_path: Path, no_complaints: Complaints
+):
+    no_complaints.but("ERR_FAILED", "ERR_CONNECTION", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED")
+    name = bucket(server, "resumed")
+    large = tmp_path / "large.bin"
+    large.write_bytes(bytes(range(256)) * (20 << 12))  # 20 MiB: three pieces
+    sent: list[str] = []
+
+    def cut_off_once(route: Route) -> None:
+        sent.append(route.request.headers["content-range"])
+        if len(sent) == 2:
+            server.kill()
+            route.abort()
+            server.start()
+        else:
+            route.continue_()
+
+    console.route(lambda url: "upload_id=" in url, cut_off_once)
+    console.goto(f"/console/buckets/{name}")
+    console.locator("input[aria-label='Files to upload']").set_input_files(large)
+    expect(console.get_by_text("Uploaded 1 of 1 files")).to_be_visible()
+    begins = [text.removeprefix("bytes ").partition("-")[0].partition("/")[0] for text in sent]
+    assert begins == ["0", str(8 << 20), "*", str(8 << 20), str(16 << 20)]
+    path = f"/download/storage/v1/b/{name}/o/large.bin?alt=media"
+    assert server.request("GET", path).body == large.read_bytes()
 
 
 def test_many_objects_come_in_pages_are_sorted_and_deleted_as_counted(console: Page, server: LiveServer):

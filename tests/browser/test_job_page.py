@@ -142,6 +142,50 @@ def test_a_waiting_job_says_why_and_is_started_by_the_change_it_names(console: P
     assert server.get(f"{JOBS}/{made}")["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
 
 
+@ON_BOTH_SCREENS
+def test_a_waiting_job_starts_once_the_job_that_it_waits_for_is_cancelled_from_its_page(
+    console: Page, server: LiveServer
+):
+    holder = server.submit(pools=[small(STAYS, replicas=4)], name="in the way")
+    server.wait_for(holder, ["JOB_STATE_RUNNING"])
+    name = server.submit(pools=[small(STAYS)], name="patient")
+    until(lambda: "waiting" in server.get(f"/v1/{name}:status"))
+    open_job(console, name)
+    why = console.get_by_role("region", name="Why it waits")
+    why.get_by_role("button", name="Cancel that job").click()
+    dialog = console.get_by_role("dialog", name="Cancel the other job?")
+    expect(dialog).to_contain_text(f"Job {holder.rsplit('/', 1)[1]} is cancelled")
+    assert axe(console) == []
+    dialog.get_by_role("button", name="Leave it").click()
+    assert server.state(holder) == "JOB_STATE_RUNNING"
+    why.get_by_role("button", name="Cancel that job").click()
+    dialog.get_by_role("button", name="Cancel that job").click()
+    expect(dialog).to_have_count(0)
+    expect(console.locator(".job-head .state")).to_have_text(re.compile("running"))
+    expect(why).to_have_count(0)
+    assert server.wait(holder)["state"] == "JOB_STATE_CANCELLED"
+
+
+@ON_BOTH_SCREENS
+def test_a_failed_job_is_held_for_a_look_until_somebody_ends_the_hold(console: Page, server: LiveServer):
+    name = server.submit(pools=[small(FAILS)], name="kept", spec={"scheduling": {"holdOnFailure": "600s"}})
+    open_job(console, name)
+    held = console.get_by_role("region", name="Held for a look")
+    shell = held.get_by_role("link", name="Open a shell in it")
+    expect(shell).to_have_attribute("href", re.compile("/shell$"))
+    assert axe(console) == []
+    expect(console.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
+    console.get_by_role("button", name="End the hold").click()
+    dialog = console.get_by_role("dialog", name="End the hold?")
+    expect(dialog).to_contain_text("shells in them end")
+    assert axe(console) == []
+    dialog.get_by_role("button", name="End the hold").click()
+    expect(console.get_by_role("region", name="Why it failed")).to_contain_text("ValueError: no column")
+    expect(held).to_have_count(0)
+    expect(console.get_by_role("button", name="End the hold")).to_have_count(0)
+    assert server.wait(name)["state"] == "JOB_STATE_FAILED"
+
+
 def test_a_job_is_cancelled_retried_and_deleted_from_its_page(
     console: Page, server: LiveServer, no_complaints: Complaints
 ):
