@@ -47,9 +47,9 @@ REFUSALS = ("status of 404", "status of 400", "status of 503")
 
 
 def modules() -> set[str]:
-    """The modules that addresses lead to, as main.js and job.js name them, as far as they are there."""
+    """The modules that addresses lead to, as main.js and job-tabs.js name them, as far as they are there."""
     [pages] = re.findall(r"PAGES = new Set\(\[([^]]+)\]", (CONSOLE / "main.js").read_text())
-    [tabs] = re.findall(r"TABS = \[(.+?)\];", (CONSOLE / "pages" / "job.js").read_text(), re.DOTALL)
+    [tabs] = re.findall(r"TABS = \[(.+?)\];", (CONSOLE / "lib" / "job-tabs.js").read_text(), re.DOTALL)
     named = {*re.findall(r'"(\w+)"', pages), *(f"job-{tab}" for tab in re.findall(r'name: "(\w+)"', tabs))}
     return {name for name in named if (CONSOLE / "pages" / f"{name}.js").exists()}
 

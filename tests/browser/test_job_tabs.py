@@ -1,4 +1,4 @@
-"""The tabs of a job that show its stacks and its code, used as a person would."""
+"""The tabs of a job: its stacks and its code, used as a person would, and what opening a tab costs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,3 +68,23 @@ def test_the_code_of_a_job_can_be_read_and_a_line_linked(console: Page, job: str
     expect(console.get_by_text("This is no text")).to_be_visible()
     assert axe(console) == []
     screenshot(console, "code")
+
+
+@pytest.mark.parametrize(("name", "question"), [("logs", ":lines"), ("graphs", ":graphs")])
+def test_a_tab_asks_its_first_question_beside_those_of_the_page_and_only_once(
+    console: Page, server: LiveServer, name: str, question: str
+):
+    done = server.submit(["python", "-c", "import time; print('said'); time.sleep(5)"], name="short")
+    server.wait(done)
+    asked: list[str] = []
+    console.on("request", lambda request: asked.append(request.url.partition("?")[0]))
+    console.on("requestfinished", lambda request: asked.append(f"answer of {request.url.partition('?')[0]}"))
+    console.goto(tab(done, name))
+    wanted = ".log-row" if name == "logs" else "figure.plot canvas"
+    expect(console.locator(wanted).first).to_be_visible()
+    console.wait_for_timeout(500)
+    own = [text for text in asked if text.startswith("http") and text.endswith(question)]
+    assert len(own) == 1
+    before = asked[: asked.index(own[0])]
+    answers = [text for text in before if text.startswith("answer of ") and text.endswith(":status")]
+    assert answers == [], "the tab waited for what the page asked"

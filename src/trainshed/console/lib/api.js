@@ -4,6 +4,7 @@
 /** @typedef {{field: string, description: string}} FieldViolation */
 
 export const EVERYWHERE = "/v1/projects/-/locations/-";
+const FRESH = 2000; // milliseconds for which an answer that was asked ahead is waited for by its part
 const AGAIN = 250; // milliseconds until a request that got no answer is sent once more
 export const SIGNED_OUT = "trainshed:signed-out";
 
@@ -36,6 +37,9 @@ export function withQuery(path, query = {}) {
   return search ? `${path}?${search}` : path;
 }
 
+/** @type {Map<string, Promise<any>>} by address, what was asked ahead and nobody has taken yet */
+const ahead = new Map();
+
 /**
  * @param {string} path
  * @param {Query} [query]
@@ -43,7 +47,23 @@ export function withQuery(path, query = {}) {
  * @returns {Promise<any>}
  */
 export function get(path, query, { signal } = {}) {
-  return ask("GET", withQuery(path, query), { signal });
+  const address = withQuery(path, query);
+  const answer = ahead.get(address);
+  ahead.delete(address);
+  return answer ?? ask("GET", address, { signal });
+}
+
+/**
+ * Ask what a part of the page will ask with `get` in a moment, which gets this answer then.
+ * @param {string} path
+ * @param {Query} [query]
+ */
+export function askAhead(path, query) {
+  const address = withQuery(path, query);
+  const answer = ask("GET", address, {});
+  answer.catch(() => {}); // told to who takes it
+  ahead.set(address, answer);
+  setTimeout(() => ahead.get(address) === answer && ahead.delete(address), FRESH);
 }
 
 /**

@@ -1,6 +1,7 @@
 // The lines of a job's log by number, read in blocks as they are looked at. Keeps the blocks near the view only.
 
 import { get, send, withQuery } from "./api.js";
+import { TAIL } from "./job-tabs.js";
 
 /**
  * @typedef {{number?: string, time: string, task: string, attempt: number, stream: string, severity: string,
@@ -11,7 +12,6 @@ import { get, send, withQuery } from "./api.js";
 
 const BLOCK = 250;
 const MOST_BLOCKS = 40; // kept: 10,000 lines
-const TAIL = 300;
 
 export class LogSource {
   /**

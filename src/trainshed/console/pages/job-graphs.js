@@ -4,6 +4,7 @@ import { html, useCallback, useMemo, useRef, useState } from "../lib/ui.js";
 import { go, jobHref, setQuery } from "../lib/address.js";
 import { get } from "../lib/api.js";
 import { useLive } from "../lib/hints.js";
+import { graphsOfRange } from "../lib/job-tabs.js";
 import { useKeys } from "../lib/keys.js";
 import { Empty, Failure, Loading } from "../parts/notice.js";
 import { Plot } from "../parts/plot.js";
@@ -13,7 +14,6 @@ import { Controls, GraphTable, Legend, MarkList } from "./job-graphs-around.js";
 
 /** @typedef {[number, number] | null} Range seconds since 1970; null: all there is */
 
-const POINTS = 720;
 const PACE = 2000; // milliseconds between samples
 
 /** @param {{job: any, address: import("../lib/address.js").Address}} props */
@@ -25,9 +25,10 @@ export default function JobGraphs({ job, address }) {
   const isLive = !isFinal(job.state) && !query.to;
   const { data, error, reload } = useLive(
     async (signal) => {
-      const answer = await get(`/v1/${job.name}:graphs`, { startTime: query.from, endTime: query.to, points: POINTS }, { signal });
+      const asked = graphsOfRange(query);
+      const answer = await get(`/v1/${job.name}${asked.path}`, asked.query, { signal });
       const length = Date.parse(answer.endTime) - Date.parse(answer.startTime);
-      lastRead.current = { at: Date.now(), pace: Math.max(PACE, length / POINTS) };
+      lastRead.current = { at: Date.now(), pace: Math.max(PACE, length / Number(asked.query.points)) };
       return answer;
     },
     [job.name, query.from, query.to],

@@ -3,9 +3,9 @@
 // A tab gets {job, status, address, reload}: the job as the API has it, the answer of :status, both read again
 // after each hint; the address; and a function that reads both at once.
 
-import { html, useEffect, useState } from "../lib/ui.js";
+import { html, useEffect, useLayoutEffect, useState } from "../lib/ui.js";
 import { go, href, jobHref } from "../lib/address.js";
-import { get } from "../lib/api.js";
+import { askAhead, get } from "../lib/api.js";
 import { shortName } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { nameOf } from "../lib/job-by-id.js";
@@ -62,6 +62,11 @@ function LoadedJob({ name, tab, address }) {
     [name],
     { job: name },
   );
+  useLayoutEffect(() => {
+    // The tab is drawn once the job is here: its own question need not wait for that.
+    const first = JOB_TABS.find((entry) => entry.name === tab)?.first?.(address.query);
+    if (first) askAhead(`/v1/${name}${first.path}`, first.query);
+  }, [name]);
   useKeys(
     "This job",
     Object.fromEntries(JOB_TABS.map((entry) => [entry.key, [entry.title, () => go(tabHref(name, entry.name))]])),
