@@ -140,7 +140,7 @@ def _columns(rows: _FlatRows) -> tuple[list[float], dict[int, list[float | None]
     return moments, columns
 
 
-def _alike(times: Sequence[float], numbers: Sequence[int], at: int, size: int) -> int:
+def _alike(times: list[float], numbers: list[int], at: int, size: int) -> int:
     """How many looks of that size, from there on, have the same series in the same order; perhaps fewer."""
     pattern = numbers[at : at + size]
     most = (len(times) - at) // size
