@@ -58,3 +58,21 @@ def test_a_page_of_which_a_part_did_not_come_is_loaded_again(console: Page, no_c
     expect(console.get_by_role("heading", name="Machines and queue")).to_be_visible()
     expect(console.get_by_role("table").first).to_be_visible()
     assert dropped == ["keys.js", "machines.js", "nodes"]
+
+
+def test_a_part_that_comes_after_it_was_drawn_and_before_anybody_waits_for_it_is_shown(console: Page):
+    """It happens to one visit in four where module and answer of the server come in the same moment."""
+    console.route(
+        "**/pages/runtimes.css", lambda _: None
+    )  # the module is not complete before its looks are here
+    console.evaluate("""async () => {
+        const base = document.querySelector("script[type=module]").src.replace("main.js", "");
+        const [{ html, render }, { load, Module }] = await Promise.all(
+            [import(base + "lib/ui.js"), import(base + "parts/module.js")]);
+        load("runtimes");
+        await import(base + "pages/runtimes.js");
+        const place = document.body.appendChild(document.createElement("section"));
+        render(html`<${Module} name="runtimes" />`, place);
+        document.querySelector("link[href$='runtimes.css']").onload();
+    }""")
+    expect(console.locator("body > section").get_by_role("heading", name="Runtimes")).to_be_visible()
