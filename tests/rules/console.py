@@ -18,6 +18,7 @@ STATIC_IMPORT = re.compile(
 )
 # Not `../pages/${name}.js`: who loads a page by its name does not know which.
 DYNAMIC_IMPORT = re.compile(r"""\bimport\(\s*["'`]([^"'`$]+)["'`]""")
+SELECTORS = re.compile(r"([^{}]+)\{")
 MAPPED = re.compile(r'"([^"]+)": "\{files\}/([^"]+)"')
 LIBRARIES_OF_UI = ("preact", "preact/hooks", "htm")
 
@@ -54,6 +55,23 @@ def foreign_addresses(folder: Path) -> list[str]:
         for number, line in enumerate(text.splitlines(), 1)
         if FOREIGN.search(line)
     ]
+
+
+def leaking_looks(folder: Path) -> list[str]:
+    """Looks of a page stay when another page is shown: they name what is theirs, and no two the same."""
+    owners: dict[str, str] = {}
+    wrong: list[str] = []
+    for name, text in sources(folder, ".css"):
+        if name == "style.css":
+            continue
+        rules = re.sub(r"/\*.*?\*/|@media[^{]*\{|@import[^;]*;|\([^()]*\)", "", text, flags=re.DOTALL)
+        for selector in (part.strip() for head in SELECTORS.findall(rules) for part in head.split(",")):
+            first = re.split(r"[ >+~:]", selector, maxsplit=1)[0]
+            if "." not in first:
+                wrong.append(f"{name}: '{selector}' means all pages: begin with a class of this page")
+            elif owners.setdefault(first, name) != name:
+                wrong.append(f"{name}: {owners[first]} has looks of '{first}' too: choose another name")
+    return wrong
 
 
 def imports_upwards(folder: Path) -> list[str]:

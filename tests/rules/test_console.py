@@ -18,6 +18,7 @@ RULES: list[Rule] = [
     console.unsafe_words,
     console.foreign_addresses,
     console.imports_upwards,
+    console.leaking_looks,
 ]
 OFFENCES: list[tuple[Rule, str, str]] = [
     (console.long_modules, "pages/jobs.js", "\n" * 301),
@@ -29,6 +30,12 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (console.unsafe_words, "lib/a.js", "new Function(text);\n"),
     (console.foreign_addresses, "index.html", '<script src="https://cdn.example/x.js"></script>\n'),
     (console.foreign_addresses, "style.css", "@import url(//fonts.example/x.css);\n"),
+    (console.leaking_looks, "pages/a.css", "progress { width: 100%; }\n"),
+    (
+        console.leaking_looks,
+        "pages/a.css",
+        ".own { width: 1px; } @media (width < 9px) { b.own, b { width: 1px; } }\n",
+    ),
     (console.imports_upwards, "lib/a.js", 'import { Time } from "../parts/time.js";\n'),
     (console.imports_upwards, "parts/a.js", 'import {\n  Jobs,\n} from "../pages/jobs.js";\n'),
     (console.imports_upwards, "parts/a.js", 'const module = import("../pages/jobs.js");\n'),

@@ -35,7 +35,7 @@ function Folder({ path, address }) {
   if (error && !data) return html`<${Failure} error=${error} retry=${reload} />`;
   if (!data) return html`<${Loading} words="Reading the list of files" />`;
   const chosen = (data.files ?? []).find((/** @type {any} */ file) => file.path === address.query.file);
-  return html`<div class="folder">
+  return html`<div class="code-folder">
     <nav aria-label="Files" class="file-list">
       <input
         type="search"

@@ -99,7 +99,7 @@ function Question({ deed, fitting, left }) {
 
 /** @param {{deed: Deed, done: number, total: number, failures: {job: JobRow, message: string}[]}} props */
 function Progress({ deed, done, total, failures }) {
-  return html`<progress class="whole" max=${total} value=${done + failures.length} aria-label="Progress"></progress>
+  return html`<progress max=${total} value=${done + failures.length} aria-label="Progress"></progress>
     <p role="status">${count(done)} of ${jobs(total)} ${deed.done}${failures.length ? `, ${count(failures.length)} failed` : ""}.</p>
     ${failures.length > 0 &&
     html`<ul class="failures">
