@@ -60,7 +60,7 @@ function Console() {
       <nav aria-label="Pages">
         ${NAVIGATION.map(
           ({ name, title }) =>
-            html`<a key=${name} href=${href([name])} aria-current=${name === current ? "page" : undefined}>${title}</a>`,
+            html`<a key=${name} href=${href([name])} data-title=${title} aria-current=${name === current ? "page" : undefined}>${title}</a>`,
         )}
       </nav>
       <a class="button main" href=${href(["new"])}>New job</a>

@@ -61,6 +61,9 @@ export function ago(moment, now = Date.now()) {
 /** "14:02:11", in the person's zone @param {Date} at */
 export const timeOfDay = (at) => [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
 
+/** "14:02:11.042" @param {Date} at */
+export const withMilliseconds = (at) => `${timeOfDay(at)}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+
 /** "3 Nov" @param {Date} at */
 export const shortDay = (at) => `${at.getDate()} ${MONTHS[at.getMonth()].slice(0, 3)}`;
 

@@ -26,22 +26,22 @@ export function CompareControls({ query, data }) {
       <input id="find-metrics" type="search" placeholder="Filter metrics" value=${query.find ?? ""} onInput=${changed("find")} />
     </div>
     <div class="toolbar">
-      <label for="over">Over</label>
+      <span class="pair"><label for="over">Over</label>
       <select id="over" value=${query.over ?? "step"} onChange=${(/** @type {Event} */ event) => {
         const { value } = /** @type {HTMLSelectElement} */ (event.target);
         setQuery({ over: value === "step" ? null : value, from: null, to: null });
       }}>
         <option value="step">step</option>
         <option value="time">time since start</option>
-      </select>
-      <label for="group">Group by label</label>
+      </select></span>
+      <span class="pair"><label for="group">Group by label</label>
       <select id="group" value=${query.group ?? ""} onChange=${changed("group")}>
         <option value="">each job for itself</option>
         ${labels.map((label) => html`<option key=${label} value=${label}>${label}</option>`)}
-      </select>
+      </select></span>
       <label><input type="checkbox" checked=${Boolean(query.log)} onChange=${(/** @type {Event} */ event) => setQuery({ log: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : null })} /> log scale</label>
-      <label for="smooth">Smoothing</label>
-      <input id="smooth" type="range" min="0" max="0.98" step="0.02" value=${query.smooth ?? "0"} onInput=${changed("smooth", "0")} />
+      <span class="pair"><label for="smooth">Smoothing</label>
+      <input id="smooth" type="range" min="0" max="0.98" step="0.02" value=${query.smooth ?? "0"} onInput=${changed("smooth", "0")} /></span>
       ${query.from && html`<button type="button" class="small" onClick=${() => setQuery({ from: null, to: null })}>The whole range</button>`}
     </div>`;
 }

@@ -22,18 +22,18 @@ export function Controls({ query, isZoomed, isLive, hasReports }) {
   return html`<div class="toolbar">
     <label for="find-graphs" class="unseen">Filter graphs by name</label>
     <input id="find-graphs" type="search" placeholder="Filter graphs" value=${query.find ?? ""} onInput=${changed("find")} />
-    <label for="lines">Replicas</label>
+    <span class="pair"><label for="lines">Replicas</label>
     <select id="lines" value=${query.lines ?? "each"} onChange=${changed("lines", "each")}>
       <option value="each">each</option>
       <option value="sum">together, sum</option>
       <option value="mean">together, mean</option>
-    </select>
+    </select></span>
     ${hasReports &&
-    html`<label for="over">Reported values over</label>
+    html`<span class="pair"><label for="over">Reported values over</label>
       <select id="over" value=${query.over ?? "time"} onChange=${changed("over", "time")}>
         <option value="time">time</option>
         <option value="step">step</option>
-      </select>`}
+      </select></span>`}
     <span class="grow"></span>
     ${isLive && RANGES.map(([words, seconds]) => html`<button key=${words} type="button" class="small" onClick=${last(seconds)}>Last ${words}</button>`)}
     ${(isZoomed || query.from) &&

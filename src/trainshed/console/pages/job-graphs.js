@@ -57,7 +57,7 @@ export default function JobGraphs({ job, address }) {
   const tasks = [...new Set(graphs.flatMap(({ lines }) => lines.map(({ key }) => key)))].sort(byNumber);
   return html`<section class="graphs" onMouseLeave=${() => setMarked("")}>
     <h2 class="unseen">Graphs</h2>
-    <${Controls} query=${query} isZoomed=${Boolean(range)} isLive=${isLive} hasReports=${data.reported.length > 0} />
+    ${(graphs.length > 0 || query.from) && html`<${Controls} query=${query} isZoomed=${Boolean(range)} isLive=${isLive} hasReports=${data.reported.length > 0} />`}
     ${error && html`<${Failure} error=${error} retry=${reload} />`}
     ${by === "each" && html`<${Legend} tasks=${tasks} marked=${marked} onMarked=${setMarked} />`}
     ${!graphs.length && html`<${NothingYet} job=${job} isZoomed=${Boolean(range)} />`}
@@ -95,7 +95,7 @@ const ignored = () => {};
 function NothingYet({ job, isZoomed }) {
   if (isZoomed) return html`<${Empty} title="Nothing was measured in this range"><p>A double click, or 0, shows the whole job.</p><//>`;
   const words = isFinal(job.state) ? "It ended before anything was measured." : "The first measurements come two seconds after its replicas have started.";
-  return html`<${Empty} title="Nothing was measured"><p>${words}</p><//>`;
+  return html`<${Empty} title=${isFinal(job.state) ? "Nothing was measured" : "Nothing is measured yet"}><p>${words}</p><//>`;
 }
 
 /** @param {Record<string, string>} query @returns {Range} */

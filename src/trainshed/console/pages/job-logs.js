@@ -72,7 +72,7 @@ export default function JobLogs({ job, status, address }) {
   const isEmpty = source.isCounted && !source.total;
   const tasks = tasksOf(status);
   const link = (/** @type {number} */ line) => href(address.parts, { ...query, time: "", only: "", line });
-  return html`<section class="logs" aria-label="Log">
+  return html`<section class="logs tall" aria-label="Log">
     <${LogTools} query=${query} search=${search} pattern=${pattern} marked=${marked} total=${source.total} isCounted=${source.isCounted}
       tasks=${[...tasks.keys()]} attempts=${attemptsOf(status)} looks=${looks} setLooks=${setLooks} field=${field} step=${step} goTo=${goTo}
       toTime=${(/** @type {string} */ time) => source.numberAt(time).then(goTo)} toVerdict=${verdict && toVerdict}

@@ -3,7 +3,7 @@
 import { html } from "../lib/ui.js";
 import { jobHref } from "../lib/address.js";
 import { bytes, count } from "../lib/format.js";
-import { StateMark } from "../parts/state.js";
+import { isFinal, StateMark } from "../parts/state.js";
 import { Table } from "../parts/table.js";
 import { Length, Time } from "../parts/time.js";
 
@@ -13,7 +13,7 @@ export function Replicas({ job, status }) {
   if (!status.replicas.length)
     return html`<section>
       <h2>Replicas</h2>
-      <p class="dim">None yet: ${count(wanted)} ${wanted === 1 ? "starts" : "start"} when the job does.</p>
+      <p class="dim">${isFinal(job.state) ? "None: the job ended before any started." : `None yet: ${count(wanted)} ${wanted === 1 ? "starts" : "start"} when the job does.`}</p>
     </section>`;
   return html`<section>
     <h2>Replicas</h2>

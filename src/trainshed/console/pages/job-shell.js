@@ -30,7 +30,7 @@ export default function JobShell({ job, status, address }) {
     setShells(left);
     if (shown === id) setShown(left.at(-1)?.id ?? -1);
   };
-  return html`<div class="shells">
+  return html`<div class="shells tall">
     <div class="toolbar">
       <div class="shell-tabs" role="group" aria-label="Open shells">
         ${shells.map(

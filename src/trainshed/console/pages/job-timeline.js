@@ -2,7 +2,7 @@
 
 import { html, useState } from "../lib/ui.js";
 import { go, jobHref } from "../lib/address.js";
-import { clock, duration, percent } from "../lib/format.js";
+import { clock, duration, percent, withMilliseconds } from "../lib/format.js";
 import { CLASSES, totals, WHOLE } from "../lib/timeline.js";
 import { Table } from "../parts/table.js";
 import { Time } from "../parts/time.js";
@@ -13,6 +13,7 @@ import { Time } from "../parts/time.js";
 const WIDTH = 1000; // units of a row's drawing, whatever its width on the screen
 const HEIGHT = 16;
 const LEAST = 2; // so that what was short is seen
+const SHORT = 5000; // milliseconds within which seconds alone would be the same
 const FEW = 12; // rows that are drawn at first
 
 /** @param {{job: any, timeline: Times}} props */
@@ -90,8 +91,8 @@ function logsAt(job, bar) {
 
 /** @param {{timeline: Times}} props */
 function Axis({ timeline: { from, to, isOpen } }) {
-  const middle = (from + to) / 2;
-  return html`<${Time} at=${iso(from)} /><${Time} at=${iso(middle)} />${isOpen ? html`<span>now</span>` : html`<${Time} at=${iso(to)} />`}`;
+  const mark = (/** @type {number} */ at) => (to - from < SHORT ? html`<span>${withMilliseconds(new Date(at))}</span>` : html`<${Time} at=${iso(at)} />`);
+  return html`${mark(from)}${mark((from + to) / 2)}${isOpen ? html`<span>now</span>` : mark(to)}`;
 }
 
 /** @param {{job: any, rows: {task: string, bars: Bar[]}[]}} props */

@@ -36,7 +36,7 @@ function Verdict({ job, failure }) {
   const task = verdict?.task ?? failure.task;
   const isCancelled = /CANCELLED$/.test(job.state);
   return html`<section class="notice ${isCancelled ? "" : "bad"}" aria-label=${isCancelled ? "Why it ended" : "Why it failed"}>
-    <h2>${verdict?.summary ?? failure.message}</h2>
+    <h2>${titleOf(failure)}</h2>
     ${verdict && html`<p>${failure.message}</p>`}
     ${verdict &&
     html`<p>
@@ -46,6 +46,12 @@ function Verdict({ job, failure }) {
     ${verdict?.lines.length > 0 && html`<pre class="evidence" tabindex="0" aria-label="The lines that show it">${verdict.lines.join("\n")}</pre>`}
     ${task && html`<p><a class="button" href=${jobHref(job.name, "logs", { task })}>The log of ${task}</a></p>`}
   </section>`;
+}
+
+/** What ended it. The last line of a program that only exits says too little. @param {any} failure */
+function titleOf({ verdict, message }) {
+  if (!verdict) return message;
+  return verdict.cause === "PROGRAM_EXIT" ? message.split(":")[0] : verdict.summary;
 }
 
 /** @param {{job: any, hang: any}} props */

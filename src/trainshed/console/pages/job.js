@@ -103,19 +103,17 @@ function Head({ job, status, reload, isGone }) {
   const who = status.submitter;
   const kind = KINDS[status.kind] ?? "Custom job";
   return html`<header class="job-head">
-    <div class="grow">
-      <h1>${job.displayName}</h1>
-      <p class="job-facts">
-        <${StateMark} state=${job.state} />
-        <span>${kind}</span>
-        <span title="Project and region">${project} / ${place}</span>
-        <span><code>${shortName(job.name)}</code> <${CopyButton} text=${job.name} label="Copy name" /></span>
-        <span>submitted <${Time} at=${job.createTime} isAgo />${who && ` by ${who}`}</span>
-        ${job.startTime &&
-        html`<span>${isFinal(job.state) ? "ran" : "runs for"} <${Length} from=${job.startTime} to=${job.endTime} /></span>`}
-        ${status.attempt > 0 && html`<span>attempt ${status.attempt}</span>`}
-      </p>
-    </div>
+    <h1>${job.displayName}</h1>
+    <p class="job-facts">
+      <${StateMark} state=${job.state} />
+      <span>${kind}</span>
+      <span title="Project and region">${project} / ${place}</span>
+      <span><code>${shortName(job.name)}</code> <${CopyButton} text=${job.name} label="Copy name" /></span>
+      <span>submitted <${Time} at=${job.createTime} isAgo />${who && ` by ${who}`}</span>
+      ${job.startTime &&
+      html`<span>${isFinal(job.state) ? "ran" : "runs for"} <${Length} from=${job.startTime} to=${job.endTime} /></span>`}
+      ${status.attempt > 0 && html`<span>attempt ${status.attempt}</span>`}
+    </p>
     ${!isGone && html`<${JobActions} job=${job} status=${status} reload=${reload} />`}
   </header>`;
 }

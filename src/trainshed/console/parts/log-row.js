@@ -2,7 +2,7 @@
 
 import { classes, html } from "../lib/ui.js";
 import { plain, spans } from "../lib/ansi.js";
-import { exact, timeOfDay } from "../lib/format.js";
+import { exact, withMilliseconds } from "../lib/format.js";
 
 /**
  * @typedef {import("../lib/log-source.js").LogLine} LogLine
@@ -29,7 +29,7 @@ export function LogRow({ line, number, place, looks, folded, isFolded, onFold, l
       ? html`<span class="log-number"></span>`
       : html`<a class="log-number" href=${link(number)} aria-label=${`Line ${number}`}>${number}</a>`}
     ${line && looks.tasks.size > 1 && html`<${Replica} line=${line} tasks=${looks.tasks} />`}
-    ${line && looks.isTimed && html`<time class="log-time" datetime=${line.time} title=${exact(line.time)}>${ofDay(line.time)}</time>`}
+    ${line && looks.isTimed && html`<time class="log-time" datetime=${line.time} title=${exact(line.time)}>${withMilliseconds(new Date(line.time))}</time>`}
     <span class="log-text">${line ? textOf(line.text, looks.term) : ""}${folded > 0 && html` <${Fold} size=${folded} isFolded=${isFolded} onFold=${onFold} />`}</span>
   </div>`;
 }
@@ -45,12 +45,6 @@ function Fold({ size, isFolded, onFold }) {
   return html`<button type="button" class="small log-fold" aria-expanded=${!isFolded} onClick=${onFold}>
     ${isFolded ? `▸ ${size} lines of the stack` : "▾ fold"}
   </button>`;
-}
-
-/** @param {string} time */
-function ofDay(time) {
-  const at = new Date(time);
-  return `${timeOfDay(at)}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
 /** @param {LogLine} line @param {RowLooks["verdict"]} verdict */

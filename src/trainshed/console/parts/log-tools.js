@@ -20,7 +20,7 @@ export function LogTools(props) {
   const { query, search, pattern, tasks, attempts, looks, setLooks, field, step, toVerdict, download } = props;
   const choose = (/** @type {string} */ name) => (/** @type {Event} */ event) =>
     setQuery({ [name]: /** @type {HTMLSelectElement} */ (event.target).value, line: "", time: "" });
-  const attemptNames = Object.fromEntries([["", "All attempts"], ...Array.from({ length: attempts }, (_, at) => [String(at), `Attempt ${at + 1}`])]);
+  const attemptNames = Object.fromEntries([["", "All attempts"], ...Array.from({ length: attempts }, (_, at) => [String(at), `Attempt ${at}`])]);
   const taskNames = Object.fromEntries([["", "All replicas"], ...tasks.map((task) => [task, task])]);
   return html`<div class="toolbar log-tools">
     <span class="log-search">

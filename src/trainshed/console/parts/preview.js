@@ -90,11 +90,12 @@ function CsvTable({ content, separator, isWhole }) {
   const rows = readCsv(content, separator, MOST_ROWS + 2);
   const isCut = !isWhole || rows.length > MOST_ROWS + 1;
   const [head, ...body] = rows.slice(0, MOST_ROWS + 1);
+  const look = head.map((_, at) => (body.length && body.every((row) => !row[at] || Number.isFinite(Number(row[at]))) ? "number" : ""));
   return html`<div class="table-frame preview" tabindex="0" role="region" aria-label="Content">
       <table>
         <caption class="unseen">Content</caption>
-        <thead><tr>${head.map((cell) => html`<th scope="col">${cell}</th>`)}</tr></thead>
-        <tbody>${body.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+        <thead><tr>${head.map((cell, at) => html`<th scope="col" class=${look[at]}>${cell}</th>`)}</tr></thead>
+        <tbody>${body.map((row) => html`<tr>${row.map((cell, at) => html`<td class=${look[at] ?? ""}>${cell}</td>`)}</tr>`)}</tbody>
       </table>
     </div>
     ${isCut && html`<p class="dim">The first ${body.length} rows.</p>`}`;

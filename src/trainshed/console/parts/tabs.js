@@ -1,13 +1,18 @@
 // Tabs that are links: each has an address of its own.
 
-import { html } from "../lib/ui.js";
+import { html, useEffect, useRef } from "../lib/ui.js";
 
 /** @param {{label: string, tabs: {name: string, title: string, href: string}[], current: string}} props */
 export function Tabs({ label, tabs, current }) {
-  return html`<nav class="tabs" aria-label=${label}>
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    const shown = /** @type {HTMLElement | null | undefined} */ (list.current?.querySelector("[aria-current]"));
+    if (list.current && shown) list.current.scrollLeft = shown.offsetLeft - (list.current.clientWidth - shown.offsetWidth) / 2;
+  }, [current]);
+  return html`<nav class="tabs" aria-label=${label} ref=${list}>
     ${tabs.map(
       ({ name, title, href }) =>
-        html`<a key=${name} href=${href} aria-current=${name === current ? "page" : undefined}>${title}</a>`,
+        html`<a key=${name} href=${href} data-title=${title} aria-current=${name === current ? "page" : undefined}>${title}</a>`,
     )}
   </nav>`;
 }
