@@ -5,7 +5,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -214,6 +214,18 @@ def test_many_objects_come_in_pages_are_sorted_and_deleted_as_counted(console: P
     console.get_by_label("Choose d/").check()
     console.get_by_role("button", name="Delete 1").click()
     expect(console.get_by_text("20 objects, 2.0 KiB. This cannot be undone.")).to_be_visible()
+    put(server, name, "d/7", b"new")  # since they were counted
+    asked: list[str] = []
+    console.on("request", lambda request: asked.append(f"{request.method} {urlsplit(request.url).path}"))
+    console.get_by_role("button", name="Delete", exact=True).click()
+    dialog = console.get_by_role("dialog")
+    expect(dialog.get_by_role("alert")).to_have_text("19 of 20 objects deleted. The rest stays:")
+    expect(dialog.get_by_text("d/7: It was replaced meanwhile.")).to_be_visible()
+    assert [line for line in asked if not line.startswith("GET")] == ["POST /batch/storage/v1"]
+    dialog.get_by_role("button", name="Close").last.click()
+    console.get_by_label("Choose d/").check()
+    console.get_by_role("button", name="Delete 1").click()
+    expect(dialog.get_by_text("1 object, 3 B.")).to_be_visible()
     console.get_by_role("button", name="Delete", exact=True).click()
     expect(console.get_by_role("link", name="d/")).to_have_count(0)
     assert "items" not in json.loads(server.request("GET", f"/storage/v1/b/{name}/o?prefix=d/").body)

@@ -1,7 +1,8 @@
 // Buckets and objects: Google's JSON API for storage, which this server speaks.
 
 import { href } from "./address.js";
-import { ApiError, ask, get, remove, withQuery } from "./api.js";
+import { ask, get, remove, withQuery } from "./api.js";
+import { sendBatch } from "./storage-batch.js";
 
 /**
  * @typedef {{name: string, project?: string, location?: string, timeCreated: string, versioning?: {enabled?: boolean}}} BucketInfo
@@ -12,6 +13,7 @@ import { ApiError, ask, get, remove, withQuery } from "./api.js";
 
 const PAGE = 1000;
 const FIELDS = "items(name,size,updated,contentType,generation,timeDeleted),prefixes,nextPageToken";
+const IN_BATCH = 100; // objects deleted by one request: few enough to tell how far it is
 const AT_ONCE = 4; // requests of a browser to one server: two of six stay free for the page
 
 /** @param {string} bucket */
@@ -103,22 +105,23 @@ export async function listBelow(bucket, prefixes, signal) {
 }
 
 /**
- * Deletes the objects as they were listed. What was replaced since stays; it is what is returned.
+ * Deletes the objects as they were listed, many in a request. What was replaced since stays. Returns what stays and why.
  * @param {string} bucket @param {ObjectInfo[]} objects @param {(done: number) => void} onProgress
+ * @returns {Promise<{name: string, message: string}[]>}
  */
 export async function removeObjects(bucket, objects, onProgress) {
-  /** @type {ObjectInfo[]} */
+  /** @type {{name: string, message: string}[]} */
   const kept = [];
   let done = 0;
-  await inParallel(objects, AT_ONCE, async (object) => {
-    try {
-      await remove(objectPath(bucket, object.name), { ifGenerationMatch: object.generation });
-    } catch (error) {
-      const status = error instanceof ApiError ? error.status : 0;
-      if (status === 412) kept.push(object);
-      else if (status !== 404) throw error;
-    }
-    onProgress((done += 1));
+  const groups = Array.from({ length: Math.ceil(objects.length / IN_BATCH) }, (_, at) => objects.slice(at * IN_BATCH, (at + 1) * IN_BATCH));
+  await inParallel(groups, AT_ONCE, async (group) => {
+    const paths = group.map(({ name, generation }) => withQuery(objectPath(bucket, name), { ifGenerationMatch: generation }));
+    const answers = await sendBatch("DELETE", paths).catch((error) => paths.map(() => ({ status: 0, message: error.message })));
+    answers.forEach(({ status, message }, at) => {
+      const isGone = (status >= 200 && status < 300) || status === 404;
+      if (!isGone) kept.push({ name: group[at].name, message: status === 412 ? "It was replaced meanwhile." : message });
+    });
+    onProgress((done += group.length));
   });
   return kept;
 }

@@ -8,6 +8,8 @@ import { Loading, Notice } from "../parts/notice.js";
 
 /** @typedef {import("../lib/storage.js").ObjectInfo} ObjectInfo */
 
+const NAMED = 50;
+
 /**
  * @param {{bucket: string, chosen: import("./buckets-folder.js").Entry[], hasVersions: boolean, onClose: () => void,
  *   onDone: () => void}} props
@@ -16,6 +18,7 @@ export function Deletion({ bucket, chosen, hasVersions, onClose, onDone }) {
   const [objects, setObjects] = useState(/** @type {ObjectInfo[] | null} */ (null));
   const [done, setDone] = useState(/** @type {number | null} */ (null));
   const [problem, setProblem] = useState("");
+  const [kept, setKept] = useState(/** @type {{name: string, message: string}[]} */ ([]));
   useEffect(() => {
     const gone = new AbortController();
     const folders = chosen.filter(({ isFolder }) => isFolder).map(({ name }) => name);
@@ -28,31 +31,35 @@ export function Deletion({ bucket, chosen, hasVersions, onClose, onDone }) {
   }, []);
   const erase = async () => {
     setDone(0);
-    try {
-      const kept = await removeObjects(bucket, objects ?? [], setDone);
-      onDone();
-      if (!kept.length) return onClose();
-      setProblem(`${count(kept.length)} were replaced meanwhile and stay: ${kept.slice(0, 3).map(({ name }) => name).join(", ")}`);
-    } catch (error) {
-      setProblem(/** @type {Error} */ (error).message);
-      onDone();
-    }
+    const stay = await removeObjects(bucket, objects ?? [], setDone);
+    onDone();
+    if (!stay.length) return onClose();
+    setKept(stay);
     setDone(null);
-    setObjects([]);
   };
   const size = objects?.reduce((sum, object) => sum + Number(object.size), 0) ?? 0;
+  const isOver = Boolean(problem) || kept.length > 0;
   return html`<${Dialog} title="Delete?" onClose=${onClose}>
     <ul class="chosen">
       ${chosen.slice(0, 10).map(({ name }) => html`<li key=${name}><code>${name}</code></li>`)}
       ${chosen.length > 10 && html`<li>and ${count(chosen.length - 10)} more</li>`}
     </ul>
     ${!objects && !problem && html`<${Loading} words="Counting" />`}
-    ${objects && !problem && html`<p>${count(objects.length)} ${objects.length === 1 ? "object" : "objects"}, ${bytes(size)}. ${hasVersions ? "The bucket keeps versions: they can be restored." : "This cannot be undone."}</p>`}
+    ${objects && !isOver && html`<p>${words(objects.length)}, ${bytes(size)}. ${hasVersions ? "The bucket keeps versions: they can be restored." : "This cannot be undone."}</p>`}
     ${problem && html`<${Notice} kind="bad">${problem}<//>`}
-    ${done !== null && html`<progress aria-label="Deleted" max=${objects?.length || 1} value=${done}></progress>`}
+    ${done !== null && html`<progress aria-label="Deleted" max=${objects?.length || 1} value=${done}></progress><p role="status">${count(done)} of ${words(objects?.length ?? 0)} done.</p>`}
+    ${kept.length > 0 &&
+    html`<p role="alert">${count((objects?.length ?? 0) - kept.length)} of ${words(objects?.length ?? 0)} deleted. The rest stays:</p>
+      <ul class="failures">
+        ${kept.slice(0, NAMED).map(({ name, message }) => html`<li key=${name}><code>${name}</code>: ${message}</li>`)}
+        ${kept.length > NAMED && html`<li>and ${count(kept.length - NAMED)} more</li>`}
+      </ul>`}
     <footer>
-      <button type="button" onClick=${onClose}>${problem ? "Close" : "Keep"}</button>
-      ${!problem && html`<button type="button" class="bad" disabled=${!objects || done !== null} onClick=${erase}>Delete</button>`}
+      <button type="button" onClick=${onClose}>${isOver ? "Close" : "Keep"}</button>
+      ${!isOver && html`<button type="button" class="bad" disabled=${!objects || done !== null} onClick=${erase}>Delete</button>`}
     </footer>
   <//>`;
 }
+
+/** @param {number} number */
+const words = (number) => `${count(number)} ${number === 1 ? "object" : "objects"}`;
