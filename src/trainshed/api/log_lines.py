@@ -105,12 +105,14 @@ class _Parameters:
         return text
 
     def number(self, name: str, default: int, most: int) -> int:
-        text = self._query.get(name, "")
-        if not text:
+        try:
+            value = self._call.number(name)
+        except Invalid as error:
+            self._violations += error.violations
             return default
-        if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS or int(text) > most:
-            return self._wrong(name, f"must be a whole number up to {most}, not '{text[:40]}'", default)
-        return int(text)
+        if value is None:
+            return default
+        return value if value <= most else self._wrong(name, f"must be at most {most}, not {value}", default)
 
     def line(self, name: str, default: int) -> int:
         text = self._query.get(name, "")
