@@ -54,6 +54,16 @@ def test_pages_follow_an_order_of_our_own(server: LiveServer, stem: str) -> None
     assert "order_by" in refused(server.request("GET", f"{JOBS}?orderBy=state")).violations
 
 
+def test_one_job_has_the_fields_that_it_has_in_the_list(server: LiveServer, stem: str) -> None:
+    [listed] = server.get(ALL, view="trainshed", filter=f"{stem} state=FAILED")["customJobs"]
+    assert server.get(f"/v1/{listed['name']}", view="trainshed") == listed
+    added = {"kind", "replicas", "version", "why", "usage"}
+    assert added <= set(listed)
+    assert not added & set(
+        server.job(listed["name"])
+    )  # Google's clients fail on fields that they do not know
+
+
 def test_counts_are_by_state_and_projects_are_listed(server: LiveServer, stem: str) -> None:
     counted = server.get(f"{ALL}:count", filter=stem)
     assert counted == {

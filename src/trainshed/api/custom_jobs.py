@@ -8,7 +8,7 @@ from trainshed.api import gcloud
 from trainshed.api.beats import with_beats
 from trainshed.api.call import Call, Json, Reply, StreamAnswer
 from trainshed.api.environment import environment
-from trainshed.api.job_lists import OWN_VIEW
+from trainshed.api.job_view import OwnJobFields, render_job, wants_own_view
 from trainshed.api.line_stream import render_lines
 from trainshed.api.output import read_since
 from trainshed.api.stream_slots import StreamSlots
@@ -29,7 +29,6 @@ from trainshed.wire.scalars import read_duration
 
 MOST_WAIT = timedelta(minutes=10)
 MOST_TAIL = 100_000  # lines, counted from the end
-SUBMITTED = ("displayName", "jobSpec", "labels", "encryptionSpec")  # fields of a job that its submitter sets
 
 
 @dataclass(slots=True)
@@ -38,6 +37,7 @@ class CustomJobHandlers:
     logs: LogService
     offer: Offer
     clock: Clock
+    own: OwnJobFields
     project_env: Callable[[str], Mapping[str, str]] = (
         told_env  # what jobs of a project find in their environment
     )
@@ -47,9 +47,9 @@ class CustomJobHandlers:
         key = call.idempotency_key()
         request = read_request(call, self.offer, await self._secrets_before(call))
         job = await self.jobs.submit(call.path["project"], call.path["location"], request, key)
-        if call.query.get("view") == OWN_VIEW:
+        if wants_own_view(call):
             return await self._with_warnings(call, job)
-        return self._render(call, job)
+        return render_job(call, job)
 
     async def retry(self, call: Call) -> Json:
         """Submits the same job once more, as a job of its own; the first stays as it is.
@@ -59,8 +59,7 @@ class CustomJobHandlers:
         if unknown := sorted(set(call.body) - {"displayName"}):
             raise Invalid(tuple(Violation(name, "is not known here; displayName is.") for name in unknown))
         first = await self._job(call)
-        rendered = render_custom_job(first)
-        body = {name: rendered[name] for name in SUBMITTED if name in rendered} | call.body
+        body = render_custom_job(first) | call.body  # what is not for the submitter to say is passed over
         secrets = await self.jobs.secrets_of(first.project, first.location, first.id)
         request = read_request(replace(call, body=body), self.offer, secrets)
         job = await self.jobs.submit(first.project, first.location, request, call.idempotency_key())
@@ -69,7 +68,7 @@ class CustomJobHandlers:
     async def _with_warnings(self, call: Call, job: Job) -> Json:
         """The job, with a field of our own about what it will lack."""
         lacks = await self.jobs.lacks(job.spec)
-        return self._render(call, job) | ({"warnings": [lacks]} if lacks else {})
+        return render_job(call, job) | ({"warnings": [lacks]} if lacks else {})
 
     async def _secrets_before(self, call: Call) -> JobSecrets | None:
         """The secrets of the job in our own parameter `secretsOf`: values that the body has as masks."""
@@ -78,7 +77,11 @@ class CustomJobHandlers:
         return await self.jobs.secrets_of(path["project"], path["location"], before) if before else None
 
     async def get(self, call: Call) -> Json:
-        answer = self._render(call, await self._job(call))
+        job = await self._job(call)
+        answer = render_job(call, job)
+        if wants_own_view(call):
+            [added] = await self.own.of((job,))
+            answer |= added
         if gcloud.streams_logs(call.user_agent):
             answer.setdefault("endTime", answer.get("updateTime"))
         return answer
@@ -103,7 +106,7 @@ class CustomJobHandlers:
         """Answers when the job is final or the timeout is over. It does not poll."""
         patience = min(_duration(call, "timeout", "60s"), MOST_WAIT)
         path = call.path
-        return self._render(
+        return render_job(
             call, await self.jobs.wait(path["project"], path["location"], path["job"], patience)
         )
 
@@ -148,9 +151,6 @@ class CustomJobHandlers:
         if ":" in path["job"]:
             raise NotFound(f"There is no method or job '{path['job']}'.")
         return await self.jobs.get(path["project"], path["location"], path["job"])
-
-    def _render(self, call: Call, job: Job) -> Json:
-        return render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)
 
 
 def read_request(call: Call, offer: Offer, before: JobSecrets | None = None) -> JobRequest:

@@ -1,21 +1,16 @@
 """customJobs: list as in Google's API; our own view of it, counts, projects and values to complete."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshed.api.call import Call, Json
+from trainshed.api.job_view import OwnJobFields, render_job, wants_own_view
 from trainshed.core.errors import Invalid, Violation
-from trainshed.core.job import Job, Owner
-from trainshed.core.metrics import Progress
-from trainshed.core.ports import JobPage
+from trainshed.core.job import Owner
 from trainshed.core.query import JobQuery, QueryField
 from trainshed.service.job_lists import JobLists
 from trainshed.wire import job_filter, page, read_mask
-from trainshed.wire.custom_job import render_custom_job
-from trainshed.wire.job_row import render_counts, render_job_row, render_projects, render_values
-from trainshed.wire.metrics import render_progress
+from trainshed.wire.job_row import render_counts, render_projects, render_values
 
-OWN_VIEW = "trainshed"  # requested by our own clients: adds fields that Google's API lacks
 MOST_VALUES = 50
 
 _COMPLETED = {
@@ -31,11 +26,11 @@ _COMPLETED = {
 @dataclass(slots=True)
 class JobListHandlers:
     lists: JobLists
-    progress: Callable[[str], Progress | None] = lambda _: None  # of a running job
+    own: OwnJobFields
 
     async def find(self, call: Call) -> Json:
         text, order = call.query.get("filter", ""), call.query.get("orderBy", "")
-        is_own = call.query.get("view") == OWN_VIEW
+        is_own = wants_own_view(call)
         mask = read_mask.parse_mask(call.query.get("readMask", ""))
         project, location = call.path["project"], call.path["location"]
         owner = _owner(call)
@@ -51,9 +46,10 @@ class JobListHandlers:
             owner=owner,
         )
         listing = await self.lists.jobs.find(query, reasons=is_own)
-        rows = [read_mask.apply_mask(mask, _render(call, job)) for job in listing.jobs]
+        rows = [read_mask.apply_mask(mask, render_job(call, job)) for job in listing.jobs]
         if is_own:
-            rows = await self._with_own_fields(rows, listing)
+            added = await self.own.of(listing.jobs)
+            rows = [row | fields for row, fields in zip(rows, added, strict=True)]
         return call.pages.render("customJobs", rows, listing.next_cursor, fingerprint)
 
     async def count(self, call: Call) -> Json:
@@ -76,17 +72,6 @@ class JobListHandlers:
     async def projects(self, _: Call) -> Json:
         return {"projects": render_projects(await self.lists.projects())}
 
-    async def _with_own_fields(self, rows: list[Json], listing: JobPage) -> list[Json]:
-        used = await self.lists.used(listing)
-        return [
-            row | render_job_row(job, used[job.id]) | self._progress(job)
-            for row, job in zip(rows, listing.jobs, strict=True)
-        ]
-
-    def _progress(self, job: Job) -> Json:
-        progress = {} if job.is_final else render_progress(self.progress(job.id))
-        return {"progress": progress} if progress else {}
-
 
 def _query(call: Call) -> JobQuery:
     """Of the methods that are our own."""
@@ -100,7 +85,3 @@ def _owner(call: Call) -> Owner | None:
         return Owner.parse(text) if (text := call.query.get("owner", "")) else None
     except ValueError as error:
         raise Invalid((Violation("owner", f"owner {error}."),)) from error
-
-
-def _render(call: Call, job: Job) -> Json:
-    return render_custom_job(job, enum_ints=call.enum_ints, base_url=call.base_url)

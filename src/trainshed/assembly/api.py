@@ -20,6 +20,7 @@ from trainshed.api.health import HealthHandlers
 from trainshed.api.image_caches import ImageCacheHandlers
 from trainshed.api.images import ImageHandlers
 from trainshed.api.job_lists import JobListHandlers
+from trainshed.api.job_view import OwnJobFields
 from trainshed.api.log_entries import LogHandlers
 from trainshed.api.log_lines import LinesOfJobs
 from trainshed.api.machine_types import MachineTypeHandlers
@@ -136,9 +137,11 @@ def make_handlers(
 ) -> Handlers:
     jobs, logs, offer, clock = services.jobs, services.logs, services.offer, services.jobs.clock
     progress, access = services.metrics.board.progress, services.access
+    lists = JobLists(jobs)
+    own = OwnJobFields(lists, progress)
     return Handlers(
-        custom_jobs=CustomJobHandlers(jobs, logs, offer, clock, access.told),
-        job_lists=JobListHandlers(JobLists(jobs), progress),
+        custom_jobs=CustomJobHandlers(jobs, logs, offer, clock, own, access.told),
+        job_lists=JobListHandlers(lists, own),
         log_entries=LogHandlers(logs=logs, clock=clock),
         output=OutputOfJobs(jobs, logs, clock),
         lines=LinesOfJobs(jobs, services.log_lines),

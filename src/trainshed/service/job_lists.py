@@ -1,14 +1,13 @@
 """Use cases of lists of jobs: pages with what each job used so far, counts, projects, and values to complete.
 
-`api/job_lists.py` calls it. It changes nothing.
+`api/job_lists.py` and `api/job_view.py` call it. It changes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trainshed.core.job import JobState
+from trainshed.core.job import Job, JobState
 from trainshed.core.ledger import ResourceTime, uncounted_time
-from trainshed.core.ports import JobPage
 from trainshed.core.query import JobQuery, QueryField
 from trainshed.service.jobs import JobService
 
@@ -25,11 +24,11 @@ class JobCount:
 class JobLists:
     jobs: JobService
 
-    async def used(self, page: JobPage) -> Mapping[str, ResourceTime]:
-        """What each job of the page has used so far, by its id. One query for all of them."""
-        counted = await self.jobs.store.resource_times([job.id for job in page.jobs])
+    async def used(self, jobs: Sequence[Job]) -> Mapping[str, ResourceTime]:
+        """What each of the jobs has used so far, by its id. One query for all of them."""
+        counted = await self.jobs.store.resource_times([job.id for job in jobs])
         now, nothing = self.jobs.clock.now(), ResourceTime()
-        return {job.id: counted.get(job.id, nothing) + uncounted_time(job, now) for job in page.jobs}
+        return {job.id: counted.get(job.id, nothing) + uncounted_time(job, now) for job in jobs}
 
     async def count(self, query: JobQuery) -> JobCount:
         """How many jobs match the query in its location, and how many in other locations."""

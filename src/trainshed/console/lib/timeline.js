@@ -83,10 +83,3 @@ export function totals({ rows }) {
   for (const bar of rows.flatMap((row) => row.bars)) sums[bar.class] = (sums[bar.class] ?? 0) + bar.to - bar.from;
   return Object.entries(sums).filter(([, length]) => length > 0);
 }
-
-/** What was held so far, in CPU and GPU seconds: waiting in the queue holds nothing. @param {Timeline} timeline */
-export function usage({ rows }) {
-  const held = rows.flatMap((row) => row.bars).filter((bar) => bar.class !== "QUEUED");
-  const sum = (/** @type {"cpus" | "gpus"} */ name) => held.reduce((all, bar) => all + (bar[name] * (bar.to - bar.from)) / 1000, 0);
-  return { cpuSeconds: sum("cpus"), gpuSeconds: sum("gpus") };
-}

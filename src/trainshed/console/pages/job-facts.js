@@ -8,22 +8,23 @@ import { Table } from "../parts/table.js";
 const ROLES = ["primary", "workers", "servers", "evaluator"];
 const HOUR = 3600;
 
-/** @param {{job: any, status: any, used: {cpuSeconds: number, gpuSeconds: number}}} props */
-export function Facts({ job, status, used }) {
+/** @param {{job: any, status: any}} props */
+export function Facts({ job, status }) {
   const pools = (job.jobSpec.workerPoolSpecs ?? [])
     .map((/** @type {any} */ pool, /** @type {number} */ number) => ({ ...pool, number }))
     .filter((/** @type {any} */ pool) => Number(pool.replicaCount ?? 0));
   return html`<section>
     <h2>What it is made of</h2>
     <${Table} caption="Pools" columns=${COLUMNS} rows=${pools} rowKey=${(/** @type {any} */ pool) => String(pool.number)} />
-    <dl class="facts">${facts(job, status, used).map(([title, value]) => html`<div key=${title}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+    <dl class="facts">${facts(job, status).map(([title, value]) => html`<div key=${title}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
   </section>`;
 }
 
-/** @param {any} job @param {any} status @param {{cpuSeconds: number, gpuSeconds: number}} used @returns {[string, unknown][]} */
-function facts(job, status, used) {
+/** @param {any} job @param {any} status @returns {[string, unknown][]} */
+function facts(job, status) {
   const { code, requirements, scheduling = {}, workingDirectory } = job.jobSpec;
   const labels = Object.entries(job.labels ?? {});
+  const used = job.usage ?? { cpuSeconds: 0, gpuSeconds: 0 };
   const gpu = used.gpuSeconds ? `, ${hours(used.gpuSeconds)} of GPUs` : "";
   /** @type {[string, unknown][]} */
   const all = [

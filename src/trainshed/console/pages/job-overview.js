@@ -3,7 +3,7 @@
 import { html, useRef } from "../lib/ui.js";
 import { get } from "../lib/api.js";
 import { useLive } from "../lib/hints.js";
-import { timelineOf, usage } from "../lib/timeline.js";
+import { timelineOf } from "../lib/timeline.js";
 import { Failure, Loading } from "../parts/notice.js";
 import { isFinal } from "../parts/state.js";
 import { useSeconds } from "../parts/time.js";
@@ -40,7 +40,7 @@ export default function OverviewTab({ job, status, address }) {
     <${Replicas} job=${job} status=${status} />
     ${data && html`<${Events} events=${data.events} severity=${address.query.severity} />`}
     <${Results} job=${job} />
-    <${Facts} job=${job} status=${status} used=${timeline ? usage(timeline) : { cpuSeconds: 0, gpuSeconds: 0 }} />
+    <${Facts} job=${job} status=${status} />
   </div>`;
 }
 

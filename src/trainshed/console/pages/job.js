@@ -14,6 +14,7 @@ import { useKeys } from "../lib/keys.js";
 import { CopyButton } from "../parts/copy.js";
 import { Module } from "../parts/module.js";
 import { Empty, Failure, Loading, Notice } from "../parts/notice.js";
+import { JobProgress } from "../parts/progress.js";
 import { isFinal, StateMark } from "../parts/state.js";
 import { Tabs } from "../parts/tabs.js";
 import { Length, Time } from "../parts/time.js";
@@ -112,6 +113,7 @@ function Head({ job, status, reload, isGone }) {
       <span>submitted <${Time} at=${job.createTime} isAgo />${who && ` by ${who}`}</span>
       ${job.startTime &&
       html`<span>${isFinal(job.state) ? "ran" : "runs for"} <${Length} from=${job.startTime} to=${job.endTime} /></span>`}
+      ${job.progress && html`<${JobProgress} progress=${job.progress} />`}
       ${status.attempt > 0 && html`<span>attempt ${status.attempt}</span>`}
     </p>
     ${!isGone && html`<${JobActions} job=${job} status=${status} reload=${reload} />`}

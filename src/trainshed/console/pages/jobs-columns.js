@@ -2,8 +2,9 @@
 
 import { html, useState } from "../lib/ui.js";
 import { jobHref } from "../lib/address.js";
-import { duration, percent, shortName } from "../lib/format.js";
+import { duration, shortName } from "../lib/format.js";
 import { Dialog } from "../parts/dialog.js";
+import { JobProgress } from "../parts/progress.js";
 import { StateMark } from "../parts/state.js";
 import { Length, Time } from "../parts/time.js";
 
@@ -11,7 +12,7 @@ import { Length, Time } from "../parts/time.js";
  * @typedef {{name: string, displayName: string, state: string, createTime: string, startTime?: string, endTime?: string,
  *   updateTime?: string, labels?: Record<string, string>, kind: string, why?: string, lacks?: string, submitter?: string,
  *   replicas: {running: number, wanted: number}, usage?: {cpuSeconds: number, gpuSeconds: number},
- *   progress?: {fraction?: number, step?: number, timeLeft?: string}}} JobRow
+ *   progress?: import("../parts/progress.js").JobSteps}} JobRow
  * @typedef {import("../parts/table.js").Column<JobRow>} JobColumn
  */
 
@@ -54,14 +55,7 @@ function nameCell(job) {
 
 /** @param {JobRow} job */
 function progressCell({ progress }) {
-  if (!progress) return html`<span class="dim">–</span>`;
-  const { fraction, step, timeLeft } = progress;
-  const left = timeLeft ? `${duration(parseFloat(timeLeft))} left` : "";
-  if (fraction === undefined) return html`<span class="progress">${step === undefined ? "" : `step ${step}`}</span>`;
-  return html`<span class="progress">
-    <progress max="1" value=${fraction} aria-label="Progress">${percent(fraction)}</progress>
-    <span>${percent(fraction)}${left && html` <span class="dim">${left}</span>`}</span>
-  </span>`;
+  return progress ? html`<${JobProgress} progress=${progress} />` : html`<span class="dim">–</span>`;
 }
 
 /** @param {JobRow} job */
