@@ -124,6 +124,34 @@ def test_a_person_reads_zooms_marks_and_sends_graphs_of_a_job(
     expect(console).to_have_url(re.compile(r"/logs\?time=20"))
 
 
+def test_a_link_to_one_replica_shows_its_lines_alone(console: Page, job: str) -> None:
+    console.goto(address_of(job, "").rstrip("/"))
+    console.get_by_role("link", name="graphs of workerpool0-1").click()
+    is_drawn(graph(console, "CPU"))
+    expect(console.get_by_role("combobox", name="Replicas")).to_have_value("only workerpool0-1")
+    console.get_by_text("Numbers as a table").click()
+    expect(console.get_by_role("row", name=re.compile("CPU.* workerpool0-1"))).to_be_visible()
+    expect(console.get_by_role("row", name=re.compile("workerpool0-0"))).to_have_count(0)
+    console.get_by_role("combobox", name="Replicas").select_option("each")
+    expect(console).not_to_have_url(re.compile("task="))
+    expect(console.get_by_role("row", name=re.compile("CPU.* workerpool0-0"))).to_be_visible()
+
+
+def test_stored_checkpoints_are_marked(console: Page, server: LiveServer) -> None:
+    server.post("/storage/v1/b", {"name": "checkpoints"}, project="p1")
+    stores = python(
+        "import os, time\nfolder = os.environ['AIP_CHECKPOINT_DIR'].replace('gs://', '/gcs/') + 'step-7'\n"
+        "os.makedirs(folder); open(folder + '/weights', 'w').write('w'); time.sleep(1000)"
+    )
+    output = {"baseOutputDirectory": {"outputUriPrefix": "gs://checkpoints/run"}}
+    name = server.submit(pools=[pool(stores)], name="stores", spec=output)
+    until(lambda: server.get(f"/v1/{name}:results").get("checkpoints"))
+    console.goto(address_of(name))
+    console.get_by_text("Marks (").click()
+    expect(console.get_by_role("listitem").filter(has_text="checkpoint stored")).to_contain_text("step-7")
+    server.cancel(name)
+
+
 def test_graphs_grow_while_the_job_runs_and_nothing_polls(console: Page, job: str) -> None:
     asked: list[str] = []
     console.goto(address_of(job))

@@ -9,10 +9,11 @@ import { Time } from "../parts/time.js";
 /** @typedef {import("./job-graphs-lines.js").Graph} Graph */
 
 const MOST_MARKS = 50;
+const ONLY = "only "; // before the name of a replica
 const RANGES = /** @type {[string, number][]} */ ([["10 min", 600], ["1 h", 3600], ["6 h", 21_600]]);
 
-/** @param {{query: Record<string, string>, isZoomed: boolean, isLive: boolean, hasReports: boolean}} props */
-export function Controls({ query, isZoomed, isLive, hasReports }) {
+/** @param {{query: Record<string, string>, tasks: string[], isZoomed: boolean, isLive: boolean, hasReports: boolean}} props */
+export function Controls({ query, tasks, isZoomed, isLive, hasReports }) {
   const changed = (/** @type {string} */ name, usual = "") => (/** @type {Event} */ event) => {
     const { value } = /** @type {HTMLInputElement} */ (event.target);
     setQuery({ [name]: value === usual ? null : value });
@@ -23,10 +24,11 @@ export function Controls({ query, isZoomed, isLive, hasReports }) {
     <label for="find-graphs" class="unseen">Filter graphs by name</label>
     <input id="find-graphs" type="search" placeholder="Filter graphs" value=${query.find ?? ""} onInput=${changed("find")} />
     <span class="pair"><label for="lines">Replicas</label>
-    <select id="lines" value=${query.lines ?? "each"} onChange=${changed("lines", "each")}>
+    <select id="lines" value=${query.task ? ONLY + query.task : (query.lines ?? "each")} onChange=${chooseLines}>
       <option value="each">each</option>
       <option value="sum">together, sum</option>
       <option value="mean">together, mean</option>
+      ${tasks.length > 1 && tasks.map((task) => html`<option key=${task} value=${ONLY + task}>only ${task}</option>`)}
     </select></span>
     ${hasReports &&
     html`<span class="pair"><label for="over">Reported values over</label>
@@ -40,6 +42,13 @@ export function Controls({ query, isZoomed, isLive, hasReports }) {
     html`<button type="button" class="small" onClick=${() => setQuery({ from: null, to: null }, { replace: false })}>The whole job</button>`}
     <span class="dim">${isLive ? "live" : isZoomed ? "a part of it" : ""}</span>
   </div>`;
+}
+
+/** @param {Event} event */
+function chooseLines(event) {
+  const { value } = /** @type {HTMLSelectElement} */ (event.target);
+  const task = value.startsWith(ONLY) ? value.slice(ONLY.length) : null;
+  setQuery({ task, lines: task || value === "each" ? null : value });
 }
 
 /** @param {{tasks: string[], marked: string, onMarked: (task: string) => void}} props */

@@ -36,17 +36,24 @@ const FORMATS = {
  * @param {any} data the answer of :graphs
  * @param {string} by "each", or how replicas become one line: "sum" or "mean"
  * @param {"time" | "step"} over what reported values are drawn over
+ * @param {string} [only] the one replica that is wanted
  * @returns {Graph[]}
  */
-export function graphsOf(data, by, over) {
-  const tasks = [...new Set([...data.usage.series, ...data.reported].map((entry) => entry.task))].sort((a, b) =>
-    a.localeCompare(b, "en", { numeric: true }),
-  );
-  const colours = new Map(tasks.map((task, at) => [task, at]));
-  return [...usageGraphs(data.usage, colours), ...reportedGraphs(data.reported, colours, over)].map((graph) =>
-    by === "each" ? graph : together(graph, by),
-  );
+export function graphsOf(data, by, over, only) {
+  const colours = new Map(tasksOf(data).map((task, at) => [task, at]));
+  const all = [...usageGraphs(data.usage, colours), ...reportedGraphs(data.reported, colours, over)];
+  if (only) return all.map((graph) => ofTask(graph, only)).filter(({ lines }) => lines.length > 0);
+  return all.map((graph) => (by === "each" ? graph : together(graph, by)));
 }
+
+/** The replicas of which anything is known: workerpool0-10 after workerpool0-9. @param {any} data the answer of :graphs @returns {string[]} */
+export function tasksOf(data) {
+  const tasks = new Set([...data.usage.series, ...data.reported].map((entry) => entry.task));
+  return [...tasks].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+}
+
+/** @param {Graph} graph @param {string} task @returns {Graph} */
+const ofTask = (graph, task) => ({ ...graph, lines: graph.lines.filter(({ key }) => key === task) });
 
 /** @param {any} usage @param {Map<string, number>} colours @returns {Graph[]} */
 function usageGraphs({ times, series }, colours) {
@@ -109,9 +116,18 @@ function together(graph, by) {
   return { ...graph, lines: [{ key: label, label, colour: 0, values }] };
 }
 
-/** @param {any} data the answer of :graphs */
-export function marksOf(data) {
-  return data.marks.map((/** @type {any} */ { time, reason, message, severity, task }) => ({
+/**
+ * What happened to the job, and when it stored checkpoints that are still there.
+ * @param {any} data the answer of :graphs
+ * @param {import("../lib/outputs.js").Committed[]} checkpoints
+ */
+export function marksOf(data, checkpoints) {
+  const isShown = (/** @type {string} */ time) => Date.parse(time) >= Date.parse(data.startTime) && Date.parse(time) <= Date.parse(data.endTime);
+  const stored = checkpoints
+    .filter(({ storedTime }) => storedTime && isShown(storedTime))
+    .map(({ uri, storedTime }) => ({ time: storedTime, reason: "CHECKPOINT_STORED", message: uri, severity: "INFO", task: "" }));
+
+  return [...data.marks, ...stored].sort((a, b) => Date.parse(a.time) - Date.parse(b.time)).map((/** @type {any} */ { time, reason, message, severity, task }) => ({
     at: Date.parse(time) / 1000,
     time,
     reason: reason.replaceAll("_", " ").toLowerCase(),

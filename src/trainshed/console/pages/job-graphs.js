@@ -1,6 +1,6 @@
 // The graphs of a job: what each replica used and reported, with one crosshair, one range and one marked replica.
 
-import { html, useCallback, useMemo, useRef, useState } from "../lib/ui.js";
+import { html, useCallback, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { go, jobHref, setQuery } from "../lib/address.js";
 import { get } from "../lib/api.js";
 import { useLive } from "../lib/hints.js";
@@ -9,12 +9,13 @@ import { useKeys } from "../lib/keys.js";
 import { Empty, Failure, Loading } from "../parts/notice.js";
 import { Plot } from "../parts/plot.js";
 import { isFinal } from "../parts/state.js";
-import { graphsOf, marksOf } from "./job-graphs-lines.js";
+import { graphsOf, marksOf, tasksOf } from "./job-graphs-lines.js";
 import { Controls, GraphTable, Legend, MarkList } from "./job-graphs-around.js";
 
 /** @typedef {[number, number] | null} Range seconds since 1970; null: all there is */
 
 const PACE = 2000; // milliseconds between samples
+const CHECKPOINT_PACE = 15_000; // milliseconds between looks at what was stored
 
 /** @param {{job: any, address: import("../lib/address.js").Address}} props */
 export default function JobGraphs({ job, address }) {
@@ -41,8 +42,9 @@ export default function JobGraphs({ job, address }) {
   );
   const by = query.lines ?? "each";
   const over = query.over === "step" ? "step" : "time";
-  const graphs = useMemo(() => (data ? graphsOf(data, by, over) : []), [data, by, over]);
-  const marks = useMemo(() => (data ? marksOf(data) : []), [data]);
+  const graphs = useMemo(() => (data ? graphsOf(data, by, over, query.task) : []), [data, by, over, query.task]);
+  const checkpoints = useCheckpoints(job, data);
+  const marks = useMemo(() => (data ? marksOf(data, checkpoints) : []), [data, checkpoints]);
   const bounds = useMemo(() => data && boundsOf(data), [data]);
   const onRange = useCallback((/** @type {Range} */ next) => choose(next), []);
   const onPick = useCallback(
@@ -54,13 +56,13 @@ export default function JobGraphs({ job, address }) {
   if (!data) return html`<${Loading} />`;
   const wanted = (query.find ?? "").toLowerCase();
   const shown = graphs.filter(({ title, name }) => `${title} ${name}`.toLowerCase().includes(wanted));
-  const tasks = [...new Set(graphs.flatMap(({ lines }) => lines.map(({ key }) => key)))].sort(byNumber);
+  const tasks = tasksOf(data);
   return html`<section class="graphs" onMouseLeave=${() => setMarked("")}>
     <h2 class="unseen">Graphs</h2>
-    ${(graphs.length > 0 || query.from) && html`<${Controls} query=${query} isZoomed=${Boolean(range)} isLive=${isLive} hasReports=${data.reported.length > 0} />`}
+    ${(tasks.length > 0 || query.from) && html`<${Controls} query=${query} tasks=${tasks} isZoomed=${Boolean(range)} isLive=${isLive} hasReports=${data.reported.length > 0} />`}
     ${error && html`<${Failure} error=${error} retry=${reload} />`}
-    ${by === "each" && html`<${Legend} tasks=${tasks} marked=${marked} onMarked=${setMarked} />`}
-    ${!graphs.length && html`<${NothingYet} job=${job} isZoomed=${Boolean(range)} />`}
+    ${by === "each" && !query.task && html`<${Legend} tasks=${tasks} marked=${marked} onMarked=${setMarked} />`}
+    ${!graphs.length && html`<${NothingYet} job=${job} isZoomed=${Boolean(range)} task=${query.task ?? ""} />`}
     ${graphs.length > 0 && !shown.length && html`<${Empty} title=${`No graph is called “${query.find}”`} />`}
     <div class="plots">
       ${shown.map(
@@ -91,11 +93,34 @@ export default function JobGraphs({ job, address }) {
 
 const ignored = () => {};
 
-/** @param {{job: any, isZoomed: boolean}} props */
-function NothingYet({ job, isZoomed }) {
+/** @param {{job: any, isZoomed: boolean, task: string}} props */
+function NothingYet({ job, isZoomed, task }) {
   if (isZoomed) return html`<${Empty} title="Nothing was measured in this range"><p>A double click, or 0, shows the whole job.</p><//>`;
+  if (task) return html`<${Empty} title=${`Nothing was measured of ${task}`}><p><a href=${jobHref(job.name, "graphs")}>All replicas</a></p><//>`;
   const words = isFinal(job.state) ? "It ended before anything was measured." : "The first measurements come two seconds after its replicas have started.";
   return html`<${Empty} title=${isFinal(job.state) ? "Nothing was measured" : "Nothing is measured yet"}><p>${words}</p><//>`;
+}
+
+/** @type {import("../lib/outputs.js").Committed[]} */
+const NONE = [];
+
+/**
+ * The checkpoints that were stored. Nothing hints at a new one, so they are read with the graphs, though less often.
+ * @param {any} job @param {any} data the answer of :graphs
+ */
+function useCheckpoints(job, data) {
+  const [readAt, setReadAt] = useState(0);
+  const isLate = Boolean(data) && !isFinal(job.state) && Date.now() - readAt > CHECKPOINT_PACE;
+  const output = job.jobSpec.baseOutputDirectory?.outputUriPrefix;
+  useEffect(() => {
+    if (isLate) setReadAt(Date.now());
+  }, [isLate]);
+  const results = useLive(
+    async (signal) => (output ? get(`/v1/${job.name}:results`, {}, { signal }) : undefined),
+    [job.name, output, readAt],
+    { job: job.name },
+  );
+  return results.data?.checkpoints ?? NONE;
 }
 
 /** @param {Record<string, string>} query @returns {Range} */
@@ -133,6 +158,3 @@ function useRangeKeys(range) {
     0: ["The whole job", () => choose(null)],
   });
 }
-
-/** workerpool0-10 after workerpool0-9 @param {string} a @param {string} b */
-const byNumber = (a, b) => a.localeCompare(b, "en", { numeric: true });
