@@ -51,7 +51,7 @@ def logs_of(name: str, query: str = "") -> str:
 
 
 def row(page: Page, text: str | re.Pattern[str]):
-    return page.locator(".log-row").filter(has_text=text)
+    return page.locator(".log-row:not(.log-event)").filter(has_text=text)
 
 
 @ON_BOTH_SCREENS
@@ -147,3 +147,31 @@ def test_it_can_be_read_by_everybody(console: Page, screen: Screen, failed: str,
     console.goto(logs_of(failed, "?find=needle&task=workerpool0-0"))
     expect(console.locator(".log-matches")).to_have_text("1 line")
     screenshot(console, f"logs-search-{screen}")
+
+
+@ON_BOTH_SCREENS
+def test_what_happened_to_the_job_stands_between_the_lines_and_can_be_left_out(
+    console: Page, server: LiveServer, screen: Screen
+) -> None:
+    rule = {"maxJobRetries": 1, "retryExitCodes": ["1-255"], "maxReplicaRestarts": 0, "backoff": "0.5s"}
+    command = python("import time; print('try me', flush=True); time.sleep(1); raise SystemExit(3)")
+    name = server.submit(pools=[pool(command)], spec={"scheduling": {"restartRule": rule}}, name="twice")
+    server.wait(name)
+    console.goto(logs_of(name))
+    rows = console.locator(".log-row")
+    retried = rows.filter(has_text="[JOB_RETRIED]")
+    expect(retried).to_be_visible()
+    texts = rows.all_inner_texts()
+    places = [at for at, text in enumerate(texts) if "try me" in text]
+    event = next(at for at, text in enumerate(texts) if "[JOB_RETRIED]" in text)
+    assert places[0] < event < places[1], texts
+    assert "[SUBMITTED]" in texts[0] and "[RETRIES_EXHAUSTED]" in "".join(texts[places[1] :]), texts
+    expect(console.get_by_text("2 lines")).to_be_visible()  # events are no lines
+    assert axe(console) == []
+    screenshot(console, f"logs-events-{screen}")
+    console.get_by_role("button", name="Events").click()
+    expect(retried).to_have_count(0)
+    expect(row(console, "try me")).to_have_count(2)
+    console.reload()
+    expect(row(console, "try me")).to_have_count(2)
+    expect(retried).to_have_count(0)  # the choice is kept

@@ -2,10 +2,11 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { href, setQuery } from "../lib/address.js";
-import { withQuery } from "../lib/api.js";
+import { get, withQuery } from "../lib/api.js";
 import { count, shortName } from "../lib/format.js";
-import { listen } from "../lib/hints.js";
+import { listen, useLive } from "../lib/hints.js";
 import { useKeys } from "../lib/keys.js";
+import { eventsOf } from "../lib/log-events.js";
 import { patternOf, useNeighbour, useSearch } from "../lib/log-search.js";
 import { find, LogSource } from "../lib/log-source.js";
 import { LogView } from "../parts/log-view.js";
@@ -35,6 +36,8 @@ export default function JobLogs({ job, status, address }) {
   const neighbour = useNeighbour(name, pattern, choice);
   const marked = Number(query.line) || 0;
   const isFiltered = Boolean(query.only || (query.severity && !query.find)) && pattern !== null;
+
+  const events = useEvents(name, choice, looks.isEventful);
 
   const goTo = (/** @type {number} */ line) => {
     setFollowing(false);
@@ -83,7 +86,7 @@ export default function JobLogs({ job, status, address }) {
     ${isEmpty && html`<${Empty} title="Nothing is printed yet"><p>Lines appear here as ${shortName(name)} prints them.</p><//>`}
     <div class="log-frame" hidden=${isEmpty || (!source.isCounted && !source.unnumbered.length)}>
       <${LogView} key=${isFiltered} source=${shown} isWrapped=${looks.isWrapped} isFollowing=${isFollowing && !isFiltered} onFollow=${setFollowing}
-        jump=${isFiltered ? null : jump} canFold=${!isFiltered && looks.isFolding} link=${link}
+        jump=${isFiltered ? null : jump} canFold=${!isFiltered && looks.isFolding} events=${isFiltered ? NONE : events} link=${link}
         looks=${{ tasks: choice.task ? new Map() : tasks, isTimed: looks.isTimed, marked, term: pattern?.text?.toLowerCase() ?? "", verdict }} />
       ${!isFollowing && !isFiltered && html`<button type="button" class="main log-end" onClick=${toEnd}>↓ To the end</button>`}
     </div>
@@ -115,10 +118,19 @@ function useSource(name, choice) {
   return source;
 }
 
-/** @returns {[{isWrapped: boolean, isTimed: boolean, isFolding: boolean}, (changes: object) => void]} */
+/** @type {import("../lib/log-events.js").JobEvent[]} */
+const NONE = [];
+
+/** What happened to the job, as far as it concerns the lines that are shown. @param {string} name @param {Choice} choice @param {boolean} isOn */
+function useEvents(name, choice, isOn) {
+  const { data } = useLive(async (signal) => (isOn ? get(`/v1/${name}:events`, {}, { signal }) : undefined), [name, isOn], { job: name });
+  return useMemo(() => (data ? eventsOf(data.events, choice) : NONE), [data, choice]);
+}
+
+/** @returns {[{isWrapped: boolean, isTimed: boolean, isFolding: boolean, isEventful: boolean}, (changes: object) => void]} */
 function useLooks() {
   const [looks, setState] = useState(() => {
-    const plain = { isWrapped: true, isTimed: false, isFolding: true };
+    const plain = { isWrapped: true, isTimed: false, isFolding: true, isEventful: true };
     try {
       return { ...plain, ...JSON.parse(localStorage.getItem(LOOKS) ?? "{}") };
     } catch {

@@ -34,6 +34,18 @@ export function LogRow({ line, number, place, looks, folded, isFolded, onFold, l
   </div>`;
 }
 
+/**
+ * Something that happened to the job between two lines. It has no number, and is not copied with the lines.
+ * @param {{event: import("../lib/log-events.js").JobEvent, isTimed: boolean}} props
+ */
+export function EventRow({ event, isTimed }) {
+  return html`<div class=${`log-row log-event said-${event.severity.toLowerCase()}`} title=${`${exact(event.time)}\n${event.message}`}>
+    <span class="log-number" aria-hidden="true">◆</span>
+    ${isTimed && html`<time class="log-time" datetime=${event.time}>${withMilliseconds(new Date(event.time))}</time>`}
+    <span class="log-text">${event.task && !event.message.startsWith(event.task) ? `${event.task}: ` : ""}${event.message.split("\n")[0]} <span class="dim">[${event.reason}]</span></span>
+  </div>`;
+}
+
 /** @param {{line: LogLine, tasks: Map<string, number>}} props */
 function Replica({ line, tasks }) {
   const hue = (tasks.get(line.task) ?? 0) % HUES;

@@ -12,7 +12,7 @@ const STREAMS = { "": "Both streams", stdout: "stdout", stderr: "stderr" };
 /**
  * @param {{query: Record<string, string>, search: Search, pattern: object | null, marked: number, total: number,
  *   isCounted: boolean, tasks: string[], attempts: number, field: {current: HTMLInputElement | null},
- *   looks: {isWrapped: boolean, isTimed: boolean, isFolding: boolean}, setLooks: (changes: object) => void,
+ *   looks: {isWrapped: boolean, isTimed: boolean, isFolding: boolean, isEventful: boolean}, setLooks: (changes: object) => void,
  *   step: (isBack: boolean) => void, goTo: (line: number) => void, toTime: (time: string) => void,
  *   toVerdict: (() => void) | null, download: string}} props
  */
@@ -43,6 +43,7 @@ export function LogTools(props) {
       <${Switch} isOn=${looks.isWrapped} words="Wrap" onClick=${() => setLooks({ isWrapped: !looks.isWrapped })} />
       <${Switch} isOn=${looks.isTimed} words="Times" onClick=${() => setLooks({ isTimed: !looks.isTimed })} />
       <${Switch} isOn=${looks.isFolding} words="Fold stacks" onClick=${() => setLooks({ isFolding: !looks.isFolding })} />
+      <${Switch} isOn=${looks.isEventful} words="Events" onClick=${() => setLooks({ isEventful: !looks.isEventful })} />
     </span>
     ${toVerdict && html`<button type="button" onClick=${toVerdict}>Why it failed</button>`}
     <a class="button" href=${download} download>Download</a>

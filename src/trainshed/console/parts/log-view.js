@@ -2,8 +2,9 @@
 // scrollbar stands for all lines, scaled where browsers cannot make an element so high.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/ui.js";
+import { placeEvents } from "../lib/log-events.js";
 import { folds } from "../lib/stack-trace.js";
-import { LogRow } from "./log-row.js";
+import { EventRow, LogRow } from "./log-row.js";
 
 /**
  * @typedef {import("../lib/log-source.js").Source} Source
@@ -22,9 +23,9 @@ const ABOVE_JUMP = 6; // lines shown before a line that one jumps to
 /**
  * @param {{source: Source & {unnumbered?: LogLine[]}, looks: RowLooks, isWrapped: boolean, isFollowing: boolean,
  *   onFollow: (isFollowing: boolean) => void, jump: {line: number} | null, canFold: boolean,
- *   link: (number: number) => string}} props
+ *   events: import("../lib/log-events.js").JobEvent[], link: (number: number) => string}} props
  */
-export function LogView({ source, looks, isWrapped, isFollowing, onFollow, jump, canFold, link }) {
+export function LogView({ source, looks, events, isWrapped, isFollowing, onFollow, jump, canFold, link }) {
   const frame = useRef(/** @type {HTMLDivElement | null} */ (null));
   const list = useRef(/** @type {HTMLDivElement | null} */ (null));
   const known = useRef({ top: 0, shift: 0, movedAt: 0 });
@@ -47,6 +48,7 @@ export function LogView({ source, looks, isWrapped, isFollowing, onFollow, jump,
   const start = isFollowing ? Math.max(1, total - screen - ABOVE) : Math.max(1, Math.min(anchor.line, total) - ABOVE);
   const opened = looks.marked;
   const rows = drawnRows(source, start, isFollowing ? total : Math.min(total, start + 2 * ABOVE + screen), canFold, unfolded, opened);
+  const placed = placeEvents(events, rows, total);
   const last = rows.length ? rows[rows.length - 1].number : 0;
   useEffect(() => source.want(start, last));
 
@@ -91,16 +93,22 @@ export function LogView({ source, looks, isWrapped, isFollowing, onFollow, jump,
     setAnchor(anchorAfter(box, drawn, known.current.shift, moved, total));
   };
 
+  const eventRow = (/** @type {import("../lib/log-events.js").JobEvent} */ event) =>
+    html`<${EventRow} key=${`event ${event.sequence}`} event=${event} isTimed=${looks.isTimed} />`;
   const unnumbered = source.unnumbered ?? [];
   return html`<div class=${isWrapped ? "log wrapped" : "log"} ref=${frame} onScroll=${scrolled} tabindex="0" role="region" aria-label="Lines of the log">
     <div class="log-spacer">
       <div class="log-window">
         <div class="log-list" ref=${list}>
           ${unnumbered.map((line) => html`<${LogRow} key=${line.insertId} line=${line} number=${null} place=${null} looks=${looks} folded=${0} isFolded=${false} onFold=${() => {}} link=${link} />`)}
-          ${rows.map(
-            (row) => html`<${LogRow} key=${row.number} ...${row} place=${row.number} number=${row.line?.number ? Number(row.line.number) : row.number} looks=${looks} link=${link}
-              onFold=${() => setUnfolded(toggled(unfolded, row.number))} />`,
-          )}
+          ${rows.map((row) => {
+            const drawn = html`<${LogRow} key=${row.number} ...${row} place=${row.number} number=${row.line?.number ? Number(row.line.number) : row.number} looks=${looks} link=${link}
+              onFold=${() => setUnfolded(toggled(unfolded, row.number))} />`;
+            const before = placed.before.get(row.number);
+            // One element: the window finds its place by lines, and events belong to the line behind them.
+            return before ? html`<div key=${row.number} data-line=${row.number}>${before.map(eventRow)}${drawn}</div>` : drawn;
+          })}
+          ${placed.after.map(eventRow)}
         </div>
       </div>
     </div>
