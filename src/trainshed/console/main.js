@@ -1,6 +1,6 @@
 // The frame around every page: signing in, navigation, keys, looks; and which page an address means.
 
-import { html, render, useLayoutEffect, useState } from "./lib/ui.js";
+import { html, render, useEffect, useLayoutEffect, useRef, useState } from "./lib/ui.js";
 import { followLinks, go, href, readAddress, useAddress } from "./lib/address.js";
 import { get, post, SIGNED_OUT } from "./lib/api.js";
 import { listenAfter, useServerAway } from "./lib/hints.js";
@@ -54,6 +54,7 @@ function Console() {
     "?": ["Show these keys", () => setHelp(true)],
   });
   const current = pageOf(address) === "job" ? "jobs" : pageOf(address);
+  useFocus(address.parts.join("/"));
   return html`<a class="skip" href="#main">Skip to the content</a>
     <header class="frame">
       <a class="brand" href=${href(["jobs"])}>Trainshed</a>
@@ -71,8 +72,32 @@ function Console() {
     ${isHelp && html`<${KeyHelp} onClose=${() => setHelp(false)} />`}`;
 }
 
+/** Whoever followed a link that is gone with its page goes on in the new one. @param {string} place */
+function useFocus(place) {
+  const before = useRef(place);
+  useEffect(() => {
+    if (before.current === place) return;
+    before.current = place;
+    const isLost = !document.activeElement || document.activeElement === document.body;
+    if (isLost) document.getElementById("main")?.focus({ preventScroll: true });
+  }, [place]);
+}
+
 /** @param {{showKeys: () => void}} props */
 function Settings({ showKeys }) {
+  const element = useRef(/** @type {HTMLDetailsElement | null} */ (null));
+  useEffect(() => {
+    const leave = (/** @type {Event} */ event) => {
+      const list = element.current;
+      const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
+      if (!list?.open || !(isEscape || (event.type !== "keydown" && !list.contains(/** @type {Node} */ (event.target))))) return;
+      list.open = false;
+      if (isEscape) list.querySelector("summary")?.focus();
+    };
+    const kinds = ["keydown", "pointerdown", "focusin"];
+    for (const kind of kinds) document.addEventListener(kind, leave);
+    return () => kinds.forEach((kind) => document.removeEventListener(kind, leave));
+  }, []);
   const [theme, setTheme] = useState(localStorage.getItem(THEME) ?? "");
   const choose = (/** @type {Event} */ event) => {
     const value = /** @type {HTMLSelectElement} */ (event.target).value;
@@ -84,7 +109,7 @@ function Settings({ showKeys }) {
     await post("/v1/console:signOut");
     location.assign(href([]));
   };
-  return html`<details class="settings">
+  return html`<details class="settings" ref=${element}>
     <summary aria-label="Settings">⋯</summary>
     <div class="settings-list">
       <label for="theme">Colours</label>

@@ -4,6 +4,7 @@
 import { post } from "./api.js";
 
 const PROTOCOL = "trainshed.shell";
+const LEAVE = "KeyL"; // with Ctrl and Shift: all other keys, Tab too, are the shell's
 const PIECE = 1 << 16; // bytes of a message, and of what is on the screen before the server is told
 
 /** @typedef {{terminal: import("@xterm/xterm").Terminal, fit: () => void, dispose: () => void}} Screen */
@@ -24,6 +25,11 @@ export async function openScreen(element) {
     fontSize: 14,
     scrollback: 10000,
     theme: { background: "#16181d", foreground: "#d8dee9" },
+  });
+  terminal.attachCustomKeyEventHandler((event) => {
+    const isLeave = event.ctrlKey && event.shiftKey && event.code === LEAVE;
+    if (isLeave && event.type === "keydown") /** @type {HTMLElement | null | undefined} */ (element.closest(".shells")?.querySelector("button"))?.focus();
+    return !isLeave;
   });
   const addon = new FitAddon();
   terminal.loadAddon(addon);

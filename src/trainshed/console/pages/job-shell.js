@@ -92,6 +92,7 @@ function Shell({ job, task, isShown }) {
   return html`<section class="shell" role="region" hidden=${!isShown} aria-label=${`Shell in ${task}`}>
     <p class="shell-state">
       <span role="status" class=${state.isOpen ? "good-ink" : "dim"}>${state.words}</span>
+      ${state.isOpen && html`<span class="dim"><kbd>Ctrl</kbd> <kbd>Shift</kbd> <kbd>L</kbd> leaves the terminal</span>`}
       ${!state.isOpen && state.words !== "connecting" && html`<button type="button" class="small" onClick=${again}>Open again</button>`}
     </p>
     ${error && html`<${Failure} error=${error} />`}

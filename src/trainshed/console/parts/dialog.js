@@ -2,13 +2,17 @@
 
 import { html, useEffect, useRef } from "../lib/ui.js";
 
+// What one has come for: a field, or else the button that changes nothing. The first of all would be the cross.
+const FIELD = ":is(input, select, textarea):not(:disabled, [hidden])";
+
 /** @param {{title: string, onClose: () => void, isWide?: boolean, children?: unknown}} props */
 export function Dialog({ title, onClose, isWide = false, children }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
-    return () => dialog?.close();
+    /** @type {HTMLElement | null | undefined} */ (dialog?.querySelector(FIELD) ?? dialog?.querySelector("footer button"))?.focus();
+    return () => dialog?.close(); // the focus goes back to where it was
   }, []);
   return html`<dialog
     ref=${element}

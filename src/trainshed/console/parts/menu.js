@@ -13,8 +13,9 @@ export function Menu({ title, deeds }) {
     /** @type {HTMLElement | null | undefined} */ (element.current?.querySelector("[role=menuitem]"))?.focus();
     const leave = (/** @type {Event} */ event) =>
       element.current?.contains(/** @type {Node} */ (event.target)) || setOpen(false);
-    document.addEventListener("pointerdown", leave);
-    return () => document.removeEventListener("pointerdown", leave);
+    const kinds = ["pointerdown", "focusin"];
+    for (const kind of kinds) document.addEventListener(kind, leave);
+    return () => kinds.forEach((kind) => document.removeEventListener(kind, leave));
   }, [isOpen]);
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
     if (!isOpen) return;
@@ -44,6 +45,7 @@ export function Menu({ title, deeds }) {
           onClick=${() => {
             if (deed.why) return;
             setOpen(false);
+            element.current?.querySelector("button")?.focus(); // where a dialog returns to when it closes
             deed.onClick();
           }}
         >
