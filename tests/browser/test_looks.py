@@ -83,6 +83,38 @@ def test_every_state_is_told_in_the_list(console: Page, job: str, screen: Screen
     expect(row.get_by_text("cancelled")).to_be_visible()
 
 
+@ON_BOTH_SCREENS
+def test_a_menu_is_seen_whole_and_says_what_cannot_be_done(console: Page, server: LiveServer, screen: Screen):
+    name = server.submit(["sleep", "1000"], name="runs")
+    visit(console, JOB, name)
+    console.get_by_role("button", name="More").click()
+    for item in console.get_by_role("menuitem").all():
+        expect(item).to_be_in_viewport(ratio=0.99)
+    refused = console.get_by_role("menuitem", name="Delete")
+    expect(refused).to_have_attribute("aria-disabled", "true")
+    colour = "item => getComputedStyle(item).color"
+    assert refused.evaluate(colour) != console.get_by_role("button", name="Cancel").evaluate(colour)
+    server.cancel(name)
+    server.wait(name)
+
+
+def test_the_button_that_submits_is_in_sight_however_much_there_is_to_say(
+    console: Page, server: LiveServer, no_complaints: Complaints
+):
+    no_complaints.but("status of 503")  # there is no engine to ask for images
+    holds = server.submit(pools=[pool(["sleep", "1000"], machine="n1-standard-8")], name="holds")
+    server.wait_for(holds, ["JOB_STATE_RUNNING"])
+    waits = [
+        server.submit(pools=[pool(["true"], machine="n1-standard-8")], name=f"waits {at}") for at in range(8)
+    ]
+    console.goto(f"/console/new?from={waits[0]}")
+    expect(console.get_by_text("Would wait, at place 9 of 9")).not_to_contain_text("now")
+    expect(console.get_by_role("button", name="Submit the job")).to_be_in_viewport(ratio=0.99)
+    for name in (*waits, holds):
+        server.cancel(name)
+        server.wait(name)
+
+
 def test_a_job_says_what_a_program_without_a_traceback_did_and_that_no_replica_came(
     console: Page, server: LiveServer, job: str
 ):

@@ -64,14 +64,20 @@ function Problems({ error, onFind }) {
 /** @param {{explanation: any, onChange: (change: {field: string, to: string}) => void}} props */
 function Explained({ explanation, onChange }) {
   const isNow = explanation.would === "start now";
-  const eta = explanation.eta?.likely ?? explanation.eta?.earliest;
   return html`<${Notice} kind=${isNow ? "good" : "warn"}>
-    <p><strong>${isNow ? "Starts now." : `Would wait, at place ${explanation.position} of ${explanation.queueLength}${eta ? `; starts ${ago(eta)}, probably` : ""}.`}</strong></p>
+    <p><strong>${isNow ? "Starts now." : `Would wait, at place ${explanation.position} of ${explanation.queueLength}${startWords(explanation.eta)}.`}</strong></p>
     ${!isNow && html`<${Ground} ground=${explanation.because} />`}
     ${(explanation.changes ?? []).map(
       (/** @type {any} */ change) => html`<p>${change.message}${" "}${!change.job && html`<button type="button" class="small" onClick=${() => onChange(change)}>Make that change</button>`}</p>`,
     )}
   <//>`;
+}
+
+/** What is known of its start; a moment that has passed says nothing of a job that waits. @param {{likely?: string, earliest?: string}} [eta] */
+function startWords({ likely, earliest } = {}) {
+  const isToCome = (/** @type {string | undefined} */ moment) => moment && Date.parse(moment) > Date.now();
+  if (likely) return isToCome(likely) ? `; starts ${ago(likely)}, probably` : "; starts soon, probably";
+  return earliest && isToCome(earliest) ? `; starts ${ago(earliest)} at the earliest` : "";
 }
 
 /** @param {{ground: any}} props */

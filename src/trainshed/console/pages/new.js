@@ -108,14 +108,14 @@ function JobForm({ begun }) {
         />
       </div>
       <div class="new-aside">
+        <div class="toolbar">
+          <button type="submit" class="main" disabled=${isSendingShown}>${isSendingShown ? "Submitting …" : "Submit the job"}</button>
+        </div>
         <${OutlookNotice}
           outlook=${refusal ? { error: refusal, isOld: false } : outlook}
           onChange=${(/** @type {{field: string, to: string}} */ wanted) => setJob((before) => withChange(before, wanted))}
           onFind=${focusField}
         />
-        <div class="toolbar">
-          <button type="submit" class="main" disabled=${isSendingShown}>${isSendingShown ? "Submitting …" : "Submit the job"}</button>
-        </div>
         <${TextView}
           job=${body}
           project=${project}
