@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -51,6 +51,14 @@ async def everything(store: LogStore, job: str = "j1", page: int = 1000) -> list
 async def gather(store: LogStore, query: LogQuery, into: list[Line]) -> None:
     async for batch in store.follow("j1", query):
         into.extend(batch)
+
+
+async def print_in_turn(store: LogStore, names: Sequence[ReplicaName], times: int) -> None:
+    """Two lines by one replica after the other, to either stream. Each finds all before it dated."""
+    for number in range(times):
+        sink = store.sink(names[number % len(names)])
+        append(sink.stdout if number % 3 else sink.stderr, b"%d a\n%d b\n" % (number, number))
+        await store.read("j1", LogQuery(limit=1))
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -103,11 +111,7 @@ class LogStoreContract:
 
     async def test_lines_come_in_one_order_forwards_and_backwards(self, store: LogStore) -> None:
         names = [ReplicaName("j1", attempt, pool, 0) for attempt in (0, 1) for pool in (0, 1)]
-        for number in range(30):
-            name = names[number % 4]
-            sink = store.sink(name)
-            append(sink.stdout if number % 3 else sink.stderr, b"%d a\n%d b\n" % (number, number))
-            await store.read("j1", LogQuery(limit=1))  # dates what is there
+        await print_in_turn(store, names, 30)
         lines = await store.read("j1", LogQuery())
         places = [place(line) for line in lines]
         assert places == sorted(set(places))
@@ -329,10 +333,7 @@ class LogStoreContract:
         await store.close()
 
     async def test_lines_are_numbered_in_one_order_of_all_or_of_some(self, store: NumberedStore) -> None:
-        for number in range(40):
-            sink = store.sink((FIRST, SECOND)[number % 2])
-            append(sink.stdout if number % 3 else sink.stderr, b"%d a\n%d b\n" % (number, number))
-            await store.read("j1", LogQuery(limit=1))  # dates what is there
+        await print_in_turn(store, (FIRST, SECOND), 40)
         for choice in (
             LineChoice(),
             LineChoice(task="workerpool1-0"),
