@@ -5,7 +5,8 @@ The API calls it. It changes nothing. Nothing here reads all measurements of a s
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
@@ -15,12 +16,20 @@ from trainshed.core.study_analysis import StudyAnalysis, analyse
 from trainshed.core.study_port import StudyStore
 from trainshed.core.trial_outline import StudyFigures, TrialOrder, TrialOutline, TrialPage, TrialQuery
 
+LARGE = 2000  # trials: from here on an analysis may be a little old
+PATIENCE = timedelta(seconds=10)
+MOST_KNOWN = 50  # studies whose last analysis is kept
+
 
 @dataclass(frozen=True, slots=True)
 class StudyViews:
     studies: StudyStore
     jobs: Store
     clock: Clock
+    # Of each study its last analysis, with the version that it is of and when it was made.
+    _known: dict[str, tuple[int, datetime, StudyAnalysis]] = field(
+        default_factory=dict[str, tuple[int, datetime, StudyAnalysis]]
+    )
 
     async def figures(self, studies: Sequence[Study]) -> Mapping[str, StudyFigures]:
         return await self.studies.figures(studies)
@@ -34,8 +43,19 @@ class StudyViews:
         return {job.id: job for job in jobs if job is not None}
 
     async def analysis(self, study: Study) -> StudyAnalysis:
+        """That of a large study may be some seconds old: it takes a second or two."""
+        now = self.clock.now()
+        if (known := self._known.get(study.id)) is not None:
+            version, at, analysis = known
+            is_new_enough = len(analysis.history) >= LARGE and now - at < PATIENCE
+            if is_new_enough or (version == study.version and study.is_final):
+                return analysis
         outlines = await self.studies.outlines(study.id)
-        return await asyncio.to_thread(analyse, study, outlines, self.clock.now())
+        analysis = await asyncio.to_thread(analyse, study, outlines, now)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[study.id] = (study.version, now, analysis)
+        return analysis
 
     async def best(self, study: Study) -> TrialOutline:
         """The best trial by the first objective; Conflict while none has succeeded."""
