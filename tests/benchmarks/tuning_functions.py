@@ -237,7 +237,9 @@ def models_tree(rng: np.random.Generator) -> Instance:
             Parameter(id="drop", kind=DOUBLE, low=0.0, high=0.8, parent="model", parent_values=("net",)),
         )
     )
-    base = dict(zip(("linear", "trees", "net"), rng.permutation([0.0, 0.05, 0.15]), strict=True))
+    base: dict[str, float] = dict(
+        zip(("linear", "trees", "net"), rng.permutation([0.0, 0.05, 0.15]), strict=True)
+    )
     at = rng.uniform(0.2, 0.8, 6)
 
     def value(p: TrialPoint) -> float:

@@ -58,7 +58,7 @@ def own(space: SearchSpace, seed: int, algorithm: Algorithm) -> tuple[Ask, Tell]
 
 
 def optuna_study(space: SearchSpace, seed: int, sampler: str) -> tuple[Ask, Tell]:
-    import optuna
+    import optuna  # pyright: ignore[reportMissingImports]
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     samplers = optuna.samplers
@@ -172,7 +172,7 @@ def report(rows: Iterable[dict], methods: list[str], ahead: str) -> str:
         for index, other in enumerate(methods):
             if other != ahead:
                 gaps = ranks[:, first] - ranks[:, index]
-                p = wilcoxon(gaps, alternative="less").pvalue if np.any(gaps) else 1.0
+                p = float(wilcoxon(gaps, alternative="less")[1]) if np.any(gaps) else 1.0
                 wins = float((table[:, first] < table[:, index]).mean())
                 lines.append(f"    ahead of {other}: p = {p:.2g}, better in {wins:.0%}")
     lines += _medians(whole, methods, ahead)
@@ -211,7 +211,7 @@ def _medians(whole: dict, methods: list[str], ahead: str) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="How good suggestions are, beside Optuna's.")
     parser.add_argument("--functions", default="all", help="develop, check, all, or names")
     parser.add_argument("--methods", default="own,tpe,gp,random")
     parser.add_argument("--seeds", default="0-19", help="FIRST-LAST")
@@ -228,7 +228,7 @@ def main() -> int:
         os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
         os.execv(sys.executable, [sys.executable, "-m", "tests.benchmarks.tuning_quality", *sys.argv[1:]])
     sets = {"develop": DEVELOP, "check": CHECK, "all": FUNCTIONS}
-    functions = list(sets.get(args.functions, args.functions.split(",")))
+    functions = list(sets[args.functions]) if args.functions in sets else args.functions.split(",")
     methods = args.methods.split(",")
     first, _, last = args.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
@@ -240,13 +240,14 @@ def main() -> int:
     missing = [job for job in wanted if job not in known]
     missing.sort(key=lambda job: job[1] != "gp")  # what takes longest comes first
     with ProcessPoolExecutor(args.processes) as pool, args.out.open("a") as file:
-        futures = [pool.submit(run, *job, args.trials) for job in missing]
+        futures = [pool.submit(run, f, m, s, at_once, args.trials) for f, m, s, at_once in missing]
         for future in as_completed(futures):
             row = future.result()
             known[key_of(row)] = row
             file.write(json.dumps(row) + "\n")
             file.flush()
-    print(report([known[job] for job in wanted], methods, args.ahead or methods[0]))
+    if len(methods) > 1:
+        print(report([known[job] for job in wanted], methods, args.ahead or methods[0]))
     return 0
 
 

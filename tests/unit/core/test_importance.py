@@ -64,7 +64,9 @@ def test_a_conditional_parameter_is_judged_by_the_trials_that_have_it():
     depth = Parameter(
         id="depth", kind=ParameterKind.INTEGER, low=1, high=9, parent="model", parent_values=("a",)
     )
-    tried: list[TrialPoint] = [{"model": "a", "depth": 1 + i % 9} for i in range(50)] + [{"model": "b"}] * 50
+    with_depth: list[TrialPoint] = [{"model": "a", "depth": 1 + i % 9} for i in range(50)]
+    without: list[TrialPoint] = [{"model": "b"}] * 50
+    tried = with_depth + without
     losses = [float(p.get("depth", 5)) for p in tried]
     result = importances(SearchSpace((model, depth)), tried, losses)
     assert set(result) == {"model", "depth"} and result["depth"] > 0
