@@ -91,7 +91,8 @@ def _optuna_value(trial, p: Parameter) -> float | int | str:
             return p.values[trial.suggest_int(p.id, 0, len(p.values) - 1)]
         case _:
             if p.scale is Scale.REVERSE_LOG:  # what a user of Optuna would write
-                return p.high + p.low - trial.suggest_float(p.id, p.low, p.high, log=True)
+                mirrored = trial.suggest_float(p.id, p.low, p.high, log=True)
+                return min(p.high, max(p.low, p.high + p.low - mirrored))
             return trial.suggest_float(p.id, p.low, p.high, log=log)
 
 

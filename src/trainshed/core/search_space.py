@@ -89,7 +89,7 @@ def same_value(left: object, right: object) -> bool:
     return isinstance(left, int | float) and isinstance(right, int | float) and abs(left - right) <= CLOSE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # no slots: what follows from the parameters is kept
 class SearchSpace:
     parameters: tuple[Parameter, ...]
 
