@@ -270,6 +270,7 @@ def _tuning_jobs(parent: str, handlers: Handlers) -> tuple[Method, ...]:
         _row("GET", f"{job}:best", views.best, Permission.JOBS_GET),
         _row("GET", f"{job}/trials", views.page, Permission.JOBS_GET),
         _row("POST", f"{job}/trials/{{trial}}:stop", views.stop_trial, Permission.JOBS_CANCEL),
+        _row("GET", f"{job}/trials/{{trial}}", views.trial, Permission.JOBS_GET),
         _row("GET", job, jobs.get, Permission.JOBS_GET),
         _row("DELETE", job, jobs.delete, Permission.JOBS_DELETE),
     )
@@ -280,6 +281,7 @@ def _study_views(study: str, views: StudyViewHandlers) -> tuple[Method, ...]:
     return (
         _row("GET", f"{study}:analysis", views.analysis, Permission.JOBS_GET),
         _row("GET", f"{study}:curves", views.curves, Permission.JOBS_GET),
+        _row("GET", f"{study}:points", views.points, Permission.JOBS_GET),
         _row("POST", f"{study}:stop", views.stop, Permission.JOBS_CANCEL),
         _row("POST", f"{study}:resume", views.resume, Permission.JOBS_CREATE),
         _row("POST", f"{study}:addTrials", views.add_trials, Permission.JOBS_CREATE),

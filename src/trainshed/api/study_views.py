@@ -22,6 +22,7 @@ from trainshed.wire.study_row import (
     render_analysis,
     render_best_point,
     render_curves,
+    render_points,
     render_study_row,
     render_trial_row,
 )
@@ -30,6 +31,8 @@ from trainshed.wire.tuning_job import parse_points, read_object
 
 MOST_CURVES = 200
 CURVES = 50  # where nobody says how many
+MOST_POINTS = 2000
+POINTS = 500
 
 
 class NewLimits(Message):
@@ -79,6 +82,12 @@ class StudyViewHandlers:
         answer = call.pages.render("trials", rows, (str(next_place), "") if is_more else None, question)
         return answer | {"totalSize": listing.total}
 
+    async def trial(self, call: Call) -> Json:
+        study = await self._study(call)
+        (trial,) = await self.views.of_numbers(study, _numbers(call.path["trial"], "trial")[:1])
+        job = (await self.views.jobs_of([trial])).get(trial.job)
+        return render_trial_row(study, trial, job, call.base_url)
+
     async def analysis(self, call: Call) -> Json:
         study = await self._study(call)
         return render_analysis(study, await self.views.analysis(study))
@@ -89,6 +98,11 @@ class StudyViewHandlers:
             return render_curves(study, await self.views.of_numbers(study, _numbers(text)))
         most = min(call.number("most") or CURVES, MOST_CURVES)
         return render_curves(study, await self.views.best_first(study, most))
+
+    async def points(self, call: Call) -> Json:
+        study = await self._study(call)
+        most = min(call.number("most") or POINTS, MOST_POINTS)
+        return render_points(study, await self.views.points(study, most))
 
     async def best(self, call: Call) -> Json:
         study = await self._study(call)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
+from trainshed.core.pareto import optimal_indexes
 from trainshed.core.ports import Clock, Store
 from trainshed.core.study import Study, Trial, TrialState
 from trainshed.core.study_analysis import StudyAnalysis, analyse
@@ -64,6 +65,13 @@ class StudyViews:
             raise Conflict(f"No trial of {study.name} has succeeded yet.")
         return best
 
+    async def points(self, study: Study, most: int) -> tuple[TrialOutline, ...]:
+        """What succeeded, by number: all, or the best so many by the first objective and the Pareto front."""
+        done = [trial for trial in await self.studies.outlines(study.id) if trial.values is not None]
+        if len(done) <= most:
+            return tuple(done)
+        return await asyncio.to_thread(_best_of, study, done, most)
+
     async def of_numbers(self, study: Study, numbers: Sequence[int]) -> tuple[Trial, ...]:
         trials = [await self.studies.trial(study.id, number) for number in numbers]
         for number, trial in zip(numbers, trials, strict=True):
@@ -86,3 +94,10 @@ class StudyViews:
         states = (TrialState.ACTIVE, TrialState.STOPPING)
         running = TrialQuery(study=study.id, states=states, is_descending=True, limit=most - len(best))
         return (*best, *(await self.studies.trial_page(running)).trials)
+
+
+def _best_of(study: Study, done: Sequence[TrialOutline], most: int) -> tuple[TrialOutline, ...]:
+    sign = -1.0 if study.spec.objectives[0].maximize else 1.0
+    best = sorted(range(len(done)), key=lambda at: sign * (done[at].value or 0.0))[:most]
+    front = optimal_indexes([trial.values for trial in done], study.spec.objectives)[:most]
+    return tuple(done[at] for at in sorted({*best, *front}))

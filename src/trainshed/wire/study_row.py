@@ -127,6 +127,18 @@ def render_curves(study: Study, trials: Sequence[Trial]) -> dict[str, Any]:
     return {"metric": metric, "curves": curves}
 
 
+def render_points(study: Study, trials: Sequence[TrialOutline]) -> dict[str, Any]:
+    """Parameters and final values, without measurements: what graphs of many trials are drawn from."""
+    points: list[dict[str, Any]] = []
+    for trial in trials:
+        values = [render_number(value) for value in trial.values or ()]
+        row: dict[str, Any] = {"trial": str(trial.number), "values": values, "parameters": dict(trial.point)}
+        if trial.is_stopped:
+            row["isStopped"] = True
+        points.append(row)
+    return {"objectives": render_objectives(study), "points": points}
+
+
 def render_best_point(study: Study, best: TrialOutline) -> dict[str, Any]:
     """The best point, and a customJob that runs it once more."""
     answer = render_best(study, best)
