@@ -14,19 +14,22 @@ import { Failure, Loading } from "./parts/notice.js";
 
 const NAVIGATION = [
   { name: "jobs", title: "Jobs", key: "g j" },
+  { name: "studies", title: "Studies", key: "g s" },
   { name: "machines", title: "Machines", key: "g m" },
   { name: "buckets", title: "Buckets", key: "g b" },
   { name: "images", title: "Images", key: "g i" },
   { name: "runtimes", title: "Runtimes", key: "g r" },
 ];
-const PAGES = new Set(["jobs", "job", "compare", "machines", "buckets", "images", "runtimes", "new"]);
+const PAGES = new Set(["jobs", "job", "studies", "study", "compare", "machines", "buckets", "images", "runtimes", "new"]);
+/** @type {Record<string, string>} a list to the page of one thing in it */
+const ONE_OF = { jobs: "job", studies: "study" };
 const THEMES = { "": "as the system", light: "light", dark: "dark" };
 const THEME = "trainshed.theme";
 
 /** The module that shows an address. @param {Address} address */
 function pageOf({ parts }) {
   if (!parts.length) return "jobs";
-  return parts[0] === "jobs" && parts.length > 1 ? "job" : parts[0];
+  return parts.length > 1 ? ONE_OF[parts[0]] ?? parts[0] : parts[0];
 }
 
 /** All modules that an address needs, of which a job's page would fetch its tab only later. @param {Address} address */
@@ -53,7 +56,7 @@ function Console() {
     c: ["Create a job", () => go(href(["new"]))],
     "?": ["Show these keys", () => setHelp(true)],
   });
-  const current = pageOf(address) === "job" ? "jobs" : pageOf(address);
+  const current = address.parts[0] ?? "jobs";
   useFocus(address.parts.join("/"));
   return html`<a class="skip" href="#main">Skip to the content</a>
     <header class="frame">

@@ -64,6 +64,17 @@ export function jobHref(name, tab, query) {
 }
 
 /**
+ * The link to a study by its full name, or to a tab of it.
+ * @param {string} name projects/P/locations/L/hyperparameterTuningJobs/ID or …/studies/ID
+ * @param {string} [tab]
+ * @param {Record<string, string | number | null | undefined>} [query]
+ */
+export function studyHref(name, tab, query) {
+  const [, project, , place, , study] = name.split("/");
+  return href(["studies", project, place, study, ...(tab ? [tab] : [])], query);
+}
+
+/**
  * @param {string} link from `href`
  * @param {{replace?: boolean}} [options]
  */

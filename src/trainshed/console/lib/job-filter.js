@@ -11,7 +11,7 @@ const FIELDS = [
   ["state=", "queued, running, failed …"],
   ["display_name:", "a part of the name"],
   ["labels.", "a label: labels.KEY=value"],
-  ["kind=", "custom, pipeline, legacy, manifest"],
+  ["kind=", "custom, pipeline, legacy, manifest, trial, study"],
   ["submitter=", "who submitted it"],
   ["create_time>=", "submitted since"],
   ["start_time>=", "started since"],
@@ -68,6 +68,27 @@ export const withoutStates = (text) => text.replace(/(^|\s)-?state\s*!?=\s*"?\w+
 
 /** The filter for one state, whatever it had before. @param {string} text @param {string} state */
 export const withState = (text, state) => `state=${state.replace(/^JOB_STATE_/, "")} ${withoutStates(text)}`.trim();
+
+const OF_KIND = /(^|[\s(-])kind\s*(=|!=|:)/;
+const OF_STUDIES = /(^|\s)kind\s*[=:]\s*"?study"?(?=\s|$)/g;
+
+/** The filter for jobs without those of trials, unless it speaks of kinds itself. @param {string} text */
+export function withoutTrials(text) {
+  if (OF_KIND.test(text)) return text;
+  return both(text, "kind!=trial");
+}
+
+/** The filter for studies that stand among jobs; null where none do. @param {string} text @returns {string | null} */
+export function forStudies(text) {
+  const rest = text.replace(OF_STUDIES, " ").trim();
+  return OF_KIND.test(rest) ? null : rest;
+}
+
+/** Whether nothing but studies is wanted. @param {string} text */
+export const isOfStudies = (text) => text.search(OF_STUDIES) >= 0;
+
+/** Both must hold. @param {string} left @param {string} right */
+export const both = (left, right) => (left && right ? `(${left}) ${right}` : left || right);
 
 /**
  * What may be put in place of a term. `ask` gives values of a field that begin with a text.

@@ -4,7 +4,7 @@
 // after each hint; the address; and a function that reads both at once.
 
 import { html, useEffect, useLayoutEffect, useState } from "../lib/ui.js";
-import { go, href, jobHref } from "../lib/address.js";
+import { go, href, jobHref, studyHref } from "../lib/address.js";
 import { askAhead, get } from "../lib/api.js";
 import { shortName } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
@@ -27,6 +27,7 @@ const KINDS = /** @type {Record<string, string>} */ ({
   pipeline: "Pipeline",
   legacy: "Older job",
   manifest: "Kubernetes file",
+  trial: "Trial",
 });
 
 /** @param {{address: Address}} props */
@@ -103,11 +104,12 @@ function Head({ job, status, reload, isGone }) {
   const [, project, , place] = job.name.split("/");
   const who = status.submitter;
   const kind = KINDS[status.kind] ?? "Custom job";
+  const study = /^study\/(.+)/.exec(status.owner ?? "")?.[1];
   return html`<header class="job-head">
     <h1>${job.displayName}</h1>
     <p class="job-facts">
       <${StateMark} state=${job.state} />
-      <span>${kind}</span>
+      <span>${kind}${study && html` of <a href=${studyHref(`projects/${project}/locations/${place}/studies/${study}`)}>a study</a>`}</span>
       <span title="Project and region">${project} / ${place}</span>
       <span><code>${shortName(job.name)}</code> <${CopyButton} text=${job.name} label="Copy name" /></span>
       <span>submitted <${Time} at=${job.createTime} isAgo />${who && ` by ${who}`}</span>

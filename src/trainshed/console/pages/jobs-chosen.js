@@ -32,7 +32,8 @@ export function useChosen(jobs) {
     indeterminate=${onPage > 0 && onPage < jobs.length}
     onChange=${() => set(jobs, onPage < jobs.length)}
   />`;
-  const box = (/** @type {JobRow} */ job) => html`<input
+  // What is done to many is done to jobs: a study has its own page for that.
+  const box = (/** @type {JobRow} */ job) => job.kind !== "study" && html`<input
     type="checkbox"
     value=${job.name}
     aria-label=${`Choose ${job.displayName}`}

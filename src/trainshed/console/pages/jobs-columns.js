@@ -1,7 +1,7 @@
 // The columns of the list of jobs, and which of them a person wants to see.
 
 import { html, useState } from "../lib/ui.js";
-import { jobHref } from "../lib/address.js";
+import { jobHref, studyHref } from "../lib/address.js";
 import { duration, shortName } from "../lib/format.js";
 import { Dialog } from "../parts/dialog.js";
 import { JobProgress } from "../parts/progress.js";
@@ -23,6 +23,7 @@ const KINDS = /** @type {Record<string, string>} */ ({
   pipeline: "pipeline",
   legacy: "older job",
   manifest: "Kubernetes",
+  trial: "trial",
 });
 const HOUR = 3600;
 
@@ -49,7 +50,8 @@ export const COLUMNS = [
 /** @param {JobRow} job */
 function nameCell(job) {
   const why = job.why ?? job.lacks;
-  return html`<a class="job" href=${jobHref(job.name)}>${job.displayName}</a>
+  const link = job.kind === "study" ? studyHref(job.name) : jobHref(job.name);
+  return html`<a class="job" href=${link}>${job.displayName}</a>
     ${why && html`<div class="why" title=${why}>${why}</div>`}`;
 }
 
@@ -59,9 +61,11 @@ function progressCell({ progress }) {
 }
 
 /** @param {JobRow} job */
-function replicasCell({ replicas, state }) {
+function replicasCell({ replicas, state, kind }) {
   const isLive = /RUNNING|PENDING|CANCELLING/.test(state);
-  const title = `${replicas.running} of ${replicas.wanted} replicas run`;
+  const isStudy = kind === "study";
+  const title = `${replicas.running} of ${replicas.wanted} ${isStudy ? "trials at once" : "replicas"} run`;
+  if (isStudy && !isLive) return html`<span class="dim">–</span>`;
   return isLive ? html`<span title=${title}>${replicas.running} / ${replicas.wanted}</span>` : html`<span>${replicas.wanted}</span>`;
 }
 

@@ -1,20 +1,23 @@
 // The list of jobs: live, filtered, sorted and counted by the server. The address says what it shows.
 
-import { html, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
+import { html, useEffect, useMemo, useState } from "../lib/ui.js";
 import { href, setQuery } from "../lib/address.js";
 import { get } from "../lib/api.js";
 import { count } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { useKeys } from "../lib/keys.js";
-import { withoutStates, withState } from "../lib/job-filter.js";
+import { withoutStates, withoutTrials, withState } from "../lib/job-filter.js";
+import { stepFocus, useTurning } from "../lib/turning.js";
 import { CodeBlock } from "../parts/copy.js";
 import { FilterField } from "../parts/filter-field.js";
 import { Empty, Failure, Loading } from "../parts/notice.js";
 import { StateMark } from "../parts/state.js";
 import { Table } from "../parts/table.js";
+import { Turn } from "../parts/turn.js";
 import { ColumnChoice, useColumns } from "./jobs-columns.js";
 import { DeedOfMany, DEEDS } from "./jobs-deeds.js";
 import { useChosen } from "./jobs-chosen.js";
+import { useStudiesAmong } from "./jobs-studies.js";
 
 /** @typedef {import("./jobs-columns.js").JobRow} JobRow */
 
@@ -23,103 +26,75 @@ const NEWEST = "create_time desc";
 
 /** @param {{address: import("../lib/address.js").Address}} props */
 export default function JobsPage({ address }) {
-  const { filter = "", sort = NEWEST, project = "-", from = "", page = "1" } = address.query;
+  const { filter = "", sort = NEWEST, project = "-", from = "", page = "1", before = "", trials = "" } = address.query;
+  const asked = trials ? filter : withoutTrials(filter);
   const place = `/v1/projects/${encodeURIComponent(project)}/locations/-/customJobs`;
   const list = useLive(
-    (signal) => get(place, { view: "trainshed", pageSize: SIZE, filter, orderBy: sort, pageToken: from }, { signal }),
-    [place, filter, sort, from],
+    (signal) => get(place, { view: "trainshed", pageSize: SIZE, filter: asked, orderBy: sort, pageToken: from }, { signal }),
+    [place, asked, sort, from],
   );
-  const counted = useLive((signal) => get(`${place}:count`, { filter }, { signal }), [place, filter]);
+  const counted = useLive((signal) => get(`${place}:count`, { filter: asked }, { signal }), [place, asked]);
   /** @type {JobRow[]} */
   const jobs = useMemo(() => list.data?.customJobs ?? [], [list.data]);
+  const next = list.data?.nextPageToken;
+  const rows = useStudiesAmong(list.data && jobs, { project, filter, isNewestFirst: sort === NEWEST, before, isLast: !next });
   const chosen = useChosen(jobs);
   const { columns, names, choose } = useColumns();
   const [deed, setDeed] = useState("");
   const [isChoosing, setChoosing] = useState(false);
-  const next = list.data?.nextPageToken;
-  const turn = useTurning(from, next, Number(page));
+  const turn = useTurning({ from, before }, next && { from: next, before: jobs[jobs.length - 1]?.createTime ?? "" }, Number(page));
   useJobKeys(chosen, turn);
   useEffect(() => void (document.title = `${filter || "Jobs"} – Trainshed`), [filter]);
 
   const isRefused = /** @type {any} */ (list.error)?.status === 400;
-  const ask = (/** @type {Record<string, string>} */ changes) => setQuery({ ...changes, from: "", page: "" }, { replace: false });
+  const ask = (/** @type {Record<string, string>} */ changes) => setQuery({ ...changes, from: "", page: "", before: "" }, { replace: false });
   const shown = [chosen.column, ...columns];
   return html`<h1 class="unseen">Jobs</h1>
     <div class="toolbar jobs-bar">
       <${FilterField} value=${filter} problem=${isRefused ? list.error?.message ?? "" : ""} onFilter=${(/** @type {string} */ text) => ask({ filter: text })} />
       <${Projects} current=${project} jobs=${counted.data?.count} onChoose=${(/** @type {string} */ name) => ask({ project: name === "-" ? "" : name })} />
+      <button type="button" aria-pressed=${Boolean(trials)} title="Jobs of trials, beside the studies they belong to" onClick=${() => ask({ trials: trials ? "" : "1" })}>Trials</button>
       <button type="button" onClick=${() => setChoosing(true)}>Columns</button>
     </div>
     <div class="jobs-summary">
       ${chosen.jobs.length
         ? html`<${ChosenBar} chosen=${chosen} onDeed=${setDeed} />`
-        : html`<${Counts} counted=${counted.data} filter=${filter} onFilter=${(/** @type {string} */ text) => ask({ filter: text })} />`}
+        : html`<${Counts} counted=${counted.data} filter=${filter} asked=${asked} onFilter=${(/** @type {string} */ text) => ask({ filter: text })} />`}
     </div>
     ${list.error && !isRefused && html`<${Failure} error=${list.error} retry=${list.reload} />`}
     ${!list.data && !list.error && html`<${Loading} />`}
-    ${list.data && !jobs.length && html`<${NoJobs} isFiltered=${Boolean(filter || from || project !== "-")} />`}
-    ${jobs.length > 0 &&
+    ${list.data && !rows.length && html`<${NoJobs} isFiltered=${Boolean(filter || from || project !== "-")} />`}
+    ${rows.length > 0 &&
     html`<div class="jobs-table">
       <${Table}
         caption="Jobs"
         columns=${shown}
-        rows=${jobs}
+        rows=${rows}
         rowKey=${(/** @type {JobRow} */ job) => job.name}
         rowClass=${(/** @type {JobRow} */ job) => (chosen.has(job) ? "chosen" : "")}
         sort=${sort}
         onSort=${(/** @type {string} */ order) => ask({ sort: order === NEWEST ? "" : order })}
       />
     </div>`}
-    ${(next || from) && html`<nav class="pages" aria-label="Turn the list">
-      <button type="button" disabled=${!from} onClick=${turn.back}>← Previous</button>
-      <span class="dim">Page ${page}</span>
-      <button type="button" disabled=${!next} onClick=${turn.on}>Next →</button>
-    </nav>`}
+    <${Turn} isFirst=${!from} isLast=${!next} page=${page} turn=${turn} />
     ${deed && html`<${DeedOfMany} deed=${DEEDS[deed]} chosen=${chosen.jobs} onClose=${() => setDeed("")} onDone=${chosen.drop} />`}
     ${isChoosing && html`<${ColumnChoice} names=${names} choose=${choose} onClose=${() => setChoosing(false)} />`}`;
-}
-
-/** Turns pages. The tokens of pages before are known only to who turned them: else it goes to the first. @param {string} from @param {string | undefined} next @param {number} page */
-function useTurning(from, next, page) {
-  const tokens = useRef(/** @type {Record<number, string>} */ ({}));
-  tokens.current[page] = from;
-  const show = (/** @type {string} */ token, /** @type {number} */ number) => {
-    setQuery({ from: token, page: number > 1 ? number : "" }, { replace: false });
-    scrollTo(0, 0);
-  };
-  return {
-    on: () => next && show(next, page + 1),
-    back: () => {
-      const token = tokens.current[page - 1] ?? "";
-      if (from) show(token, token ? page - 1 : 1);
-    },
-  };
 }
 
 /** @param {ReturnType<typeof useChosen>} chosen @param {{on: () => void, back: () => void}} turn */
 function useJobKeys(chosen, turn) {
   useKeys("Jobs", {
     "/": ["Filter", () => document.getElementById("filter")?.focus()],
-    j: ["Next job; Enter opens it", () => step(1)],
-    k: ["Job before", () => step(-1)],
+    j: ["Next job; Enter opens it", () => stepFocus(".jobs-table a.job", 1)],
+    k: ["Job before", () => stepFocus(".jobs-table a.job", -1)],
     x: ["Choose the job, or not", () => chosen.toggleFocused()],
     n: ["Next page", turn.on],
     p: ["Page before", turn.back],
   });
 }
 
-/** Move the focus to the next job's link. @param {number} by */
-function step(by) {
-  const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".jobs-table a.job")]);
-  const row = document.activeElement?.closest("tr");
-  const at = links.findIndex((link) => row?.contains(link));
-  const link = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1)];
-  link?.focus();
-  link?.scrollIntoView({ block: "nearest" });
-}
-
-/** @param {{counted: any, filter: string, onFilter: (text: string) => void}} props */
-function Counts({ counted, filter, onFilter }) {
+/** @param {{counted: any, filter: string, asked: string, onFilter: (text: string) => void}} props */
+function Counts({ counted, filter, asked, onFilter }) {
   if (!counted) return html`<span class="dim"> </span>`;
   const rest = withoutStates(filter);
   const states = Object.entries(/** @type {Record<string, number>} */ (counted.byState));
@@ -130,7 +105,7 @@ function Counts({ counted, filter, onFilter }) {
       </button>`,
     )}
     ${rest !== filter && html`<button type="button" class="plain dim" onClick=${() => onFilter(rest)}>all states</button>`}
-    ${filter && counted.count > 1 && html`<a href=${href(["compare"], { filter })}>compare them</a>`}`;
+    ${filter && counted.count > 1 && html`<a href=${href(["compare"], { filter: asked })}>compare them</a>`}`;
 }
 
 /** @param {{chosen: ReturnType<typeof useChosen>, onDeed: (deed: string) => void}} props */

@@ -10,6 +10,6 @@ export function JobLinks({ jobs = [] }) {
   if (!jobs.length) return html`<span class="dim">–</span>`;
   return html`${jobs
     .slice(0, SHOWN)
-    .map((job, at) => html`${at ? ", " : ""}<a key=${job} href=${href(["jobs"], { filter: job })}>${job}</a>`)}
+    .map((job, at) => html`${at ? ", " : ""}<a key=${job} href=${href(["jobs"], { filter: job, trials: 1 })}>${job}</a>`)}
   ${jobs.length > SHOWN && html`<span class="dim"> and ${jobs.length - SHOWN} more</span>`}`;
 }

@@ -22,6 +22,20 @@ export function nearestKey(drawn, { marked }) {
   return best;
 }
 
+/** Which of the drawn points is nearest to a place, whatever its line; null where there are none. @param {any} drawn @param {number} left @param {number} top */
+export function nearestPoint(drawn, left, top) {
+  const [x, ...columns] = drawn.data;
+  let best = null;
+  let distance = Infinity;
+  for (let at = 0; at < x.length; at += 1) {
+    const value = columns.find((/** @type {any[]} */ column) => column[at] !== null)?.[at];
+    if (value === undefined) continue;
+    const away = (drawn.valToPos(x[at], "x") - left) ** 2 + (drawn.valToPos(value, "y") - top) ** 2;
+    if (away < distance) [best, distance] = [at, away];
+  }
+  return best;
+}
+
 /** The moment under the crosshair and what the marked line, or all of them, have there. @param {any} drawn @param {PlotProps} props */
 export function readout(drawn, { x, lines, format, formatX = count, isTime, marked }) {
   const at = drawn.cursor.idx;
@@ -68,7 +82,8 @@ export function panByDrag(drawn, latest) {
     if (event.detail > 1) return clearTimeout(timer); // the second of a double click
     const isDrag = drawn.select.width >= STILL || event.shiftKey;
     const at = drawn.posToVal(event.offsetX, "x");
-    if (!isDrag && Math.abs(event.clientX - downAt) < STILL) timer = setTimeout(() => latest.current.onPick?.(at), 300);
+    const point = latest.current.isScatter ? nearestPoint(drawn, event.offsetX, event.offsetY) : null;
+    if (!isDrag && Math.abs(event.clientX - downAt) < STILL) timer = setTimeout(() => latest.current.onPick?.(at, point), 300);
   };
   let downAt = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */

@@ -7,17 +7,17 @@ import uPlot from "uplot";
 import { html, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { shortDay, timeOfDay } from "../lib/format.js";
 import { inkOf, lineColour, loadPlotLooks } from "./plot-looks.js";
-import { nearestKey, panByDrag, panByWheel, readout } from "./plot-pointer.js";
+import { nearestKey, nearestPoint, panByDrag, panByWheel, readout } from "./plot-pointer.js";
 
 /**
  * @typedef {(number | null)[]} Values
- * @typedef {{key: string, label: string, colour: number, values: Values, low?: Values, high?: Values}} Line
- *   `low` and `high` are the band around it
+ * @typedef {{key: string, label: string, colour: number, values: Values, low?: Values, high?: Values,
+ *   look?: "points" | "steps"}} Line `low` and `high` are the band around it; without a `look` it is drawn from value to value
  * @typedef {{at: number, words: string, isBad: boolean}} Mark
  * @typedef {{title: string, group: string, x: number[], lines: Line[], format: (value: number) => string,
- *   isTime?: boolean, formatX?: (value: number) => string, isLog?: boolean, isBinary?: boolean, isWhole?: boolean, joinsGaps?: boolean, marks?: Mark[], range?: [number, number] | null,
+ *   isTime?: boolean, formatX?: (value: number) => string, isLog?: boolean, isBinary?: boolean, isWhole?: boolean, joinsGaps?: boolean, marks?: Mark[], range?: [number, number] | null, words?: (at: number) => string, numbersAt?: string, isScatter?: boolean,
  *   marked: string, onMarked: (key: string) => void, onRange: (range: [number, number] | null) => void,
- *   onPick?: (x: number) => void}} PlotProps
+ *   onPick?: (x: number, point: number | null) => void}} PlotProps
  */
 
 const HEIGHT = 170;
@@ -35,7 +35,7 @@ export function Plot(props) {
   const latest = useRef(props);
   latest.current = props;
   const isSeen = useSeen(frame);
-  const shape = `${props.lines.map(({ key, label, colour, low }) => `${key} ${label} ${colour} ${Boolean(low)}`).join()} ${props.isLog} ${props.isTime}`;
+  const shape = `${props.lines.map(({ key, label, colour, low, look }) => `${key} ${label} ${colour} ${Boolean(low)} ${look}`).join()} ${props.isLog} ${props.isTime}`;
   useLayoutEffect(() => {
     if (!isSeen || !frame.current) return;
     const target = frame.current;
@@ -69,7 +69,7 @@ export function Plot(props) {
     });
     drawn.redraw(false);
   }, [isSeen, shape, props.marked]);
-  return html`<figure class="plot" aria-label=${`Graph of ${props.title}; the table below has its numbers`}>
+  return html`<figure class="plot" aria-label=${`Graph of ${props.title}; ${props.numbersAt ?? "the table below"} has its numbers`}>
     <figcaption><strong>${props.title}</strong> <span class="plot-words dim" ref=${words}></span></figcaption>
     <div class="plot-frame" ref=${frame}></div>
   </figure>`;
@@ -113,7 +113,9 @@ function options(target, latest, words) {
       series.push({ key: line.key, width: 0, points: { show: false } }, { key: line.key, width: 0, points: { show: false } });
       bands.push({ series: [series.length - 1, series.length - 2], fill: lineColour(line.colour, 0.18) });
     }
-    series.push({ key: line.key, label: line.label, stroke, width: lines.length > MANY ? 1 : 1.5, spanGaps: Boolean(joinsGaps), points: { show: lines.length < 40 && undefined, size: 4 } });
+    const points = line.look === "points" ? dots(stroke, line.values.length) : { show: !line.look && lines.length < 40 && undefined, size: 4 };
+    const paths = line.look === "points" ? () => null : line.look === "steps" ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
+    series.push({ key: line.key, label: line.label, stroke, width: lines.length > MANY ? 1 : 1.5, spanGaps: Boolean(joinsGaps), points, paths });
   }
   return {
     width: target.clientWidth,
@@ -139,6 +141,9 @@ function options(target, latest, words) {
     },
   };
 }
+
+/** Smaller where they are many. @param {string} fill @param {number} number */
+const dots = (fill, number) => ({ show: true, size: number > 2000 ? 2 : number > 300 ? 4 : 6, width: 0, fill });
 
 /** Times of the clock, with seconds where the labels are that near, and with the day where it changes. @type {(u: any, splits: number[], axis: number, space: number, step: number) => string[]} */
 function clockLabels(_, splits, _axis, _space, step) {
@@ -172,7 +177,9 @@ function select(drawn, { onRange }) {
 
 /** @param {any} drawn @param {PlotProps} props @param {HTMLElement | null} words */
 function hover(drawn, props, words) {
-  if (words) words.textContent = readout(drawn, props);
+  const { idx, left, top } = drawn.cursor;
+  const at = props.isScatter && typeof idx === "number" ? nearestPoint(drawn, left, top) : idx;
+  if (words) words.textContent = props.words && typeof at === "number" ? props.words(at) : readout(drawn, props);
   const isHere = drawn.over.matches(":hover");
   if (isHere) props.onMarked(nearestKey(drawn, props));
 }

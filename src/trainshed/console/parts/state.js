@@ -19,6 +19,10 @@ const LOOKS = {
   expired: ["bad", "✗"],
   updating: ["wait", "◑"],
   "partially succeeded": ["good", "✓"],
+  requested: ["wait", "◔"],
+  active: ["live", "●"],
+  stopping: ["warn", "◌"],
+  infeasible: ["bad", "✗"],
 };
 
 /** @param {{state: string, children?: unknown}} props */
