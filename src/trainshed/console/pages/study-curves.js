@@ -63,6 +63,7 @@ export default function CurvesTab({ row, path, address }) {
       x=${x}
       lines=${lines}
       format=${plain}
+      height=${260}
       formatX=${over === "time" ? duration : count}
       isLog=${Boolean(log)}
       joinsGaps

@@ -41,6 +41,7 @@ export function History({ row, history }) {
       x=${x}
       lines=${lines}
       format=${plain}
+      height=${260}
       isLog=${isLog && canLog}
       range=${range}
       numbersAt="the tab Trials"

@@ -23,7 +23,7 @@ export function useStudyLive(row, path, query = {}, concerns) {
   useEffect(() => void (rest.current = { until: 0 }), [asked]); // another question is asked at once
   return useLive(
     async (signal) => {
-      await pause(rest.current.until - Date.now());
+      await pause(Math.max(0, rest.current.until - Date.now()));
       signal.throwIfAborted();
       const from = Date.now();
       const answer = await get(path, query, { signal });

@@ -43,6 +43,7 @@ export function Pareto({ row, path, best, query }) {
       x=${x}
       lines=${lines}
       format=${plain}
+      height=${260}
       formatX=${plain}
       isScatter
       words=${(/** @type {number} */ at) => wordsOf(points[at], names, front)}
@@ -96,7 +97,7 @@ function linesOf(points, front, up) {
   const look = /** @type {const} */ ("points");
   return [
     { key: "others", label: "beaten", colour: 0, values: of(false), look },
-    { key: "front", label: "not beaten", colour: 1, values: of(true), look },
+    { key: "front", label: "not beaten", colour: 2, values: of(true), look },
   ];
 }
 

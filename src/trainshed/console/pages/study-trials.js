@@ -97,7 +97,7 @@ function columnsOf(study, row, onStop) {
     ...(more.length ? [{ name: "more", title: "Other parameters", cell: (/** @type {any} */ trial) => moreCell(trial, more) }] : []),
     { name: "start_time", title: "Started", isNumber: true, canSort: true, cell: ({ startTime }) => html`<${Time} at=${startTime} />` },
     { name: "duration", title: "Ran", isNumber: true, canSort: true, cell: ({ startTime, endTime }) => html`<${Length} from=${startTime} to=${endTime} />` },
-    { name: "deeds", title: "", cell: (trial) => linksCell(trial, row, onStop) },
+    { name: "deeds", title: "More", cell: (trial) => linksCell(trial, row, onStop) },
   ];
 }
 

@@ -15,7 +15,7 @@ import { nearestKey, nearestPoint, panByDrag, panByWheel, readout } from "./plot
  *   look?: "points" | "steps"}} Line `low` and `high` are the band around it; without a `look` it is drawn from value to value
  * @typedef {{at: number, words: string, isBad: boolean}} Mark
  * @typedef {{title: string, group: string, x: number[], lines: Line[], format: (value: number) => string,
- *   isTime?: boolean, formatX?: (value: number) => string, isLog?: boolean, isBinary?: boolean, isWhole?: boolean, joinsGaps?: boolean, marks?: Mark[], range?: [number, number] | null, words?: (at: number) => string, numbersAt?: string, isScatter?: boolean,
+ *   isTime?: boolean, formatX?: (value: number) => string, isLog?: boolean, isBinary?: boolean, isWhole?: boolean, joinsGaps?: boolean, marks?: Mark[], range?: [number, number] | null, words?: (at: number) => string, numbersAt?: string, isScatter?: boolean, height?: number,
  *   marked: string, onMarked: (key: string) => void, onRange: (range: [number, number] | null) => void,
  *   onPick?: (x: number, point: number | null) => void}} PlotProps
  */
@@ -43,7 +43,7 @@ export function Plot(props) {
     const drawn = new uPlot(options(target, latest, words), columns(latest.current), target);
     plot.current = drawn;
     // Called at once too, when nothing has changed: all would be drawn twice.
-    const resized = new ResizeObserver(() => target.clientWidth !== drawn.width && drawn.setSize({ width: target.clientWidth, height: HEIGHT }));
+    const resized = new ResizeObserver(() => target.clientWidth !== drawn.width && drawn.setSize({ width: target.clientWidth, height: latest.current.height ?? HEIGHT }));
     resized.observe(target);
     const stops = [panByDrag(drawn, latest), panByWheel(drawn, latest)];
     return () => {
@@ -119,7 +119,7 @@ function options(target, latest, words) {
   }
   return {
     width: target.clientWidth,
-    height: HEIGHT,
+    height: latest.current.height ?? HEIGHT,
     series,
     bands,
     legend: { show: false },
