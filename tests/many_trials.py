@@ -1,4 +1,4 @@
-"""A home with studies of many ended trials, as a server would have left them: much quicker than to run them."""
+"""A home with studies of many ended trials, as a server would have left them: quicker than to run them."""
 
 import asyncio
 import math
@@ -32,7 +32,10 @@ from trainshed.store.trials import trial_values
 _TEMPLATE = JobSpec(
     pools=(
         Pool(
-            machine_type="n1-standard-1", replicas=1, image="trainshed/python:3", command=("python", "train.py")
+            machine_type="n1-standard-1",
+            replicas=1,
+            image="trainshed/python:3",
+            command=("python", "train.py"),
         ),
     )
 )
@@ -95,7 +98,9 @@ def ended_study(
         project="old",
         location="us-central1",
         display_name=name,
-        spec=StudySpec(space=SPACE, objectives=tuple(Objective(metric, maximize=False) for metric in metrics)),
+        spec=StudySpec(
+            space=SPACE, objectives=tuple(Objective(metric, maximize=False) for metric in metrics)
+        ),
         kind=StudyKind.TUNING,
         template=_TEMPLATE,
         limits=StudyLimits(trials=max(1, number), parallel=4),
@@ -148,5 +153,7 @@ def _measurement(point: TrialPoint, metrics: Sequence[str], step: int, draw: ran
     loss = 0.2 + away + 1 / (step + 1) + draw.random() * 0.05
     seconds = float(point["layers"]) * (1 + draw.random() * 0.2)
     return Measurement(
-        step=step, elapsed=float(step), values=dict(zip(metrics, (loss, seconds, loss * seconds), strict=False))
+        step=step,
+        elapsed=float(step),
+        values=dict(zip(metrics, (loss, seconds, loss * seconds), strict=False)),
     )
