@@ -33,6 +33,8 @@ ADDRESSES = (
     Address("code", "job-code", "/console/jobs/{job}/code"),
     Address("spec", "job-spec", "/console/jobs/{job}/spec"),
     Address("no-job", "job", "/console/jobs/p1/us-central1/1"),
+    Address("studies", "studies", "/console/studies"),
+    Address("no-study", "study", "/console/studies/p1/us-central1/1"),  # test_studies_page.py has the tabs
     Address("compare", "compare", "/console/compare"),
     Address("machines", "machines", "/console/machines"),
     Address("buckets", "buckets", "/console/buckets"),
