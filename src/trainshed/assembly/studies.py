@@ -54,7 +54,9 @@ def make_studies(
     storage.store.on_commit(loop.follow)
     return Studies(
         loop=loop,
-        service=StudyService(store, clock, queue.hint, storage.secrets, jobs.check_spec),
+        service=StudyService(
+            store, clock, queue.hint, storage.secrets, jobs.check_spec, storage.job_hints.tell
+        ),
         trials=TrialService(store, suggester, clock, queue.hint),
         views=StudyViews(store, storage.store, clock),
         suggester=suggester,

@@ -62,6 +62,7 @@ class StudyService:
     secrets: SecretStore | None = None
     # Raises Invalid for a template whose jobs would be refused.
     check_template: Callable[[JobSpec], Awaitable[None]] = _accept
+    tell: Callable[[Study, bool], None] = lambda study, is_deleted: None  # called after each change
 
     async def create(self, project: str, location: str, request: StudyRequest, key: str = "") -> Study:
         """Store a new study. The same idempotency key again returns the same study."""
@@ -96,6 +97,7 @@ class StudyService:
         if stored.id != identity:
             await self._drop(identity, request.secrets)
         self.hint(stored.id)
+        self.tell(stored, False)
         return stored
 
     async def _check(self, request: StudyRequest) -> None:
@@ -181,6 +183,7 @@ class StudyService:
                 await self.store.delete_study(stored, operation)
             except Conflict:
                 continue
+            self.tell(stored, True)
             if self.secrets is not None:
                 await self.secrets.remove(stored.id)
             return operation
@@ -197,10 +200,11 @@ class StudyService:
                 raise Conflict(f"Study {stored.name} has ended; go on with it first.")
             before = await self.store.trials(stored.id)
             try:
-                await self._add(stored, points)
+                changed = await self._add(stored, points)
             except Conflict:
                 continue
             self.hint(stored.id)
+            self.tell(changed, False)
             return (await self.store.trials(stored.id))[len(before) :]
         raise Conflict("The study changes too fast; try again.")
 
@@ -235,6 +239,7 @@ class StudyService:
             except Conflict:
                 continue
             self.hint(stored.id)
+            self.tell(stored, False)
             return stored
         raise Conflict("The study changes too fast to be changed; try again.")
 
