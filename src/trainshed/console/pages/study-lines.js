@@ -33,7 +33,7 @@ export function Lines({ axes, points, ranges, goodness, hovered, onHover, onOpen
   }, [axes, points, ranges, hovered, width, useTheme()]);
   const find = (/** @type {MouseEvent} */ event) => nearest(scene, event.offsetX, event.offsetY);
   return html`<div class="lines-frame" ref=${frame} tabindex="0" role="region" aria-label="Parallel coordinates; the fields below choose ranges, the table below has the trials">
-    <div class="lines" onMouseLeave=${() => onHover("")}>
+    <div class="parallel-lines" onMouseLeave=${() => onHover("")}>
       <canvas ref=${canvas} width=${width} height=${HEIGHT} aria-hidden="true"></canvas>
       <svg width=${width} height=${HEIGHT} aria-hidden="true" onMouseMove=${(/** @type {MouseEvent} */ event) => onHover(find(event))} onClick=${(/** @type {MouseEvent} */ event) => find(event) && onOpen(find(event))}>
         ${axes.map((axis, at) => html`<${AxisMark} key=${axis.id} axis=${axis} x=${left(at)} isLast=${at === axes.length - 1} range=${ranges.get(axis.id)} onRange=${(/** @type {Range | null} */ range) => onRange(axis.id, range)} />`)}
