@@ -263,7 +263,7 @@ def test_curves_are_chosen_and_sent_on_as_links(console: Page):
 
 def test_a_range_on_an_axis_narrows_the_trials(console: Page):
     console.goto(ended("many", "parallel"))
-    is_drawn(console.locator(".lines canvas"))
+    is_drawn(console.locator(".parallel-lines canvas"))
     expect(console.get_by_text("270 of 270 trials")).to_be_visible()
     grip = console.locator(".grip[data-axis=lr]")
     box = grip.bounding_box()

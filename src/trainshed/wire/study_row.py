@@ -131,7 +131,7 @@ def render_points(study: Study, trials: Sequence[TrialOutline]) -> dict[str, Any
     """Parameters and final values, without measurements: what graphs of many trials are drawn from."""
     points: list[dict[str, Any]] = []
     for trial in trials:
-        values = [render_number(value) for value in trial.values or ()]
+        values = [double_json(value) for value in trial.values or ()]
         row: dict[str, Any] = {"trial": str(trial.number), "values": values, "parameters": dict(trial.point)}
         if trial.is_stopped:
             row["isStopped"] = True

@@ -9,7 +9,7 @@ const SUBMITTED = ["displayName", "labels", "studySpec", "maxTrialCount", "paral
 /** @param {import("./study.js").TabProps} props */
 export default function SpecTab({ study }) {
   const body = Object.fromEntries(SUBMITTED.filter((field) => field in study).map((field) => [field, study[field]]));
-  return html`<section>
+  return html`<section class="study-spec">
     <h2 class="unseen">As YAML</h2>
     <${CodeBlock} text=${yaml(body)} label="The study as YAML" />
   </section>`;
