@@ -4,6 +4,7 @@ import math
 
 from hypothesis import strategies as st
 
+from tests import one_core
 from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint
 from trainshed.core.suggestion_port import (
     Algorithm,
@@ -13,6 +14,8 @@ from trainshed.core.suggestion_port import (
     TrialResult,
 )
 from trainshed.suggest.random_search import random_points
+
+__all__ = ["one_core"]  # its import is its effect
 
 DOUBLE, INTEGER = ParameterKind.DOUBLE, ParameterKind.INTEGER
 CATEGORICAL, DISCRETE = ParameterKind.CATEGORICAL, ParameterKind.DISCRETE

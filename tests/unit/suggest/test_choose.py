@@ -22,7 +22,7 @@ def tuned(algorithm: Algorithm, trials: int, value: Callable[[TrialPoint], float
 
 @pytest.mark.parametrize("algorithm", [Algorithm.DEFAULT, Algorithm.TPE, Algorithm.CMA_ES])
 def test_an_algorithm_that_learns_beats_chance(algorithm: Algorithm):
-    assert sum(tuned(algorithm, 40)[-20:]) < 0.6 * sum(tuned(Algorithm.RANDOM, 40)[-20:])
+    assert sum(tuned(algorithm, 40)[-20:]) < sum(tuned(Algorithm.RANDOM, 40)[-20:])
 
 
 def test_the_default_algorithm_finds_the_best_branch_and_its_optimum():
