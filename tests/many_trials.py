@@ -108,8 +108,8 @@ def ended_study(
         created_at=began,
         seed=7,
         status=StudyStatus(
-            state=StudyState.SUCCEEDED,
-            message=f"All {number} trials have ended.",
+            state=StudyState.FAILED if failing == 1 else StudyState.SUCCEEDED,
+            message="Every trial failed." if failing == 1 else f"All {number} trials have ended.",
             started_at=began,
             ended_at=ended,
             updated_at=ended,

@@ -10,13 +10,14 @@ import { isMaximized, valueWords } from "../lib/study.js";
 import { joinWords } from "../lib/words.js";
 import { CopyButton } from "../parts/copy.js";
 import { Failure } from "../parts/notice.js";
+import { isFinal } from "../parts/state.js";
 
 /** @typedef {import("../lib/study.js").StudyRow} StudyRow */
 
 /** @param {{row: StudyRow, path: string}} props */
 export function Best({ row, path }) {
   const { best, objectives } = row;
-  if (!best) return html`<p class="dim">No trial has succeeded yet, so there is no best one.</p>`;
+  if (!best) return html`<p class="dim">No trial has succeeded${isFinal(row.state) ? "" : " yet"}, so there is no best one.</p>`;
   const [first] = objectives;
   const several = objectives.length > 1;
   return html`<section class="study-best" aria-label="The best trial">
