@@ -9,6 +9,7 @@ from trainshed.control.studies import StudyLoop
 from trainshed.core.measurement_port import MeasurementReader
 from trainshed.core.study import StudyKind
 from trainshed.dialects.ai_platform.study_service import trial_request
+from trainshed.metrics.line_pattern import printed_metrics
 from trainshed.service.jobs import JobService
 from trainshed.service.studies import StudyService
 from trainshed.service.study_views import StudyViews
@@ -55,7 +56,13 @@ def make_studies(
     return Studies(
         loop=loop,
         service=StudyService(
-            store, clock, queue.hint, storage.secrets, jobs.check_spec, storage.job_hints.tell
+            store,
+            clock,
+            queue.hint,
+            storage.secrets,
+            check_template=jobs.check_spec,
+            tell=storage.job_hints.tell,
+            printed_metrics=printed_metrics,
         ),
         trials=TrialService(store, suggester, clock, queue.hint),
         views=StudyViews(store, storage.store, clock),

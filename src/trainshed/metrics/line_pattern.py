@@ -79,7 +79,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _refusal(sentence: str) -> Invalid:
-    return Invalid((Violation("pattern", f"The pattern {sentence}"),))
+    return Invalid((Violation("study_spec.metric_pattern", sentence),))
 
 
 def _float(text: str | None) -> float | None:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from trainshed.core.errors import AlreadyExists, Conflict, Invalid, Violation
 from trainshed.core.job import JobSpec
+from trainshed.core.measurement_port import MakePrintedMetrics
 from trainshed.core.ports import Clock, Operation
 from trainshed.core.search_space import TrialPoint
 from trainshed.core.secret import JobSecrets
@@ -63,6 +64,7 @@ class StudyService:
     # Raises Invalid for a template whose jobs would be refused.
     check_template: Callable[[JobSpec], Awaitable[None]] = _accept
     tell: Callable[[Study, bool], None] = lambda study, is_deleted: None  # called after each change
+    printed_metrics: MakePrintedMetrics | None = None  # raises Invalid for a pattern; None: not checked
 
     async def create(self, project: str, location: str, request: StudyRequest, key: str = "") -> Study:
         """Store a new study. The same idempotency key again returns the same study."""
@@ -101,9 +103,11 @@ class StudyService:
         return stored
 
     async def _check(self, request: StudyRequest) -> None:
-        """Refuse what only stores can tell: code and earlier studies that are not there."""
+        """Refuse what only others can tell: code and earlier studies that are not there, odd patterns."""
         if request.template is not None:
             await self.check_template(request.template)
+        if self.printed_metrics is not None and request.spec.pattern:
+            self.printed_metrics(request.spec.pattern, [each.metric for each in request.spec.objectives])
         missing = [
             Violation(f"study_spec.prior_study_names[{at}]", f"names a study that is not there, {prior!r}.")
             for at, prior in enumerate(request.spec.prior_studies)
