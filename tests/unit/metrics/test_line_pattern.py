@@ -34,7 +34,7 @@ def test_a_pattern_without_a_name_is_for_the_only_metric():
     ],
 )
 def test_a_pattern_that_cannot_be_used_is_refused_with_the_reason(pattern: str, why: str):
-    with pytest.raises(Invalid, match="The pattern") as refusal:
+    with pytest.raises(Invalid, match="metric_pattern") as refusal:
         printed_metrics(pattern, ["a", "b"])
     assert why in refusal.value.message
 
