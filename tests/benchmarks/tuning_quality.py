@@ -7,7 +7,6 @@ again.
 """
 
 import argparse
-import itertools
 import json
 import os
 import sys
@@ -18,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -173,7 +173,8 @@ def report(rows: Iterable[dict], methods: list[str], ahead: str) -> str:
         for index, other in enumerate(methods):
             if other != ahead:
                 gaps = ranks[:, first] - ranks[:, index]
-                p = float(wilcoxon(gaps, alternative="less")[1]) if np.any(gaps) else 1.0
+                result: Any = wilcoxon(gaps, alternative="less") if np.any(gaps) else None
+                p = result.pvalue if result is not None else 1.0
                 wins = float((table[:, first] < table[:, index]).mean())
                 lines.append(f"    ahead of {other}: p = {p:.2g}, better in {wins:.0%}")
     lines += _medians(whole, methods, ahead)
@@ -237,7 +238,8 @@ def main() -> int:
     if args.out.exists():
         lines = (json.loads(line) for line in args.out.read_text().splitlines())
         known = {key_of(row): row for row in lines if row["method"] not in args.again.split(",")}
-    wanted = list(itertools.product(functions, methods, seeds, map(int, args.parallel.split(","))))
+    at_a_time = [int(number) for number in args.parallel.split(",")]
+    wanted = [(f, m, s, n) for f in functions for m in methods for s in seeds for n in at_a_time]
     missing = [job for job in wanted if job not in known]
     missing.sort(key=lambda job: job[1] != "gp")  # what takes longest comes first
     with ProcessPoolExecutor(args.processes) as pool, args.out.open("a") as file:
