@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainshed.api import gcloud
 from trainshed.api.call import Call, Json
-from trainshed.api.job_lists import OWN_VIEW
+from trainshed.api.job_view import wants_own_view
 from trainshed.core.errors import Invalid, NotFound
 from trainshed.core.study import Study, StudyKind
 from trainshed.core.study_port import StudyQuery
@@ -52,7 +52,7 @@ class TuningJobHandlers:
 
     async def get(self, call: Call) -> Json:
         study = await self._study(call)
-        if call.query.get("view") == OWN_VIEW:
+        if wants_own_view(call):
             figures = (await self.views.figures([study]))[study.id]
             answer: Json = render_tuning_job(study, None, enum_ints=call.enum_ints)
             return answer | {"trainshed": render_study_row(study, figures)}
@@ -62,7 +62,7 @@ class TuningJobHandlers:
         return answer
 
     async def find(self, call: Call) -> Json:
-        text, is_own = call.query.get("filter", ""), call.query.get("view") == OWN_VIEW
+        text, is_own = call.query.get("filter", ""), wants_own_view(call)
         mask = read_mask.parse_mask(call.query.get("readMask", ""), TuningJobFields)
         project, location = call.path["project"], call.path["location"]
         question = page.fingerprint("hyperparameterTuningJobs", project, location, text, str(is_own))
