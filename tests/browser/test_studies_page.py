@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.browser.page import (
     sign_in,
 )
 from tests.live import PARENT, LiveServer, pool, python, until
+from tests.many_jobs import keep_ended_jobs
 from tests.many_trials import ended_study, keep_studies
 from trainshed.core.pareto import optimal_indexes
 from trainshed.core.trial_outline import outline
@@ -167,6 +169,30 @@ def test_studies_stand_among_the_jobs_and_trials_only_where_asked_for(console: P
     row.first.get_by_role("link").first.click()
     console.get_by_role("link", name="a study").click()
     expect(console.get_by_role("heading", level=1, name="among jobs")).to_be_visible()
+
+
+def test_a_study_is_on_the_page_of_the_jobs_of_its_time(
+    browser: Browser, tmp_path: Path, no_complaints: Complaints
+):
+    home = tmp_path / "h"
+    keep_ended_jobs(home, 120, age=timedelta(days=1, seconds=200))  # the last is 80 s younger than a day
+    keep_studies(home, *(ended_study(f"study {at}", 1, at=at) for at in (0, 100, 160, 195)))
+    with LiveServer("--cpus", "2", home=home) as server, open_context(browser, server) as context:
+        page = context.new_page()
+        no_complaints.watch(page)
+        sign_in(page, server)
+        studies = page.locator("tbody a.job", has_text="study")
+        expect(studies).to_have_text(["study 0", "study 100"])
+        page.keyboard.press("n")
+        expect(studies).to_have_text(["study 160"])
+        page.keyboard.press("n")
+        expect(studies).to_have_text(["study 195"])
+        page.keyboard.press("p")
+        expect(studies).to_have_text(["study 160"])
+        page.keyboard.press("p")
+        expect(studies).to_have_text(["study 0", "study 100"])
+        page.get_by_role("button", name="Name").click()  # by name there is no time to stand at
+        expect(studies).to_have_count(0)
 
 
 def test_trials_are_sorted_filtered_and_lead_to_their_jobs(console: Page, server: LiveServer):

@@ -54,7 +54,8 @@ async function readAsked(path, signal, error) {
   const filter = `name=${JSON.stringify(decodeURIComponent(id))}`;
   const { hyperparameterTuningJobs: [row] = [] } = await get(`${parent}/hyperparameterTuningJobs`, { view: "trainshed", filter }, { signal });
   if (!row) throw error;
-  return { study: await get(`${parent}/studies/${id}`, {}, { signal }), row };
+  const study = await get(`${parent}/studies/${id}`, {}, { signal }).catch(() => ({})); // its row says most of it
+  return { study, row };
 }
 
 /** @param {{name: string, tab: string, address: Address}} props */
