@@ -114,7 +114,9 @@ def is_drawn(canvas: Locator) -> None:
 
 
 @ON_BOTH_SCREENS
-def test_a_person_finds_a_study_and_follows_it_to_its_end(console: Page, server: LiveServer, screen: Screen):
+def test_a_person_finds_a_study_and_follows_it_to_its_end(
+    console: Page, server: LiveServer, screen: Screen, no_complaints: Complaints
+):
     console.keyboard.press("g")
     console.keyboard.press("s")
     expect(console).to_have_url(re.compile("/console/studies$"))
@@ -133,7 +135,9 @@ def test_a_person_finds_a_study_and_follows_it_to_its_end(console: Page, server:
     expect(graph(console, "loss by trial").locator(".plot-words")).to_have_text(
         re.compile(r"trial \d · .*best so far")
     )
+    no_complaints.but("status of 404")
     server.request("DELETE", f"/v1/{study}")
+    expect(console.get_by_text("This study was deleted.")).to_be_visible()
 
 
 def test_the_list_is_filtered_and_walked_with_keys(console: Page, no_complaints: Complaints):
@@ -221,7 +225,7 @@ def test_trials_are_sorted_filtered_and_lead_to_their_jobs(console: Page, server
 def test_a_study_is_limited_stopped_and_gone_on_with(
     console: Page, server: LiveServer, no_complaints: Complaints
 ):
-    no_complaints.but("status of 400")  # a point outside of the space
+    no_complaints.but("status of 400", "status of 404")  # a point outside of the space; it is deleted at last
     study = start(server, "long", steps=10_000, pause=0.2)
     console.goto(address_of(study, "trials"))
     console.get_by_role("button", name="Stop trial 3").click()
