@@ -49,7 +49,8 @@ class StudyViews:
         if (known := self._known.get(study.id)) is not None:
             version, at, analysis = known
             is_new_enough = len(analysis.history) >= LARGE and now - at < PATIENCE
-            if is_new_enough or (version == study.version and study.is_final):
+            # Of one that has ended the last: nothing tells a page to ask again.
+            if version == study.version if study.is_final else is_new_enough:
                 return analysis
         outlines = await self.studies.outlines(study.id)
         analysis = await asyncio.to_thread(analyse, study, outlines, now)
