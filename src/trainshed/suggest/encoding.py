@@ -206,7 +206,7 @@ def _levels(parameter: Parameter) -> Floats | None:
             count = parameter.count or 1
             if count > MOST_LEVELS:
                 return None
-            return _stretched(parameter, parameter.low + np.arange(count))
+            return _stretched(parameter, parameter.low + np.arange(count, dtype=np.float64))
         case ParameterKind.CATEGORICAL:
             return np.arange(len(parameter.values), dtype=float)
         case ParameterKind.DISCRETE:

@@ -62,6 +62,9 @@ class Folder:
         ]
         return ViewScan(files=tuple(files))
 
+    async def tail(self, file: Written, offset: int, most: int) -> bytes:
+        return self.files[file.bucket, file.name][offset : offset + most]
+
     async def read(self, file: Written) -> AsyncIterator[bytes]:
         yield self.files[file.bucket, file.name]
         if file.name in self.moving:
