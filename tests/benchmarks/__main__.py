@@ -16,6 +16,7 @@ from tests.benchmarks import (
     queueing,
     reducing,
     resting,
+    searching,
     starting,
     storing,
 )
@@ -43,6 +44,8 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "pages": listing.open_pages,
     "queue": queueing.long_queue,
     "disturb": disturbing.others_wait,
+    "studies": searching.one_after_another,
+    "early-stops": searching.early_stops,
     "store": lambda: [*storing.large_object(), *storing.small_objects()],
     "command": commanding.command_line,
     "submit": commanding.submitting,

@@ -90,8 +90,3 @@ def with_trial_words(job: Job) -> Job:
 
 def trial_title(study: Study, trial: Trial) -> str:
     return f"{study.display_name[:110]} trial {trial.number}"
-
-
-def point_words(point: TrialPoint) -> str:
-    """For sentences and tables: lr=0.01 batch=32."""
-    return " ".join(f"{name}={parameter_text(value)}" for name, value in point.items())
