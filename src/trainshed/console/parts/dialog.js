@@ -1,6 +1,6 @@
 // A dialog over the page: the browser's own, which keeps the focus and closes at Escape.
 
-import { html, useEffect, useRef } from "../lib/ui.js";
+import { html, useLayoutEffect, useRef } from "../lib/ui.js";
 
 // What one has come for: a field, or else the button that changes nothing. The first of all would be the cross.
 const FIELD = ":is(input, select, textarea):not(:disabled, [hidden])";
@@ -8,7 +8,8 @@ const FIELD = ":is(input, select, textarea):not(:disabled, [hidden])";
 /** @param {{title: string, onClose: () => void, isWide?: boolean, children?: unknown}} props */
 export function Dialog({ title, onClose, isWide = false, children }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
+  // Not after the next drawing: keys that are pressed until then would be lost.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     /** @type {HTMLElement | null | undefined} */ (dialog?.querySelector(FIELD) ?? dialog?.querySelector("footer button"))?.focus();
