@@ -117,6 +117,7 @@ def is_drawn(canvas: Locator) -> None:
 def test_a_person_finds_a_study_and_follows_it_to_its_end(
     console: Page, server: LiveServer, screen: Screen, no_complaints: Complaints
 ):
+    expect(console.get_by_role("navigation", name="Pages")).to_be_visible()
     console.keyboard.press("g")
     console.keyboard.press("s")
     expect(console).to_have_url(re.compile("/console/studies$"))

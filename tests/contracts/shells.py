@@ -185,13 +185,6 @@ class ShellsContract:
         await terminal.close()
         await until(lambda: not _of_shells(bench))
 
-    async def test_what_was_started_in_a_shell_may_remove_its_files_when_it_is_hung_up(self, opened):  # pyright: ignore
-        ends = "trap 'sleep 0.1; rm lock; exit' HUP; touch lock; echo began; while :; do sleep 0.02; done"
-        terminal = await opened(("sh", "-c", f'sh -c "{ends}"; :'))  # its first process has no trap
-        await sees(terminal, "began")
-        await terminal.close()
-        assert "lock" not in (await all_of(await opened(("ls",)))).split()
-
     # 5. it ends with its replica
 
     async def test_a_shell_ends_with_its_replica(self, opened, bench: Bench):  # pyright: ignore

@@ -55,6 +55,13 @@ class OnProcesses(ShellsContract):
         async with benched(world, tmp_path) as bench:
             yield bench
 
+    async def test_what_was_started_in_a_shell_may_remove_its_files_when_it_is_hung_up(self, opened):  # pyright: ignore
+        ends = "trap 'rm lock; exit' HUP; touch lock; echo began; while :; do sleep 0.02; done"
+        terminal = await opened(("sh", "-c", f'sh -c "{ends}"; :'))  # its first process has no trap
+        await sees(terminal, "began")
+        await terminal.close()
+        assert "lock" not in (await all_of(await opened(("ls",)))).split()
+
 
 class TestCompiledKeeper(OnProcesses):
     keeper = "compiled"

@@ -7,7 +7,7 @@ from tests.unit.wire.test_tuning_job import a_body, a_study, a_trial
 from trainshed.core.measurement import Measurement
 from trainshed.core.study import StudyLimits, StudyState, StudyStatus, StudyStopping, TrialState
 from trainshed.core.study_analysis import analyse
-from trainshed.core.study_end import study_end
+from trainshed.core.study_end import StudyEnd, study_end
 from trainshed.core.trial_outline import TrialOutline, outline
 
 POINT = {"lr": 0.01, "batch": 32.0, "layers": 2, "optimizer": "adam"}
@@ -90,4 +90,5 @@ def test_a_target_that_is_reached_ends_the_study():
         return study_end(study, [a_trial(state=TrialState.SUCCEEDED, final=final, ended_at=NOW)], NOW)
 
     assert end(0.89) is None
-    assert end(0.9) == (StudyState.SUCCEEDED, "Trial 1 reached accuracy=0.9; 0.9 was asked for.")
+    message = "Trial 1 reached accuracy=0.9; 0.9 was asked for."
+    assert end(0.9) == StudyEnd(StudyState.SUCCEEDED, message, drains=True)

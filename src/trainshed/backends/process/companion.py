@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _SHELLS = ("bash", "sh")
 _KILLED = 128 + signal.SIGKILL
-_HANGING_UP = 0.3  # seconds for programs to end by themselves after SIGHUP
+_HANGING_UP = 1.0  # seconds for programs to end by themselves after SIGHUP
 _POLL = 0.2  # seconds, on kernels without pidfds
 
 

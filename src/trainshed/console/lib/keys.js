@@ -1,6 +1,6 @@
 // Keys: each page says which it knows, and `?` shows them all.
 
-import { useEffect, useRef } from "./ui.js";
+import { useLayoutEffect, useRef } from "./ui.js";
 
 /** @typedef {Record<string, [string, (event: KeyboardEvent) => void]>} Keys key or "g j" to its words and deed */
 
@@ -26,7 +26,7 @@ export function knownKeys() {
 export function useKeys(where, keys) {
   const id = useRef(Symbol(where));
   known.has(id.current) && known.set(id.current, { where, keys }); // what the deeds see is as drawn last
-  useEffect(() => {
+  useLayoutEffect(() => {
     known.set(id.current, { where, keys });
     return () => void known.delete(id.current);
   }, []);
