@@ -34,7 +34,8 @@ def job(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     (folder / "weights.bin").write_bytes(b"\0\1\2" * 100)
     done = server.cli("submit", str(folder / "train.py"), "--replicas", "4", "--detach", "--name", "tabs")
     assert done.returncode == 0, done.stderr
-    [row] = server.get("/v1/projects/p1/locations/us-central1/customJobs")["customJobs"]
+    jobs = server.get("/v1/projects/p1/locations/us-central1/customJobs")["customJobs"]
+    [row] = [each for each in jobs if each["displayName"] == "tabs"]
     until(lambda: len([line for line in server.lines(row["name"]) if line["text"] == "up"]) == 4)
     yield row["name"]
     server.cancel(row["name"])

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.addresses import JOB, visit
@@ -60,12 +61,7 @@ def test_a_page_of_which_a_part_did_not_come_is_loaded_again(console: Page, no_c
     assert dropped == ["keys.js", "machines.js", "nodes"]
 
 
-def test_a_part_that_comes_after_it_was_drawn_and_before_anybody_waits_for_it_is_shown(console: Page):
-    """It happens to one visit in four where module and answer of the server come in the same moment."""
-    console.route(
-        "**/pages/runtimes.css", lambda _: None
-    )  # the module is not complete before its looks are here
-    console.evaluate("""async () => {
+DRAWN_LATE = """async () => {
         const base = document.querySelector("script[type=module]").src.replace("main.js", "");
         const [{ html, render }, { load, Module }] = await Promise.all(
             [import(base + "lib/ui.js"), import(base + "parts/module.js")]);
@@ -74,5 +70,22 @@ def test_a_part_that_comes_after_it_was_drawn_and_before_anybody_waits_for_it_is
         const place = document.body.appendChild(document.createElement("section"));
         render(html`<${Module} name="runtimes" />`, place);
         document.querySelector("link[href$='runtimes.css']").onload();
-    }""")
+    }"""
+
+
+def test_a_part_that_comes_after_it_was_drawn_and_before_anybody_waits_for_it_is_shown(
+    console: Page, no_complaints: Complaints
+):
+    """It happens to one visit in four where module and answer of the server come in the same moment."""
+    no_complaints.but("Failed to fetch")  # see below
+    console.route(
+        "**/pages/runtimes.css", lambda _: None
+    )  # the module is not complete before its looks are here
+    for tries in range(5):
+        try:
+            console.evaluate(DRAWN_LATE)
+            break
+        except PlaywrightError:  # a container began elsewhere, and the browser dropped the module
+            assert tries < 4
+            console.reload()
     expect(console.locator("body > section").get_by_role("heading", name="Runtimes")).to_be_visible()

@@ -1,6 +1,6 @@
 // A button with a list of deeds behind it. Arrow keys move, Escape closes, a click elsewhere too.
 
-import { html, useEffect, useRef, useState } from "../lib/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 
 /** @typedef {{title: string, onClick: () => void, isBad?: boolean, why?: string}} Deed `why`: why it cannot be done */
 
@@ -8,7 +8,7 @@ import { html, useEffect, useRef, useState } from "../lib/ui.js";
 export function Menu({ title, deeds }) {
   const [isOpen, setOpen] = useState(false);
   const element = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOpen) return;
     /** @type {HTMLElement | null | undefined} */ (element.current?.querySelector("[role=menuitem]"))?.focus();
     const leave = (/** @type {Event} */ event) =>
