@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import pytest
 from tests.suggestions import MIXED, SMALL, random_trials, request_of
 from trainshed.core.errors import Invalid, Unavailable
 from trainshed.core.suggestion_port import Algorithm, NoiseLevel, TrialResult, point_key
+from trainshed.suggest.message import request_line
 from trainshed.suggest.process import COMMAND, SuggestionProcess
 
 DIES = (sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)")
@@ -148,3 +150,11 @@ async def test_a_request_that_is_cancelled_leaves_no_process_that_is_half_way():
         with pytest.raises(asyncio.CancelledError):
             await asking
         assert not psutil.pid_exists(pid)
+
+
+def test_a_process_whose_server_died_while_it_computed_ends_in_silence():
+    process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, told = process.communicate(request_line(request_of()), timeout=60)
+    assert (process.returncode, told) == (0, b"")
