@@ -1,6 +1,7 @@
 """The machines, the queue and what is prepared, as scripts and people at a terminal see them."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,16 @@ def server() -> Iterator[LiveServer]:
         server.wait_for(holder, ["JOB_STATE_RUNNING"])
         for name in ("first", "second"):
             server.submit(pools=[pool(FOREVER, replicas=2, machine="n1-standard-1")], name=name)
+        wait_for_reasons(server)
         yield server
+
+
+def wait_for_reasons(server: LiveServer) -> None:
+    """A job that was just submitted has no reason yet: admission gives it in the next turn of the loop."""
+    deadline = time.monotonic() + 30
+    while any(row["waiting"]["reason"] == "WAITS_FOR_ADMISSION" for row in queue(server)["jobs"]):
+        assert time.monotonic() < deadline, queue(server)
+        time.sleep(0.02)
 
 
 def queue(server: LiveServer, **query: str | int) -> Any:

@@ -227,7 +227,8 @@ def test_a_study_is_limited_stopped_and_gone_on_with(
     console: Page, server: LiveServer, no_complaints: Complaints
 ):
     no_complaints.but("status of 400", "status of 404")  # a point outside of the space; it is deleted at last
-    study = start(server, "long", steps=10_000, pause=0.2)
+    points = [{"lr": 0.1 / number, "net": "small"} for number in range(1, 5)]  # no trial fails by itself
+    study = start(server, "long", steps=10_000, pause=0.2, initialTrials=points)
     console.goto(address_of(study, "trials"))
     console.get_by_role("button", name="Stop trial 3").click()
     console.get_by_role("button", name="Stop the trial").click()
