@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.cli.terminal import Terminal
 from tests.unit.client.scripted import failure
-from trainshed.cli.ai.custom_job_words import CustomJobWords, Key
+from trainshed.cli.ai.custom_job_words import CustomJobWords
+from trainshed.cli.ai.given import Key
 from trainshed.cli.ai.grammar import Misspelt
 from trainshed.cli.ai.listing import pairs, words
 from trainshed.cli.ai.pools import PoolProgram, pools

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainshed.cli.ai.custom_job_words import Key
+from trainshed.cli.ai.given import Key
 from trainshed.cli.ai.tuning.words import EXAMPLE, TuningWords
 from trainshed.cli.failure import CommandFailed
 from trainshed.yaml_document import read_document

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainshed.cli.ai.flags import formatted, spoken
+from trainshed.cli.ai.flags import encrypted, formatted, spoken, switch
 from trainshed.cli.failure import CommandFailed
 from trainshed.client import Client, Json
 
@@ -21,10 +21,6 @@ Your job is still active. You may view the status of your job with the command
 or continue streaming the logs with the command
 
   $ {path} stream-logs {name}"""
-
-
-def _switch(flag: str, text: str) -> Any:
-    return click.option(f"--{flag}/--no-{flag}", default=None, help=text)
 
 
 def _list(flag: str, metavar: str, text: str) -> Any:
@@ -47,15 +43,12 @@ def _list(flag: str, metavar: str, text: str) -> Any:
 @_list("--args", "WORD,...", "The arguments of every replica.")
 @_list("--python-package-uris", "URI,...", "The packages of pools with executor-image-uri.")
 @_list("--labels", "KEY=VALUE,...", "Labels.")
-@_switch("enable-web-access", "Offer a shell in running replicas.")
-@_switch("enable-dashboard-access", "Offer the replicas' dashboards.")
+@switch("enable-web-access", "Offer a shell in running replicas.")
+@switch("enable-dashboard-access", "Offer the replicas' dashboards.")
 @click.option("--network", metavar="NETWORK", help="The network the job is peered with.")
 @click.option("--service-account", metavar="EMAIL", help="Who the job runs as.")
 @click.option("--persistent-resource-id", metavar="ID", help="The machines kept for it.")
-@click.option("--kms-key", metavar="KEY", help="The key that encrypts the job; a full name, or with:")
-@click.option("--kms-keyring", metavar="NAME", help="its ring,")
-@click.option("--kms-location", metavar="NAME", help="its location,")
-@click.option("--kms-project", metavar="NAME", help="its project.")
+@encrypted
 @formatted
 @spoken
 def command(client: Client, config: str | None, form: str | None, **given: Any) -> None:
@@ -84,7 +77,8 @@ def command(client: Client, config: str | None, form: str | None, **given: Any) 
 def _created(client: Client, config: str | None, given: Json) -> Json:
     from trainshed.cli import job_file
     from trainshed.cli.ai.config import content, placed
-    from trainshed.cli.ai.custom_job_words import CustomJobWords, Key
+    from trainshed.cli.ai.custom_job_words import CustomJobWords
+    from trainshed.cli.ai.given import Key
     from trainshed.cli.ai.local_package import local_package
 
     kms = {name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")}

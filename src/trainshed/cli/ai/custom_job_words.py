@@ -9,31 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
-from trainshed.cli.ai.grammar import Misspelt
-from trainshed.cli.ai.listing import pairs, words
+from trainshed.cli.ai.given import Key, with_flags, with_labels_and_key
+from trainshed.cli.ai.listing import words
 from trainshed.cli.ai.local_package import LocalPackage
 from trainshed.cli.ai.pools import PoolProgram, pools
 from trainshed.cli.failure import CommandFailed
-from trainshed.cli.job_file import JobFile, folded
+from trainshed.cli.job_file import JobFile
 from trainshed.client import Json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """An encryption key: whole, or in parts that project and region complete."""
-
-    key: str | None = None
-    keyring: str | None = None
-    location: str | None = None
-    project: str | None = None
-
-    def name(self, project: str, region: str) -> str:
-        if not self.key or "/" in self.key:
-            return self.key or ""
-        if not self.keyring:
-            raise Misspelt("--kms-key", "needs --kms-keyring, or a full name projects/…/cryptoKeys/KEY")
-        place = f"projects/{self.project or project}/locations/{self.location or region}"
-        return f"{place}/keyRings/{self.keyring}/cryptoKeys/{self.key}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +39,7 @@ class CustomJobWords:
         body = dict(file.body) if file else {}
         spec = self._spec(body.get("jobSpec"), file.name if file else "")
         body |= {"displayName": self._name(body, now), "jobSpec": spec}
-        labels: dict[str, str] = {}
-        for text in self.labels:
-            labels |= pairs(text, "--labels")
-        if labels:
-            kept = body.get("labels")
-            body["labels"] = {**(cast(Json, kept) if isinstance(kept, dict) else {}), **labels}
-        if key := self.kms.name(*parent):
-            body["encryptionSpec"] = {"kmsKeyName": key}
-        return body
+        return with_labels_and_key(body, self.labels, self.kms, parent)
 
     def _name(self, body: Json, now: datetime) -> str:
         return self.display_name or body.get("displayName") or f"custom-job-{now:%Y%m%d-%H%M%S}"
@@ -85,9 +59,7 @@ class CustomJobWords:
             given["workerPoolSpecs"] = pools(self.pool_specs, self._program())
         if self.local is not None and self.local.requirements:
             given["requirements"] = list(self.local.requirements)
-        given = {field: value for field, value in given.items() if value is not None}
-        replaced = set(map(folded, given))
-        return {**{field: value for field, value in spec.items() if folded(field) not in replaced}, **given}
+        return with_flags(spec, given)
 
     def _program(self) -> PoolProgram:
         return PoolProgram(

@@ -33,6 +33,24 @@ formatted = click.option(
 )
 
 
+def switch(flag: str, text: str) -> Any:
+    """A flag with its opposite; None where neither is given."""
+    return click.option(f"--{flag}/--no-{flag}", default=None, help=text)
+
+
+def encrypted(function: Callable[..., R]) -> Callable[..., R]:
+    """Gives a command the flags of an encryption key, as kms_key, kms_keyring, kms_location, kms_project."""
+    flags = (
+        ("key", "KEY", "The key that encrypts the job; a full name, or with:"),
+        ("keyring", "NAME", "its ring,"),
+        ("location", "NAME", "its location,"),
+        ("project", "NAME", "its project."),
+    )
+    for name, metavar, text in reversed(flags):
+        function = click.option(f"--kms-{name}", metavar=metavar, help=text)(function)
+    return function
+
+
 def spoken(function: Callable[Concatenate[Client, P], R]) -> Callable[..., R]:
     """Gives a command gcloud's common flags, and a Client of the project and region they name."""
 

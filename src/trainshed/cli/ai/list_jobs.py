@@ -1,10 +1,15 @@
 """`trainshed ai custom-jobs list`: the jobs as YAML, or as --format says."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from trainshed.cli.ai.choice import Choice, choosing
 from trainshed.cli.ai.flags import formatted, spoken
-from trainshed.client import Client
+from trainshed.client import Client, Json
+
+if TYPE_CHECKING:
+    from trainshed.cli.ai.output import Output
 
 
 @click.command("list", short_help="List jobs.")
@@ -24,6 +29,11 @@ def command(client: Client, choice: Choice, uri: bool, form: str | None) -> None
 
     output = Output.parse(form or "yaml")
     shown = choice.of(client.jobs(limit=choice.asked))
+    show_jobs(client, output, shown, uri)
+
+
+def show_jobs(client: Client, output: "Output", shown: list[Json], uri: bool) -> None:
+    """What `list` prints of whichever resource."""
     click.echo(f"Using endpoint [{client.url}/]", err=True)
     if not shown:
         click.echo("Listed 0 items.", err=True)

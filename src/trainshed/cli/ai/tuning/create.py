@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from trainshed.cli.ai.flags import formatted, spoken
+from trainshed.cli.ai.flags import encrypted, formatted, spoken, switch
 from trainshed.client import Client, Json
 
 DONE = """Hyperparameter tuning job [{id}] submitted successfully.
@@ -16,10 +16,6 @@ Your job is still active. You may view the status of your job with the command
 
 Job State: {state}"""
 ALGORITHMS = ("algorithm-unspecified", "grid-search", "random-search", "sobol", "cma-es", "tpe")
-
-
-def _switch(flag: str, text: str) -> Any:
-    return click.option(f"--{flag}/--no-{flag}", default=None, help=text)
 
 
 @click.command("create", short_help="Create a tuning job from --config.")
@@ -35,14 +31,11 @@ def _switch(flag: str, text: str) -> Any:
     help="How points are chosen. The first is the default; the last three are not Google's.",
 )
 @click.option("--labels", metavar="KEY=VALUE,...", multiple=True, help="Labels.")
-@_switch("enable-web-access", "Offer a shell in running replicas.")
-@_switch("enable-dashboard-access", "Offer the replicas' dashboards.")
+@switch("enable-web-access", "Offer a shell in running replicas.")
+@switch("enable-dashboard-access", "Offer the replicas' dashboards.")
 @click.option("--network", metavar="NETWORK", help="The network the trials' jobs are peered with.")
 @click.option("--service-account", metavar="EMAIL", help="Who the trials' jobs run as.")
-@click.option("--kms-key", metavar="KEY", help="The key that encrypts the job; a full name, or with:")
-@click.option("--kms-keyring", metavar="NAME", help="its ring,")
-@click.option("--kms-location", metavar="NAME", help="its location,")
-@click.option("--kms-project", metavar="NAME", help="its project.")
+@encrypted
 @formatted
 @spoken
 def command(client: Client, config: str, form: str | None, **given: Any) -> None:
@@ -69,7 +62,7 @@ def command(client: Client, config: str, form: str | None, **given: Any) -> None
 def _created(client: Client, config: str, given: Json) -> Json:
     from trainshed.cli import job_file
     from trainshed.cli.ai.config import content, placed
-    from trainshed.cli.ai.custom_job_words import Key
+    from trainshed.cli.ai.given import Key
     from trainshed.cli.ai.tuning.words import EXAMPLE, TuningWords
     from trainshed.client.studies import StudiesClient
 

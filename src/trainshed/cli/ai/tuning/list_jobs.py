@@ -4,6 +4,7 @@ import click
 
 from trainshed.cli.ai.choice import Choice, choosing
 from trainshed.cli.ai.flags import formatted, spoken
+from trainshed.cli.ai.list_jobs import show_jobs
 from trainshed.client import Client
 
 
@@ -25,11 +26,4 @@ def command(client: Client, choice: Choice, uri: bool, form: str | None) -> None
 
     output = Output.parse(form or "yaml")
     shown = choice.of(StudiesClient(client).all(limit=choice.asked))
-    click.echo(f"Using endpoint [{client.url}/]", err=True)
-    if not shown:
-        click.echo("Listed 0 items.", err=True)
-    if uri:
-        for job in shown:
-            click.echo(f"{client.url}/v1/{job['name']}")
-    else:
-        output.many(shown)
+    show_jobs(client, output, shown, uri)

@@ -5,13 +5,12 @@ counts inside studySpec, as documents print them, and scaleType inside the value
 belong.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-from trainshed.cli.ai.custom_job_words import Key
-from trainshed.cli.ai.listing import pairs
+from trainshed.cli.ai.given import Key, with_flags, with_labels_and_key
 from trainshed.cli.failure import CommandFailed
 from trainshed.client import Json
 from trainshed.yaml_document import folded
@@ -66,8 +65,8 @@ class TuningWords:
             body[count] = flag if flag is not None else body.get(count, 1)
         body["displayName"] = self.display_name or body.get("displayName") or f"hp-tuning-{now:%Y%m%d-%H%M%S}"
         if self.algorithm:
-            body["studySpec"] = _merged(body["studySpec"], {"algorithm": _constant(self.algorithm)})
-        body["trialJobSpec"] = _merged(
+            body["studySpec"] = with_flags(body["studySpec"], {"algorithm": _constant(self.algorithm)})
+        body["trialJobSpec"] = with_flags(
             body["trialJobSpec"],
             {
                 "network": self.network,
@@ -76,15 +75,7 @@ class TuningWords:
                 "enableDashboardAccess": self.enable_dashboard_access,
             },
         )
-        labels: dict[str, str] = {}
-        for text in self.labels:
-            labels |= pairs(text, "--labels")
-        if labels:
-            kept = body.get("labels")
-            body["labels"] = {**(cast(Json, kept) if isinstance(kept, dict) else {}), **labels}
-        if key := self.kms.name(*parent):
-            body["encryptionSpec"] = {"kmsKeyName": key}
-        return body
+        return with_labels_and_key(body, self.labels, self.kms, parent)
 
 
 def placed_fields(name: str, fields: Json) -> Json:
@@ -133,13 +124,6 @@ def _condition(given: Any) -> Any:
         key: _parameter(value) if folded(key) == "parameterspec" else value
         for key, value in cast(Json, given).items()
     }
-
-
-def _merged(fields: Mapping[str, Any], given: Mapping[str, Any]) -> Json:
-    """The fields, with those of the flags in place of theirs."""
-    given = {name: value for name, value in given.items() if value is not None}
-    replaced = set(map(folded, given))
-    return {**{name: value for name, value in fields.items() if folded(name) not in replaced}, **given}
 
 
 def _constant(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from trainshed.cli.ai.flags import formatted, spoken
+from trainshed.cli.ai.flags import encrypted, formatted, spoken, switch
 from trainshed.client import Client, ClientError, Json
 from trainshed.dialects.ai_platform.cli.behind import Handing, handed
 from trainshed.dialects.ai_platform.cli.roles import roles
@@ -56,11 +56,8 @@ DETACHED = 130
 @click.option("--labels", metavar="KEY=VALUE,...", multiple=True, help="Labels.")
 @click.option("--service-account", metavar="EMAIL", help="Who the job runs as.")
 @click.option("--network", metavar="NETWORK", help="The network the job is peered with.")
-@click.option("--enable-web-access/--no-enable-web-access", default=None, help="Offer a shell in replicas.")
-@click.option("--kms-key", metavar="KEY", help="The key that encrypts the job; a full name, or with:")
-@click.option("--kms-keyring", metavar="NAME", help="its ring,")
-@click.option("--kms-location", metavar="NAME", help="its location,")
-@click.option("--kms-project", metavar="NAME", help="its project.")
+@switch("enable-web-access", "Offer a shell in running replicas.")
+@encrypted
 @click.option("--stream-logs", is_flag=True, help="Print its lines to its end; exit 1 unless it succeeded.")
 @click.option("--async", "detach", is_flag=True, help="Return at once, as is done anyway.")
 @formatted
@@ -94,7 +91,7 @@ def command(client: Client, job: str, form: str | None, stream_logs: bool, detac
 
 def _submitted(client: Client, job: str, given: Json) -> Json:
     from trainshed.cli.ai.config import content, placed
-    from trainshed.cli.ai.custom_job_words import Key
+    from trainshed.cli.ai.given import Key
     from trainshed.cli.ai.listing import words
     from trainshed.cli.job_file import JobFile, load
     from trainshed.dialects.ai_platform.cli import roles as flags
