@@ -16,7 +16,10 @@ LEVELS: tuple[tuple[str, str], ...] = (
 )
 NEAR = 120  # characters from the start of a line
 
-_WORD = re.compile("|".join(rf"(?P<{level}>\b(?:{words})\b)" for level, words in reversed(LEVELS)))
+_CAPITAL = re.compile("[A-Z]")  # every word begins with one: most lines need no closer look
+_WORD = re.compile(
+    rf"\b(?=[A-Z])(?:{'|'.join(rf'(?P<{level}>{words})' for level, words in reversed(LEVELS))})\b"
+)
 _JSON = re.compile(r'"(?:severity|level|levelname|level_name)"\s*:\s*"(\w+)"', re.IGNORECASE)
 _SHORT = {"WARN": "WARNING", "FATAL": "CRITICAL", "TRACE": "DEBUG"}
 
@@ -29,7 +32,7 @@ def severity_said(text: str) -> str:
         word = match[1].upper() if match else ""
         word = _SHORT.get(word, word)
         return word if word in dict(LEVELS) else "DEFAULT"
-    match = _WORD.search(start)
+    match = _WORD.search(start) if _CAPITAL.search(start) else None
     return str(match.lastgroup) if match else "DEFAULT"
 
 

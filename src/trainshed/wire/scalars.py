@@ -138,7 +138,7 @@ def time_text(at: datetime) -> str:
 def nanos_text(at_ns: int) -> str:
     """RFC 3339 with nine digits, for log entries."""
     seconds, nanos = divmod(at_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{nanos:09d}Z"
 
 
 def kind_of(value: object) -> str:
