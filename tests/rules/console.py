@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainshed.console.modules import STATIC_IMPORT, libraries, resolved, with_imports
+
 MOST_LINES = 300
 MOST_BYTES = 60_000
 LAYERS = ("pages", "parts", "lib")
@@ -13,13 +15,9 @@ UNSAFE = re.compile(
     r"[iI]nnerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|\beval\(|\bFunction\(|\sstyle=|createContextualFragment"
 )
 FOREIGN = re.compile(r"""https?://(?!www\.w3\.org/)|["'(]//\w""")
-STATIC_IMPORT = re.compile(
-    r"""^(?:import|(?:import|export)\b[^;'"(]*?\bfrom)\s*["']([^"']+)["']""", re.MULTILINE
-)
 # Not `../pages/${name}.js`: who loads a page by its name does not know which.
 DYNAMIC_IMPORT = re.compile(r"""\bimport\(\s*["'`]([^"'`$]+)["'`]""")
 SELECTORS = re.compile(r"([^{}]+)\{")
-MAPPED = re.compile(r'"([^"]+)": "\{files\}/([^"]+)"')
 LIBRARIES_OF_UI = ("preact", "preact/hooks", "htm")
 
 
@@ -88,12 +86,12 @@ def imports_upwards(folder: Path) -> list[str]:
 def may_import(name: str, target: str) -> bool:
     if not target.startswith("."):
         return target not in LIBRARIES_OF_UI or name == "lib/ui.js"
-    layer, target_layer = name.split("/", maxsplit=1)[0], resolved(name, target).split("/")[0]
+    layer, target_layer = name.split("/", maxsplit=1)[0], resolved(name, target, {}).split("/")[0]
     if layer not in LAYERS:
         return True  # what stands above all layers: main.js
     if target_layer not in LAYERS or LAYERS.index(target_layer) < LAYERS.index(layer):
         return False
-    return target_layer != "pages" or page_of(resolved(name, target)) == page_of(name)
+    return target_layer != "pages" or page_of(resolved(name, target, {})) == page_of(name)
 
 
 def page_of(name: str) -> str:
@@ -101,31 +99,14 @@ def page_of(name: str) -> str:
     return re.split(r"[-.]", name.removeprefix("pages/"), maxsplit=1)[0]
 
 
-def resolved(name: str, target: str) -> str:
-    parts = name.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
-
-
 def first_page(folder: Path) -> set[str]:
     """The files that a browser fetches to show the list of jobs."""
-    page = (folder / "index.html").read_text(encoding="utf-8")
-    names = dict(MAPPED.findall(page))
-    wanted = ["index.html", "icon.svg", "style.css", "main.js", "pages/jobs.js", "pages/jobs.css"]
-    seen: set[str] = set()
-    while wanted:
-        name = wanted.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name.endswith(".js"):
-            targets = STATIC_IMPORT.findall((folder / name).read_text(encoding="utf-8"))
-            wanted += [resolved(name, t) if t.startswith(".") else names[t] for t in targets]
-    return seen
+    texts = {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in folder.rglob("*.js")
+    }
+    named = libraries((folder / "index.html").read_text(encoding="utf-8"))
+    scripts = with_imports(["main.js", "pages/jobs.js"], texts, named)
+    return {"index.html", "icon.svg", "style.css", "pages/jobs.css", *scripts}
 
 
 def heavy_first_page(folder: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """The console keeps its rules of safety, size and layers, and each of these checks can fail."""
 
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,15 +55,6 @@ def test_the_first_page_is_light():
     if not (CONSOLE / "vendor" / "preact.js").exists():
         pytest.skip("the console's libraries are not here; get them with: scripts/console-assets")
     assert console.heavy_first_page(CONSOLE) == []
-
-
-def test_the_page_names_all_modules_of_its_first_page_so_that_none_waits_for_another():
-    if not (CONSOLE / "vendor" / "preact.js").exists():
-        pytest.skip("the console's libraries are not here; get them with: scripts/console-assets")
-    text = (CONSOLE / "index.html").read_text(encoding="utf-8")
-    named = re.findall(r'rel="modulepreload" href="{files}/([^"]+)"', text)
-    needed = {name for name in console.first_page(CONSOLE) if name.endswith(".js")} - {"main.js"}
-    assert set(named) == needed and len(named) == len(needed)
 
 
 @pytest.mark.parametrize(("rule", "name", "text"), OFFENCES, ids=lambda part: getattr(part, "__name__", ""))

@@ -36,7 +36,7 @@ class ConsoleHandlers:
     last_hint: Callable[[], str]  # the id after which a page listens
 
     async def page(self, call: Call) -> Reply:
-        page = console.page("index.html")
+        page = console.page(call.path.get("page", ""))
         headers = {**_SAFE, **_FRESH, "content-security-policy": policy(page.inline_scripts)}
         return _file_answer(call, page.file, headers)
 

@@ -8,9 +8,12 @@ import base64
 import gzip
 import hashlib
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+
+from trainshed.console import modules
 
 HERE = Path(__file__).parent
 PREFIX = "/console/files"
@@ -56,11 +59,32 @@ def version() -> str:
     return digest.hexdigest()
 
 
+def page(address: str) -> ConsolePage:
+    """The page for an address behind /console/, or one that says which libraries are missing."""
+    shown = [name for name in modules.pages_at(address) if f"pages/{name}.js" in files()]
+    return _page(tuple(shown)) if is_complete() else _filled("missing.html", {})
+
+
 @cache
-def page(name: str) -> ConsolePage:
-    """A page with the addresses of its files; the page that says what is missing, where libraries are."""
-    name = name if is_complete() else "missing.html"
-    text = files()[name].content.decode().replace(_FILES_MARK, f"{PREFIX}/{version()}")
+def _page(shown: tuple[str, ...]) -> ConsolePage:
+    """The page names at once all files that modules `shown` need."""
+    texts = {name: file.content.decode() for name, file in files().items() if name.endswith((".js", ".html"))}
+    roots = ["main.js", *(f"pages/{name}.js" for name in shown)]
+    needed = modules.with_imports(roots, texts, modules.libraries(texts["index.html"]))
+    looks = [f"pages/{name}.css" for name in shown if f"pages/{name}.css" in files()]
+    return _filled(
+        "index.html", {"{looks}": _links("stylesheet", looks), "{modules}": _links("modulepreload", needed)}
+    )
+
+
+def _links(relation: str, names: Iterable[str]) -> str:
+    return "\n  ".join(f'<link rel="{relation}" href="{_FILES_MARK}/{name}">' for name in names)
+
+
+def _filled(name: str, marks: Mapping[str, str]) -> ConsolePage:
+    text = files()[name].content.decode()
+    for mark, value in {**marks, _FILES_MARK: f"{PREFIX}/{version()}"}.items():
+        text = text.replace(mark, value)
     return ConsolePage(
         ConsoleFile(text.encode(), files()[name].media_type),
         tuple(_policy_hash(script) for script in _INLINE.findall(text)),

@@ -1,10 +1,10 @@
 // The frame around every page: signing in, navigation, keys, looks; and which page an address means.
 
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from "./lib/ui.js";
-import { followLinks, go, href, readAddress, useAddress } from "./lib/address.js";
+import { followLinks, go, href, jobName, readAddress, useAddress } from "./lib/address.js";
 import { get, post, SIGNED_OUT } from "./lib/api.js";
 import { listenAfter, useServerAway } from "./lib/hints.js";
-import { JOB_TABS } from "./lib/job-tabs.js";
+import { askForJob, JOB_TABS } from "./lib/job-tabs.js";
 import { knownKeys, useKeys } from "./lib/keys.js";
 import { Dialog } from "./parts/dialog.js";
 import { load, Module } from "./parts/module.js";
@@ -198,11 +198,18 @@ async function enterByTicket() {
   await post("/v1/console:signIn", { ticket: found[1] });
 }
 
+/** What a job's page will ask. After the server's answer: hints are heard from there on, so nothing older may be read. */
+function askAtOnce() {
+  const address = readAddress();
+  const [, project, place, id, tab = "overview"] = address.parts;
+  if (pageOf(address) === "job" && id && project !== "-") askForJob(jobName(project, place, id), tab, address.query);
+}
+
 wear(localStorage.getItem(THEME) ?? "");
 followLinks();
 // Asked and fetched at once, each without waiting for the other; a ticket is exchanged first.
 /** @type {Promise<any> | null} */
 let firstAnswer = location.hash.startsWith("#ticket=") ? null : get("/v1/server");
-firstAnswer?.catch(() => {}); // told by whoever awaits it
+firstAnswer?.then(askAtOnce, () => {}); // a failure is told by whoever awaits it
 for (const name of modulesOf(readAddress())) load(name).catch(() => {}); // drawing it says what is wrong
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

@@ -63,6 +63,9 @@ export function jobHref(name, tab, query) {
   return href(["jobs", project, place, job, ...(tab ? [tab] : [])], query);
 }
 
+/** The full name of a job. @param {string} project @param {string} place @param {string} id */
+export const jobName = (project, place, id) => `projects/${project}/locations/${place}/customJobs/${id}`;
+
 /**
  * The link to a study by its full name, or to a tab of it.
  * @param {string} name projects/P/locations/L/hyperparameterTuningJobs/ID or …/studies/ID

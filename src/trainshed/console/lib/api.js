@@ -60,6 +60,7 @@ export function get(path, query, { signal } = {}) {
  */
 export function askAhead(path, query) {
   const address = withQuery(path, query);
+  if (ahead.has(address)) return;
   const answer = ask("GET", address, {});
   answer.catch(() => {}); // told to who takes it
   ahead.set(address, answer);

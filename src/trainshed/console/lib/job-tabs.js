@@ -1,5 +1,7 @@
 // The tabs of a job's page, each pages/job-NAME.js, with the keys that lead to them and what they ask first.
 
+import { askAhead, withQuery } from "./api.js";
+
 /**
  * @typedef {Record<string, string>} Query of the address
  * @typedef {{path: string, query: import("./api.js").Query}} Question about a job; the path goes behind its name
@@ -25,3 +27,25 @@ export const JOB_TABS = [
   { name: "code", title: "Code", key: "g c" },
   { name: "spec", title: "Spec", key: "g y" },
 ];
+
+const OWN_VIEW = { view: "trainshed" };
+
+/** What the page of a job asks first. @param {string} name of the job */
+export const jobAddress = (name) => withQuery(pathOf(name), OWN_VIEW);
+/** @param {string} name of the job */
+export const statusAddress = (name) => withQuery(`${pathOf(name)}:status`, OWN_VIEW);
+/** @param {string} name */
+const pathOf = (name) => `/v1/${name.split("/").map(encodeURIComponent).join("/")}`;
+
+/**
+ * Ask all that a job's page and its tab will ask, before their modules are here.
+ * @param {string} name of the job
+ * @param {string} tab
+ * @param {Query} query
+ */
+export function askForJob(name, tab, query) {
+  askAhead(jobAddress(name));
+  askAhead(statusAddress(name));
+  const first = JOB_TABS.find((entry) => entry.name === tab)?.first?.(query);
+  if (first) askAhead(`/v1/${name}${first.path}`, first.query);
+}

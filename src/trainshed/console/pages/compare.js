@@ -3,7 +3,7 @@
 // The address says which: ?jobs=PROJECT/LOCATION/ID,… or ?filter=…, and over, group, log, smooth, find, metric.
 
 import { html, useCallback, useEffect, useMemo, useState } from "../lib/ui.js";
-import { setQuery } from "../lib/address.js";
+import { setQuery, jobName } from "../lib/address.js";
 import { EVERYWHERE, post } from "../lib/api.js";
 import { count, duration } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
@@ -87,7 +87,7 @@ function namesOf(text) {
   return text.split(",").filter(Boolean).map((name) => {
     if (name.startsWith("projects/")) return name;
     const [project, place, id] = name.split("/");
-    return `projects/${project}/locations/${place}/customJobs/${id}`;
+    return jobName(project, place, id);
   });
 }
 

@@ -4,12 +4,12 @@
 // after each hint; the address; and a function that reads both at once.
 
 import { html, useEffect, useLayoutEffect, useState } from "../lib/ui.js";
-import { go, href, jobHref, studyHref } from "../lib/address.js";
-import { askAhead, get } from "../lib/api.js";
+import { go, href, jobHref, jobName, studyHref } from "../lib/address.js";
+import { get } from "../lib/api.js";
 import { shortName } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { nameOf } from "../lib/job-by-id.js";
-import { JOB_TABS } from "../lib/job-tabs.js";
+import { askForJob, JOB_TABS, jobAddress, statusAddress } from "../lib/job-tabs.js";
 import { useKeys } from "../lib/keys.js";
 import { CopyButton } from "../parts/copy.js";
 import { Module } from "../parts/module.js";
@@ -34,7 +34,7 @@ const KINDS = /** @type {Record<string, string>} */ ({
 export default function JobPage({ address }) {
   const [, project, place, id, tab = "overview"] = address.parts;
   if (project === "-") return html`<${JobById} key=${id} id=${id} tab=${tab} />`;
-  const name = `projects/${project}/locations/${place}/customJobs/${id}`;
+  const name = jobName(project, place, id);
   return html`<${LoadedJob} key=${name} name=${name} tab=${tab} address=${address} />`;
 }
 
@@ -52,23 +52,19 @@ function JobById({ id, tab }) {
 
 /** @param {{name: string, tab: string, address: Address}} props */
 function LoadedJob({ name, tab, address }) {
+  // The tab is drawn once the job is here: its own question need not wait for that.
+  useLayoutEffect(() => askForJob(name, tab, address.query), [name]);
   const { data, error, reload } = useLive(
     async (signal) => {
-      const path = `/v1/${name.split("/").map(encodeURIComponent).join("/")}`;
       const [job, status] = await Promise.all([
-        get(path, { view: "trainshed" }, { signal }),
-        get(`${path}:status`, { view: "trainshed" }, { signal }),
+        get(jobAddress(name), {}, { signal }),
+        get(statusAddress(name), {}, { signal }),
       ]);
       return { job, status };
     },
     [name],
     { job: name },
   );
-  useLayoutEffect(() => {
-    // The tab is drawn once the job is here: its own question need not wait for that.
-    const first = JOB_TABS.find((entry) => entry.name === tab)?.first?.(address.query);
-    if (first) askAhead(`/v1/${name}${first.path}`, first.query);
-  }, [name]);
   useKeys(
     "This job",
     Object.fromEntries(JOB_TABS.map((entry) => [entry.key, [entry.title, () => go(tabHref(name, entry.name))]])),

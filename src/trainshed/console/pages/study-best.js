@@ -1,7 +1,7 @@
 // The best trial: its value and parameters first, then what can be made of it.
 
 import { html, useState } from "../lib/ui.js";
-import { go, href, jobHref, studyHref } from "../lib/address.js";
+import { go, href, jobHref, studyHref, jobName } from "../lib/address.js";
 import { get } from "../lib/api.js";
 import { useDeed } from "../lib/deed.js";
 import { useLive } from "../lib/hints.js";
@@ -77,7 +77,7 @@ function commandOf({ customJob, args = [] }) {
 async function begin(row, path) {
   const { customJob, secretsOf } = await get(`${path}:best`);
   const [, project, , location] = row.name.split("/");
-  const from = secretsOf ? `projects/${project}/locations/${location}/customJobs/${secretsOf}` : undefined;
+  const from = secretsOf ? jobName(project, location, secretsOf) : undefined;
   keepDraft({ job: customJob, project, location, from });
   return href(["new"], { from });
 }
