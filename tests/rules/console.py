@@ -17,6 +17,7 @@ UNSAFE = re.compile(
 FOREIGN = re.compile(r"""https?://(?!www\.w3\.org/)|["'(]//\w""")
 # Not `../pages/${name}.js`: who loads a page by its name does not know which.
 DYNAMIC_IMPORT = re.compile(r"""\bimport\(\s*["'`]([^"'`$]+)["'`]""")
+CLASSES = re.compile(r'\bclass="([^"$]*)"')
 SELECTORS = re.compile(r"([^{}]+)\{")
 LIBRARIES_OF_UI = ("preact", "preact/hooks", "htm")
 
@@ -62,14 +63,39 @@ def leaking_looks(folder: Path) -> list[str]:
     for name, text in sources(folder, ".css"):
         if name == "style.css":
             continue
-        rules = re.sub(r"/\*.*?\*/|@media[^{]*\{|@import[^;]*;|\([^()]*\)", "", text, flags=re.DOTALL)
-        for selector in (part.strip() for head in SELECTORS.findall(rules) for part in head.split(",")):
-            first = re.split(r"[ >+~:]", selector, maxsplit=1)[0]
+        for selector, first in selectors(text):
             if "." not in first:
                 wrong.append(f"{name}: '{selector}' means all pages: begin with a class of this page")
             elif owners.setdefault(first, name) != name:
                 wrong.append(f"{name}: {owners[first]} has looks of '{first}' too: choose another name")
     return wrong
+
+
+def borrowed_looks(folder: Path) -> list[str]:
+    """A page that is opened by its address has the looks of no other page."""
+    owners: dict[str, set[str]] = {}
+    for name, text in sources(folder, ".css"):
+        for word in (word for _, first in selectors(text) for word in re.findall(r"\.([\w-]+)", first)):
+            owners.setdefault(word, set()).add(page_of(name) if name.startswith("pages/") else "")
+    texts = dict(sources(folder, ".js"))
+    wrong = {
+        f"{module} in page {page_of(page)} has class '{word}': move its looks from page "
+        f"{', '.join(owners[word])} to style.css or parts/"
+        for page in texts
+        if page.startswith("pages/")
+        for module in with_imports([page], texts, {})
+        for words in CLASSES.findall(texts[module])
+        for word in words.split()
+        if word in owners and not owners[word] & {"", page_of(page)}
+    }
+    return sorted(wrong)
+
+
+def selectors(text: str) -> Iterator[tuple[str, str]]:
+    """Each selector of a style sheet, with its first element."""
+    rules = re.sub(r"/\*.*?\*/|@media[^{]*\{|@import[^;]*;|\([^()]*\)", "", text, flags=re.DOTALL)
+    for selector in (part.strip() for head in SELECTORS.findall(rules) for part in head.split(",")):
+        yield selector, re.split(r"[ >+~:]", selector, maxsplit=1)[0]
 
 
 def imports_upwards(folder: Path) -> list[str]:

@@ -18,6 +18,7 @@ RULES: list[Rule] = [
     console.foreign_addresses,
     console.imports_upwards,
     console.leaking_looks,
+    console.borrowed_looks,
 ]
 OFFENCES: list[tuple[Rule, str, str]] = [
     (console.long_modules, "pages/jobs.js", "\n" * 301),
@@ -55,6 +56,18 @@ def test_the_first_page_is_light():
     if not (CONSOLE / "vendor" / "preact.js").exists():
         pytest.skip("the console's libraries are not here; get them with: scripts/console-assets")
     assert console.heavy_first_page(CONSOLE) == []
+
+
+def test_a_page_that_needs_the_looks_of_another_is_found(tmp_path: Path):
+    for name, text in {
+        "pages/a.css": ".far { color: red; } .own b.near { color: red; }",
+        "pages/b.js": 'import "../parts/c.js";\nhtml`<b class="near">`;\n',
+        "parts/c.js": 'html`<b class="far dim">`;\n',
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    [sentence] = console.borrowed_looks(tmp_path)
+    assert "parts/c.js" in sentence and "'far'" in sentence
 
 
 @pytest.mark.parametrize(("rule", "name", "text"), OFFENCES, ids=lambda part: getattr(part, "__name__", ""))

@@ -71,7 +71,7 @@ def _page(shown: tuple[str, ...]) -> ConsolePage:
     texts = {name: file.content.decode() for name, file in files().items() if name.endswith((".js", ".html"))}
     roots = ["main.js", *(f"pages/{name}.js" for name in shown)]
     needed = modules.with_imports(roots, texts, modules.libraries(texts["index.html"]))
-    looks = [f"pages/{name}.css" for name in shown if f"pages/{name}.css" in files()]
+    looks = [name for module in needed if (name := f"{module.removesuffix('.js')}.css") in files()]
     return _filled(
         "index.html", {"{looks}": _links("stylesheet", looks), "{modules}": _links("modulepreload", needed)}
     )

@@ -40,7 +40,7 @@ export function Deletion({ bucket, chosen, hasVersions, onClose, onDone }) {
   const size = objects?.reduce((sum, object) => sum + Number(object.size), 0) ?? 0;
   const isOver = Boolean(problem) || kept.length > 0;
   return html`<${Dialog} title="Delete?" onClose=${onClose}>
-    <ul class="chosen">
+    <ul class="deletion-names">
       ${chosen.slice(0, 10).map(({ name }) => html`<li key=${name}><code>${name}</code></li>`)}
       ${chosen.length > 10 && html`<li>and ${count(chosen.length - 10)} more</li>`}
     </ul>

@@ -85,7 +85,7 @@ function LoadedJob({ name, tab, address }) {
 function Frame({ job, status, tab, address, reload, isGone }) {
   const known = JOB_TABS.some(({ name }) => name === tab);
   const tabs = JOB_TABS.map(({ name, title }) => ({ name, title, href: tabHref(job.name, name) }));
-  return html`<div class="job">
+  return html`<div class="one-job">
     <${Head} job=${job} status=${status} reload=${reload} isGone=${isGone} />
     ${isGone && html`<${Notice} kind="warn"><p>This job was deleted. What is shown is the last that was read of it.</p><//>`}
     <${Tabs} label="Parts of the job" tabs=${tabs} current=${tab} />
