@@ -180,6 +180,16 @@ def test_a_study_that_runs_is_cancelled_and_not_deleted(person: Person, tmp_path
     until(lambda: state(person, identity) == "JOB_STATE_CANCELLED")
 
 
+def test_a_study_says_that_its_trials_wait_in_the_queue(person: Person, tmp_path: Path) -> None:
+    whole_machine = ("--machine", "n1-standard-16")
+    gate = tmp_path / "gate"
+    study = tuned(person, *whole_machine, "--trials", "2", "--parallel", "2", "--", "--gate", str(gate))
+    until(lambda: "2 active (1 in the queue)" in person("study", "show", study).stdout)
+    gate.touch()
+    until(lambda: state(person, study) == "JOB_STATE_SUCCEEDED")
+    assert "in the queue" not in person("study", "show", study).stdout
+
+
 def test_two_objectives_have_a_front(person: Person) -> None:
     done = person(
         *("tune", "train.py", *SPACE, *SMALL, "--minimize", "size", "--trials", "3", "--parallel", "3"),

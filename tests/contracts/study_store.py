@@ -363,3 +363,11 @@ class StudyStoreContract:
         assert best is not None
         assert best.number == 2
         assert await studies.figures([]) == {}
+
+    async def test_an_active_trial_whose_job_has_not_started_counts_as_waiting(
+        self, studies: StudyStore
+    ) -> None:
+        waits = replace(a_trial(1), state=TrialState.ACTIVE, job="7")
+        runs = replace(a_trial(2), state=TrialState.ACTIVE, job="8", started_at=T0)
+        study = await studies.insert_study(a_study(), "", (waits, runs, a_trial(3)))
+        assert (await studies.figures([study]))[study.id].waiting == 1

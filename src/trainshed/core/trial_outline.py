@@ -83,6 +83,7 @@ class StudyFigures:
     """How many trials a study has, by state, and the best one by its first objective."""
 
     by_state: Mapping[TrialState, int] = field(default_factory=dict[TrialState, int])
+    waiting: int = 0  # of the active ones: their jobs have not started
     best: TrialOutline | None = None
 
     @property

@@ -83,12 +83,23 @@ def figures_of(connection: SqlConnection, studies: Sequence[Study]) -> Mapping[s
         return {}
     values = {f"study{number}": study.id for number, study in enumerate(studies)}
     names = ", ".join(f":{name}" for name in values)
-    text = f"SELECT study, state, COUNT(*) FROM trials WHERE study IN ({names}) GROUP BY study, state"
+    text = (
+        "SELECT study, state, COUNT(*), COUNT(started_at) FROM trials "
+        f"WHERE study IN ({names}) GROUP BY study, state"
+    )
     counts: dict[str, dict[TrialState, int]] = {study.id: {} for study in studies}
-    for study, state, count in connection.rows(text, values):
+    waiting: dict[str, int] = {}
+    for study, state, count, started in connection.rows(text, values):
         counts[study][TrialState(state)] = count
+        if state == TrialState.ACTIVE:
+            waiting[study] = count - started
     return {
-        study.id: StudyFigures(by_state=counts[study.id], best=_best(connection, study)) for study in studies
+        study.id: StudyFigures(
+            by_state=counts[study.id],
+            waiting=waiting.get(study.id, 0),
+            best=_best(connection, study),
+        )
+        for study in studies
     }
 
 

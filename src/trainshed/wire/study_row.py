@@ -46,7 +46,11 @@ def render_study_row(study: Study, figures: StudyFigures) -> dict[str, Any]:
         "version": study.version,
     }
     if study.template is not None:
-        row["trials"] |= {"max": study.limits.trials, "parallel": study.limits.parallel}
+        row["trials"] |= {
+            "max": study.limits.trials,
+            "parallel": study.limits.parallel,
+            "waiting": figures.waiting,
+        }
     if figures.best is not None:
         row["best"] = render_best(study, figures.best)
     if study.submitter:

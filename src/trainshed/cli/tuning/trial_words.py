@@ -134,7 +134,9 @@ def counts(row: Json) -> str:
     most = trials.get("max")
     total = int(most or trials.get("total") or 0)
     text = f"{ended_count(row)} of {total} trial{'' if total == 1 else 's'}"
-    return f"{text} ended" + (f": {listed}" if listed else "")
+    waiting = int(trials.get("waiting") or 0)
+    queued = f" ({waiting} in the queue)" if waiting else ""
+    return f"{text} ended" + (f": {listed}{queued}" if listed else "")
 
 
 def seconds(text: object) -> str:

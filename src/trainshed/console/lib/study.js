@@ -5,7 +5,7 @@ import { count, duration, plain } from "./format.js";
 /**
  * @typedef {{name: string, displayName: string, state: string, createTime: string, startTime?: string, endTime?: string,
  *   kind: string, submitter?: string, labels?: Record<string, string>, message?: string,
- *   trials: {total: number, byState: Record<string, number>, max?: number, parallel?: number},
+ *   trials: {total: number, byState: Record<string, number>, max?: number, parallel?: number, waiting?: number},
  *   best?: {trial: string, value: number, metric: string, parameters: Record<string, number | string>},
  *   objectives: {metricId: string, goal: string}[]}} StudyRow
  */
@@ -16,15 +16,15 @@ const KINDS = { tuning: "tuning job", asked: "Vizier study", older: "older job",
 /** @param {StudyRow} study */
 export const kindWords = ({ kind }) => KINDS[kind] ?? kind;
 
-/** @param {StudyRow} study */
-export function countsOf({ trials: { byState, total, max, parallel } }) {
+/** An active trial whose job has not started waits. @param {StudyRow} study */
+export function countsOf({ trials: { byState, total, max, parallel, waiting = 0 } }) {
   const number = (/** @type {string} */ state) => byState[state] ?? 0;
   const failed = number("INFEASIBLE");
   return {
     done: number("SUCCEEDED") + failed,
     failed,
-    running: number("ACTIVE") + number("STOPPING"),
-    waiting: number("REQUESTED"),
+    running: number("ACTIVE") + number("STOPPING") - waiting,
+    waiting: number("REQUESTED") + waiting,
     total,
     max: max ?? total,
     parallel,
@@ -36,6 +36,9 @@ export function doneWords(study) {
   const { done, max } = countsOf(study);
   return study.trials.max ? `${count(done)} of ${count(max)} trials` : `${count(done)} ${done === 1 ? "trial" : "trials"}`;
 }
+
+/** @param {number} waiting */
+export const waitWords = (waiting) => `${waiting === 1 ? "1 trial waits" : `${count(waiting)} trials wait`} in the queue`;
 
 /** A value of a parameter or a metric. @param {unknown} value */
 export function valueWords(value) {

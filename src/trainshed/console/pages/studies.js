@@ -6,7 +6,7 @@ import { get } from "../lib/api.js";
 import { count, plain } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { useKeys } from "../lib/keys.js";
-import { countsOf, kindWords, pointWords } from "../lib/study.js";
+import { countsOf, kindWords, pointWords, waitWords } from "../lib/study.js";
 import { stepFocus, useTurning } from "../lib/turning.js";
 import { CodeBlock } from "../parts/copy.js";
 import { Empty, Failure, Loading } from "../parts/notice.js";
@@ -79,9 +79,11 @@ const COLUMNS = [
 ];
 
 /** @param {StudyRow} study */
-function nameCell({ name, displayName, message }) {
-  return html`<a class="job" href=${studyHref(name)}>${displayName}</a>
-    ${message && html`<div class="why" title=${message}>${message}</div>`}`;
+function nameCell(study) {
+  const { running, waiting } = countsOf(study);
+  const why = study.message || (waiting && !running ? waitWords(waiting) : "");
+  return html`<a class="job" href=${studyHref(study.name)}>${study.displayName}</a>
+    ${why && html`<div class="why" title=${why}>${why}</div>`}`;
 }
 
 /** @param {StudyRow} study */

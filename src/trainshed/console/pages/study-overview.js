@@ -3,7 +3,7 @@
 import { html } from "../lib/ui.js";
 import { studyHref } from "../lib/address.js";
 import { count } from "../lib/format.js";
-import { countsOf, doneWords, lengthWords } from "../lib/study.js";
+import { countsOf, doneWords, lengthWords, waitWords } from "../lib/study.js";
 import { Failure, Loading } from "../parts/notice.js";
 import { isFinal, StateMark } from "../parts/state.js";
 import { Best } from "./study-best.js";
@@ -48,7 +48,7 @@ function standing(row) {
   const { running, waiting, total } = countsOf(row);
   if (!total) return "No trial has begun yet.";
   const now = running ? `${count(running)} ${running === 1 ? "runs" : "run"}` : "none runs";
-  return `${doneWords(row)} ended, ${now}${waiting ? `, ${count(waiting)} ${waiting === 1 ? "waits" : "wait"}` : ""}.`;
+  return `${doneWords(row)} ended, ${now}${waiting ? `, ${waitWords(waiting)}` : ""}.`;
 }
 
 /** @param {{row: StudyRow, analysis: any}} props */
