@@ -9,8 +9,8 @@ server sleeps. Without inotify all live files are looked at at PACE.
 import asyncio
 from collections.abc import Callable, Iterable
 
+from trainshed.inotify import InotifyWatcher
 from trainshed.logs.file import LogFile
-from trainshed.logs.inotify import InotifyWatcher
 from trainshed.logs.job import JobLog
 
 HURRY = 0.002

@@ -1,15 +1,16 @@
-"""InotifyWatcher: reports the next write to a file, once per `arm`, by the kernel's inotify through ctypes.
+"""InotifyWatcher: reports the next change of a file, once per `arm`, by the kernel's inotify through ctypes.
 
-A watch fires once and is gone; asking again is the caller's matter. A program that floods its log thus
-costs one wakeup and, while nobody asks again, nothing. Where the kernel has no inotify, or no watches are
-left, `arm` says False and the caller has to look by itself.
+The stores of logs and of metrics use it. A watch fires once and is gone; asking again is the caller's
+matter. A program that floods its log thus costs one wakeup and, while nobody asks again, nothing. Where the
+kernel has no inotify, or no watches are left, `arm` says False and the caller has to look by itself.
 """
 
 import ctypes
 import os
 import struct
 
-_MODIFY = 0x2
+WRITTEN = 0x2  # bytes of a file were changed
+ENTERED = 0x80 | 0x100  # a folder has a new name: moved there, or made
 _OVERFLOW = 0x4000
 _ONESHOT = 0x80000000
 _EVENT = struct.Struct("iIII")
@@ -32,12 +33,12 @@ class InotifyWatcher:
     def works(self) -> bool:
         return self.descriptor >= 0
 
-    def arm(self, path: str) -> bool:
-        """Ask to be told of the next write to that file. False where nobody will tell."""
+    def arm(self, path: str, change: int = WRITTEN) -> bool:
+        """Ask to be told of the next change of that file or folder. False where nobody will tell."""
         if self.descriptor < 0:
             return False
         number = _libc.inotify_add_watch(
-            self.descriptor, os.fsencode(path), ctypes.c_uint32(_MODIFY | _ONESHOT)
+            self.descriptor, os.fsencode(path), ctypes.c_uint32(change | _ONESHOT)
         )
         if number < 0:
             return False
@@ -52,7 +53,7 @@ class InotifyWatcher:
             _libc.inotify_rm_watch(self.descriptor, number)
 
     def fired(self) -> set[str]:
-        """The files written to since they were armed; all of them where the kernel lost count."""
+        """What has changed since it was armed; all of them where the kernel lost count."""
         result: set[str] = set()
         try:
             data = os.read(self.descriptor, 65536)
