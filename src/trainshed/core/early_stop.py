@@ -1,8 +1,10 @@
 """Which trials of a study should end early: its stored rule, applied to its trials' curves. Pure.
 
-`core/advance.py` and `service/trials.py` call it; `core/stopping.py` judges.
+`core/advance.py` and `service/trials.py` call it; `core/stopping.py` judges. What a rule leaves open follows
+from how far completed trials came. A rule that needs to know this stops nobody before one has completed.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
@@ -20,7 +22,7 @@ from trainshed.core.stopping import (
 from trainshed.core.stopping_rule import StoppingKind, StoppingRule
 from trainshed.core.study import Study, Trial, TrialState
 
-RUNGS = 27  # ASHA without a first rung begins at this part of the last step
+FIRST = 9  # rungs begin at this part of the last step, where the study does not say
 
 
 def early_stops(study: Study, trials: Sequence[Trial], running: Iterable[Trial]) -> Mapping[int, str]:
@@ -28,8 +30,12 @@ def early_stops(study: Study, trials: Sequence[Trial], running: Iterable[Trial])
     rule = study.spec.trial_stopping
     if rule is None:
         return {}
-    judging, objective = judging_rule(rule), study.spec.objectives[0]
+    objective = study.spec.objectives[0]
     judged = {trial.number: _judged(trial, rule, objective.metric) for trial in trials if trial.measurements}
+    ends = [item.curve.places[-1] for item in judged.values() if item.is_completed and item.curve.places]
+    judging = judging_rule(rule, rule.most_step or max(ends, default=0.0))
+    if judging is None:
+        return {}
     reasons: dict[int, str] = {}
     for trial in running:
         own = judged.get(trial.number)
@@ -48,25 +54,30 @@ def _judged(trial: Trial, rule: StoppingRule, metric: str) -> JudgedTrial:
     return JudgedTrial(trial.number, Curve(places, [m.values[metric] for m in known]), is_completed)
 
 
-def judging_rule(rule: StoppingRule) -> JudgingRule:
-    """The rule with what it leaves open filled in."""
-    first = rule.least_step or max(1.0, rule.most_step / RUNGS)
+def judging_rule(rule: StoppingRule, last: float) -> JudgingRule | None:
+    """The rule with what it leaves open filled in. `last`: where trials end; 0: nobody knows yet.
+
+    None where it cannot judge without that.
+    """
+    first = rule.least_step or max(1.0, last / FIRST)
     match rule.kind:
         case StoppingKind.MEDIAN:
             return MedianRule()
         case StoppingKind.DECAY_CURVE:
             return DecayCurveRule()
+        case StoppingKind.ASHA if rule.least_step:
+            return AshaRule(first_rung=first, last_step=last or math.inf, reduction=rule.reduction)
+        case _ if not last:
+            return None
         case StoppingKind.CONVEX:
             return ConvexRule(
-                last_step=rule.most_step,
+                last_step=last,
                 least_step=rule.least_step or None,
                 least_measurements=rule.least_measurements or 5,
             )
         case StoppingKind.ASHA:
-            return AshaRule(first_rung=first, reduction=rule.reduction)
+            return AshaRule(first_rung=first, last_step=last, reduction=rule.reduction)
         case StoppingKind.HYPERBAND:
-            return HyperbandRule(
-                first_rung=first, last_step=rule.most_step or first * RUNGS, reduction=rule.reduction
-            )
+            return HyperbandRule(first_rung=first, last_step=last, reduction=rule.reduction)
         case _:
             assert_never(rule.kind)

@@ -40,9 +40,14 @@ class ConvexRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AshaRule:
-    """Asynchronous successive halving: at each rung only the best of all that reached it go on."""
+    """Asynchronous successive halving: at each rung only the best of all that reached it go on.
+
+    A trial that passed a rung among the first is judged there again as others come, until it reaches the
+    next. Nobody is stopped at the last step, where its program is about to store what it learned.
+    """
 
     first_rung: float
+    last_step: float = math.inf
     reduction: float = 3.0  # one of so many goes on, and the next rung is so many times further
 
 
@@ -89,11 +94,11 @@ def should_stop(
         case ConvexRule():
             return _convex(rule, own, completed, sign)
         case AshaRule():
-            return _halving(own, [curve for _, curve in rest], rule.first_rung, rule.reduction, sign)
+            return _halving(rule, own, [curve for _, curve in rest], rule.first_rung, sign)
         case HyperbandRule():
             bracket = bracket_of(rule, trial.number)
             same = [curve for other, curve in rest if bracket_of(rule, other.number) == bracket]
-            return _halving(own, same, rule.first_rung * rule.reduction**bracket, rule.reduction, sign)
+            return _halving(rule, own, same, rule.first_rung * rule.reduction**bracket, sign)
         case _:
             assert_never(rule)
 
@@ -189,10 +194,12 @@ def bracket_of(rule: HyperbandRule, number: int) -> int:
     return rungs - 1
 
 
-def _halving(own: Curve, others: Sequence[Curve], first: float, reduction: float, sign: float) -> str | None:
+def _halving(
+    rule: AshaRule | HyperbandRule, own: Curve, others: Sequence[Curve], first: float, sign: float
+) -> str | None:
     """Judged at the last rung that it reached, by the best value up to there."""
-    last = own.places[-1]
-    if last < first or first <= 0 or reduction <= 1:
+    last, reduction = own.places[-1], rule.reduction
+    if last < first or last >= rule.last_step or first <= 0 or reduction <= 1:
         return None
     rung = first
     while rung * reduction <= last:

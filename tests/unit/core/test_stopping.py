@@ -35,7 +35,7 @@ RULES: list[JudgingRule] = [
     DecayCurveRule(),
     ConvexRule(last_step=40),
     AshaRule(first_rung=5),
-    HyperbandRule(first_rung=5, last_step=5),
+    HyperbandRule(first_rung=15, last_step=40),
 ]
 
 
@@ -92,6 +92,23 @@ def test_halving_compares_at_the_last_rung_that_was_reached():
     assert should_stop(rule, rising(0.2, 2), others, maximize=True) is None
     reason = should_stop(rule, rising(0.2, 7), others, maximize=True)
     assert reason is not None and reason.startswith("At 6 ")
+
+
+def test_a_trial_that_passed_a_rung_first_is_judged_there_again_when_others_come():
+    rule = AshaRule(first_rung=3)
+    first, second, third = rising(0.2, 8), rising(0.9, 4, 2), rising(0.8, 3, 3)
+    assert should_stop(rule, first, [second], maximize=True) is None
+    reason = should_stop(rule, first, [second, third], maximize=True)
+    assert reason is not None and "2 of 3 trials" in reason
+
+
+@pytest.mark.parametrize(
+    "rule", [AshaRule(first_rung=5, last_step=20), HyperbandRule(first_rung=7, last_step=20)]
+)
+def test_halving_stops_nobody_at_the_last_step(rule: JudgingRule):
+    others = [rising(height, 20, number) for number, height in enumerate((0.5, 0.6, 0.7), 2)]
+    assert should_stop(rule, rising(0.2, 19), others, maximize=True) is not None
+    assert should_stop(rule, rising(0.2, 20), others, maximize=True) is None
 
 
 def test_trials_of_hyperband_are_compared_within_their_bracket():
