@@ -3,15 +3,16 @@
 import json
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.contracts.log_store import until
 from tests.contracts.metric_store import BEGAN, MetricStoreContract, at, sample, told, window
-from trainshed import report
+from trainshed import inotify, report
 from trainshed.core.columns import ColumnQuery
 from trainshed.core.metrics import hypertune_file
 from trainshed.core.names import ReplicaName
@@ -185,10 +186,11 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> FileMetricStore:
+async def store(tmp_path: Path) -> AsyncIterator[FileMetricStore]:
     store = FileMetricStore(tmp_path / "metrics")
     await store.start()
-    return store
+    yield store
+    await store.close()
 
 
 async def said(store: FileMetricStore, stdout: str = "") -> tuple[object, ...]:
@@ -334,3 +336,69 @@ async def test_a_replica_that_nobody_asked_for_has_no_journal(store: FileMetricS
 
 async def test_no_name_of_a_job_leads_out_of_the_folder_of_reports(store: FileMetricStore) -> None:
     assert await store.reported([ReplicaName("../up", 0, 0, 0)]) == ()
+
+
+# When programs say something
+
+
+class Hints:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+async def test_a_report_is_hinted_once_after_each_look_at_the_reports(store: FileMetricStore) -> None:
+    hints = Hints()
+    tune(store, 1)
+    assert store.watch("j1", hints)
+    await reported(store)
+    for step in (2, 3, 4):
+        tune(store, step)
+    await until(lambda: hints.count == 1)
+    assert await reported(store) == [1, 4]
+    tune(store, 5)
+    await until(lambda: hints.count == 2)
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_the_first_report_is_hinted_though_its_file_was_not_there(
+    store: FileMetricStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hints = Hints()
+    store.watch("j1", hints)
+    await reported(store)
+    monkeypatch.setenv(report.VARIABLE, store.sink(NAME))
+    report.step(1, acc=1.0)
+    await until(lambda: hints.count > 0)
+    assert await reported(store) == [1]
+    seen = hints.count
+    report.step(2, acc=2.0)
+    await until(lambda: hints.count > seen)
+
+
+async def test_a_job_that_is_watched_no_more_gives_no_hints_and_others_do(store: FileMetricStore) -> None:
+    gone, stays = Hints(), Hints()
+    other = ReplicaName("j2", 0, 0, 0)
+    store.watch("j1", gone)
+    store.watch("j2", stays)
+    await store.reported([NAME])
+    await store.reported([other])
+    store.unwatch("j1")
+    tune(store, 1)
+    Path(store.sink(other)).write_text("")
+    await until(lambda: stays.count > 0)
+    assert gone.count == 0
+
+
+async def test_where_the_kernel_tells_nothing_the_store_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inotify, "_libc", object())
+    store = FileMetricStore(tmp_path / "metrics")
+    await store.start()
+    assert not store.watch("j1", Hints())
+    tune(store, 1)
+    assert await reported(store) == [1]
+    await store.close()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
+from trainshed.control.measurement_hints import MeasurementHints
 from trainshed.control.queue import WorkQueue
 from trainshed.control.studies import StudyLoop
 from trainshed.core.measurement_port import MeasurementReader
@@ -25,12 +26,14 @@ class Studies:
     trials: TrialService
     views: StudyViews
     suggester: SuggestionProcess
+    hints: MeasurementHints
 
     async def open(self) -> None:
         await self.loop.begin()
 
     async def close(self) -> None:
         await self.loop.queue.close()
+        await self.hints.close()
         await self.suggester.close()
 
 
@@ -39,11 +42,13 @@ def make_studies(
 ) -> Studies:
     store, clock, queue = storage.store.studies, shared.clock, WorkQueue(shared.clock)
     suggester = SuggestionProcess()
+    hints = MeasurementHints(logs=storage.logs, reports=storage.metrics)
     trial_jobs = TrialJobs(jobs, storage.secrets, {StudyKind.OLDER: trial_request})
     loop = StudyLoop(
         studies=store,
         jobs=storage.store,
         measurements=measurements,
+        hints=hints,
         suggester=suggester,
         clock=clock,
         queue=queue,
@@ -67,4 +72,5 @@ def make_studies(
         trials=TrialService(store, suggester, clock, queue.hint),
         views=StudyViews(store, storage.store, clock),
         suggester=suggester,
+        hints=hints,
     )

@@ -1,19 +1,23 @@
 """StudyLoop: moves studies: suggests points, starts a job for each, judges how they end.
 
-A work queue calls `turn` for one study. Jobs hint it when they change. `core/advance.py` decides; this module
-reads what it needs and does what it says. Everything is stored before it is acted upon: a point before its
-job, under a key by which a second submit gives the first job.
+A work queue calls `turn` for one study. Jobs hint it when they change, and where trials may be stopped early,
+when their programs report. `core/advance.py` decides; this module reads what it needs and does what it says.
+Everything is stored before it is acted upon: a point before its job, under a key by which a second submit
+gives the first job.
 """
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainshed.control.queue import WorkQueue
+from trainshed.control.study_pace import StudyPace
 from trainshed.core.advance import StudyPlan, TrialFacts, advance, infeasible
 from trainshed.core.errors import Conflict, Forbidden, Invalid, NotFound
 from trainshed.core.job import Job, OwnerKind
-from trainshed.core.measurement_port import MeasurementReader
+from trainshed.core.measurement import TrialReport
+from trainshed.core.measurement_port import MeasurementReader, MeasurementWatch
 from trainshed.core.ports import Clock, Store
 from trainshed.core.study import Study, StudyState, Trial, TrialState
 from trainshed.core.study_port import StudyStore
@@ -28,6 +32,7 @@ class StudyLoop:
     studies: StudyStore
     jobs: Store
     measurements: MeasurementReader
+    hints: MeasurementWatch
     suggester: Suggester
     clock: Clock
     queue: WorkQueue
@@ -39,6 +44,7 @@ class StudyLoop:
     _known: dict[str, tuple[int, tuple[Trial, ...]]] = field(
         default_factory=dict[str, tuple[int, tuple[Trial, ...]]]
     )
+    _paces: dict[str, StudyPace] = field(default_factory=dict[str, StudyPace])  # by study
 
     async def begin(self) -> None:
         self.queue.serve(self.turn)
@@ -52,17 +58,35 @@ class StudyLoop:
 
     async def turn(self, identity: str) -> datetime | None:
         """Do all that can be done now; when to look again."""
+        pace = self._paces.get(identity)
+        if pace is None:
+            turn_within = functools.partial(self.queue.within, identity)
+            pace = self._paces[identity] = StudyPace(turn_within)
+        pace.begin()
+        try:
+            again_at = await self._advanced(identity, pace)
+        finally:
+            asked_within = pace.end()
+        if again_at is None or asked_within is None:
+            return again_at
+        return min(again_at, self.clock.now() + timedelta(seconds=asked_within))
+
+    async def _advanced(self, identity: str, pace: StudyPace) -> datetime | None:
+        reports: dict[int, TrialReport] = {}
         for _ in range(MOST_STEPS):
             study = await self.studies.load_study(identity)
             if study is None or study.is_final:
                 self._known.pop(identity, None)
+                self._paces.pop(identity, None)
                 return None
             trials = await self._trials(study)
-            facts = await self._facts(study, trials)
-            plan = advance(study, trials, facts, self.clock.now())
-            if plan.changed or plan.status != study.status:
-                await self._write(replace(study, status=plan.status), plan.changed)
-            elif not await self._acted(study, trials, facts, plan):
+            with pace.look():
+                facts = await self._facts(study, trials, reports, pace.hint)
+                plan = advance(study, trials, facts, self.clock.now())
+                has_changed = bool(plan.changed) or plan.status != study.status
+                if has_changed:
+                    await self._write(replace(study, status=plan.status), plan.changed)
+            if not has_changed and not await self._acted(study, trials, facts, plan):
                 return plan.again_at
         return self.clock.now()
 
@@ -78,17 +102,33 @@ class StudyLoop:
             return True
         return await self._suggested(study, trials, plan.wanted) if plan.wanted else False
 
-    async def _facts(self, study: Study, trials: Sequence[Trial]) -> dict[int, TrialFacts]:
+    async def _facts(
+        self,
+        study: Study,
+        trials: Sequence[Trial],
+        reports: dict[int, TrialReport],
+        hint: Callable[[], None],
+    ) -> dict[int, TrialFacts]:
+        """What is known of trials that are not final. `reports`: what was read before in the same turn.
+
+        A program that runs is read once in a turn: if each step found more, none would get to act.
+        """
         metrics = [objective.metric for objective in study.spec.objectives]
         facts: dict[int, TrialFacts] = {}
         for trial in trials:
             if trial.is_final or not (trial.job or _is_to_end(study, trial)):
                 continue
             job = await (self.jobs.load(trial.job) if trial.job else self.find(study, trial))
-            report = None
+            report, is_hinted = None, False
             if job is not None and job.status.started_at is not None:
-                report = await self.measurements.read(job, metrics, study.spec.pattern)
-            facts[trial.number] = TrialFacts(job=job, report=report)
+                if study.spec.trial_stopping is not None and not job.is_final:
+                    # Before the read: what comes after it is hinted.
+                    is_hinted = self.hints.watch(job, hint)
+                report = reports.get(trial.number)
+                if report is None or job.is_final:
+                    report = await self.measurements.read(job, metrics, study.spec.pattern)
+                    reports[trial.number] = report
+            facts[trial.number] = TrialFacts(job=job, report=report, is_hinted=is_hinted)
         return facts
 
     async def _stop(self, job: Job | None) -> None:

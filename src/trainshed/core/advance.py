@@ -16,7 +16,9 @@ from trainshed.core.measurement import Measurement, TrialReport, missing_sentenc
 from trainshed.core.study import Selection, Study, StudyState, StudyStatus, Trial, TrialState
 from trainshed.core.study_end import is_better, room_left, study_end
 
-WATCHED = timedelta(seconds=2)  # between looks at trials that may be stopped early
+SOON = timedelta(seconds=0.25)  # between looks at trials that may be stopped early and have just reported
+WATCHED = timedelta(seconds=2)  # ... that have not reported for a while, or hint when they do
+PATIENCE = 8  # a look comes after this part of the time for which the trial has been silent
 SHOWN = timedelta(seconds=10)  # between looks at trials that only somebody may want to see
 LONGEST_REASON = 1000
 
@@ -31,6 +33,7 @@ class TrialFacts:
 
     job: Job | None = None
     report: TrialReport | None = None
+    is_hinted: bool = False  # somebody says when it has reported more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,7 @@ def advance(
         launch=_launched(study, trials),
         stop=tuple(trial for trial in trials if trial.state is TrialState.STOPPING and trial.job),
         wanted=_wanted(study, trials, now),
-        again_at=_again_at(study, trials, now),
+        again_at=_again_at(study, trials, facts, now),
     )
 
 
@@ -235,13 +238,28 @@ def _wanted(study: Study, trials: Sequence[Trial], now: datetime) -> int:
     return max(0, wanted if room is None else min(wanted, room))
 
 
-def _again_at(study: Study, trials: Sequence[Trial], now: datetime) -> datetime | None:
+def _again_at(
+    study: Study, trials: Sequence[Trial], facts: Mapping[int, TrialFacts], now: datetime
+) -> datetime | None:
     """When to look again though nobody hints: measurements grow, and time limits are reached, in silence."""
-    if study.template is None or not any(trial.state is TrialState.ACTIVE for trial in trials):
+    running = [trial for trial in trials if trial.state is TrialState.ACTIVE]
+    if study.template is None or not running:
         rules = study.spec.stopping
         timed = (rules.least_runtime, rules.most_runtime, rules.time_without_progress)
         return now + SHOWN if any(rule is not None for rule in timed) else None
-    return now + (WATCHED if study.spec.trial_stopping is not None else SHOWN)
+    if study.spec.trial_stopping is None:
+        return now + SHOWN
+    silent = [t for t in running if not facts.get(t.number, TrialFacts()).is_hinted]
+    return now + min((_until_look(trial, now) for trial in silent), default=WATCHED)
+
+
+def _until_look(trial: Trial, now: datetime) -> timedelta:
+    """Soon after a report, later the longer none came: late by a small part of the time between two."""
+    if trial.started_at is None:
+        return WATCHED  # its job hints when it starts
+    last = trial.measurements[-1].elapsed if trial.measurements else 0.0
+    silence = now - trial.started_at - timedelta(seconds=last)
+    return min(WATCHED, max(SOON, silence / PATIENCE))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
 """The port to what trials measure, and the ports that its reader stands on.
 
-`control/measurements.py` implements MeasurementReader. Studies call it for each of their trials.
+`control/measurements.py` implements MeasurementReader, `control/measurement_hints.py` MeasurementWatch.
+Studies call both for each of their trials.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,12 +36,32 @@ class MeasurementReader(Protocol):
         ...
 
 
+class MeasurementWatch(Protocol):
+    """Says when to read. A hint may come for nothing; one that is lost costs time only."""
+
+    def watch(self, job: Job, hint: Callable[[], None]) -> bool:
+        """Call `hint` soon after the program of a running job has said something, until its output is over.
+
+        A second call changes nothing. False: some of what it may report comes without a hint.
+        """
+        ...
+
+
 class ReportedHistory(Protocol):
     """What replicas report through files: hypertune's, and that of `trainshed.report`."""
 
     async def reported(self, names: Sequence[ReplicaName]) -> tuple[ReportedEntry, ...]:
         """All that is known of these, thinned where it is much. From now on they are looked at often."""
         ...
+
+    def watch(self, job: str, hint: Callable[[], None]) -> bool:
+        """After each `reported` of the job's replicas, call `hint` once they have reported more.
+
+        False where nobody tells.
+        """
+        ...
+
+    def unwatch(self, job: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

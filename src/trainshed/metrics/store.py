@@ -10,19 +10,20 @@ import logging
 import re
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from trainshed.core.columns import ColumnQuery, Columns
 from trainshed.core.errors import Unavailable
 from trainshed.core.measurement import ReportedEntry
-from trainshed.core.metrics import MetricQuery, Report, Sample, Series
+from trainshed.core.metrics import MetricQuery, Report, Sample, Series, hypertune_file
 from trainshed.core.names import ReplicaName
 from trainshed.core.ports import ReportSource
 from trainshed.metrics.columns import read_columns
 from trainshed.metrics.history import ReplicaHistory
 from trainshed.metrics.job import JobMetrics, read_job
+from trainshed.metrics.report_watch import ReportFileWatch
 from trainshed.metrics.spoken import ReportedLines
 
 _log = logging.getLogger(__name__)
@@ -38,13 +39,18 @@ class FileMetricStore:
         self._live: dict[str, JobMetrics] = {}
         self._spoken: dict[ReplicaName, ReportedLines] = {}
         self._histories: dict[ReplicaName, ReplicaHistory] = {}  # of those that a study asked for
+        self._watch: ReportFileWatch | None = None
         self._writing = threading.Lock()
         self._complained = False
 
     async def start(self) -> None:
         self._reports_home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._watch = ReportFileWatch(str(self._reports_home))
 
     async def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
         self._live.clear()
         self._spoken.clear()
         self._histories.clear()
@@ -59,7 +65,21 @@ class FileMetricStore:
 
     async def reported(self, names: Sequence[ReplicaName]) -> tuple[ReportedEntry, ...]:
         """Keeps the promise of core.measurement_port.ReportedHistory."""
-        return await asyncio.to_thread(self._reported, [name for name in names if _SAFE.fullmatch(name.job)])
+        safe = [name for name in names if _SAFE.fullmatch(name.job)]
+        if self._watch is not None and safe:
+            report = self._report_file(safe[-1])  # of the latest attempt: nobody writes into others
+            self._watch.ask(safe[-1].job, (report, hypertune_file(report)))
+        return await asyncio.to_thread(self._reported, safe)
+
+    def watch(self, job: str, hint: Callable[[], None]) -> bool:
+        if self._watch is None or not self._watch.works:
+            return False
+        self._watch.add(job, hint)
+        return True
+
+    def unwatch(self, job: str) -> None:
+        if self._watch is not None:
+            self._watch.discard(job)
 
     async def record(self, samples: Mapping[str, Sequence[Sample]]) -> None:
         if samples:

@@ -287,6 +287,28 @@ def test_trials_that_may_be_stopped_early_are_looked_at_more_often() -> None:
     assert NOW < watched < shown
 
 
+def looks_after(silence: float, *, is_hinted: bool) -> timedelta:
+    """The time to the next look at a trial that reported so many seconds ago."""
+    last = (NOW - at(0)).total_seconds() - silence
+    measurement = Measurement(elapsed=last, step=1, values={"accuracy": 0.5})
+    trial = replace(active(1), measurements=(measurement,))
+    facts = {1: TrialFacts(job=job_of(1, JobState.RUNNING), is_hinted=is_hinted)}
+    again_at = step(a_study(trial_stopping=WATCHED), trial, facts=facts).again_at
+    assert again_at is not None
+    return again_at - NOW
+
+
+def test_a_trial_that_gives_no_hints_is_looked_at_soon_after_a_report_and_later_in_silence() -> None:
+    just_now, later, at_last = (looks_after(silence, is_hinted=False) for silence in (0.1, 8, 60))
+    assert just_now < later < at_last
+    assert just_now <= timedelta(seconds=0.3)
+    assert later == timedelta(seconds=1)
+
+
+def test_a_trial_that_hints_is_looked_at_no_more_often_than_a_silent_one() -> None:
+    assert looks_after(0.1, is_hinted=True) == looks_after(60, is_hinted=False)
+
+
 # ---- how a study ends
 
 

@@ -1,0 +1,68 @@
+"""Sees programs write into the files through which they report. The metric store uses it for jobs of studies.
+
+The kernel tells the next write to a file, once. Each look at the reports asks again, before it reads: so no
+write is missed, and a program that reports without rest costs one wakeup for each look. A file that is not
+there yet is awaited by its folder. Where the kernel tells nothing, `works` is False.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from trainshed.inotify import ENTERED, InotifyWatcher
+
+
+class ReportFileWatch:
+    """Not for two threads: it belongs to the event loop."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._watcher = InotifyWatcher()
+        self._hints: dict[str, Callable[[], None]] = {}  # by job
+        self._jobs: dict[str, str] = {}  # by path: of files that are asked for
+        self._awaiting: set[str] = set()  # jobs of which a file is not there yet
+        self._loop = asyncio.get_running_loop()
+        if self._watcher.works:
+            self._loop.add_reader(self._watcher.descriptor, self._fired)
+
+    @property
+    def works(self) -> bool:
+        return self._watcher.works
+
+    def add(self, job: str, hint: Callable[[], None]) -> None:
+        self._hints[job] = hint
+
+    def discard(self, job: str) -> None:
+        self._hints.pop(job, None)
+        self._awaiting.discard(job)
+        for path in [path for path, owner in self._jobs.items() if owner == job]:
+            del self._jobs[path]
+            self._watcher.disarm(path)
+
+    def ask(self, job: str, paths: Iterable[str]) -> None:
+        """Tell the next change of these files, if the job was added. Call it before they are read."""
+        if job not in self._hints or not self._watcher.works:
+            return
+        # The folder first: a file that is made in between is there for the second question.
+        self._watcher.arm(self._folder, ENTERED)
+        self._awaiting.discard(job)
+        for path in paths:
+            if self._watcher.arm(path):
+                self._jobs[path] = job
+            else:
+                self._awaiting.add(job)
+
+    def close(self) -> None:
+        if self._watcher.works:
+            self._loop.remove_reader(self._watcher.descriptor)
+        self._watcher.close()
+        self._hints.clear()
+        self._jobs.clear()
+        self._awaiting.clear()
+
+    def _fired(self) -> None:
+        paths = self._watcher.fired()
+        jobs = {self._jobs.pop(path) for path in paths if path in self._jobs}
+        if self._folder in paths:
+            jobs |= self._awaiting
+        for job in jobs & self._hints.keys():
+            self._hints[job]()
