@@ -18,6 +18,7 @@ from tests.benchmarks import (
     resting,
     searching,
     starting,
+    stopping_early,
     storing,
 )
 from tests.benchmarks.row import Row, table
@@ -45,7 +46,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "queue": queueing.long_queue,
     "disturb": disturbing.others_wait,
     "studies": searching.one_after_another,
-    "early-stops": searching.early_stops,
+    "early-stops": stopping_early.early_stops,
     "store": lambda: [*storing.large_object(), *storing.small_objects()],
     "command": commanding.command_line,
     "submit": commanding.submitting,
@@ -62,7 +63,7 @@ def main(names: list[str]) -> int:
     rows: list[Row] = []
     for name in names or BENCHES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        if name in ("reduce", "warm") and not reducing.TRAIN.exists():
+        if name in ("reduce", "warm", "early-stops") and not reducing.TRAIN.exists():
             print("  left out: needs PyTorch in .venv-train (make demo-env)", file=sys.stderr)
             continue
         if name.startswith("box") and (reason := why_not()):
