@@ -19,7 +19,7 @@ class ReportFileWatch:
         self._watcher = InotifyWatcher()
         self._hints: dict[str, Callable[[], None]] = {}  # by job
         self._jobs: dict[str, str] = {}  # by path: of files that are asked for
-        self._awaiting: set[str] = set()  # jobs of which a file is not there yet
+        self._awaited: dict[str, str] = {}  # the same, of files that are not there yet
         self._loop = asyncio.get_running_loop()
         if self._watcher.works:
             self._loop.add_reader(self._watcher.descriptor, self._fired)
@@ -33,10 +33,10 @@ class ReportFileWatch:
 
     def discard(self, job: str) -> None:
         self._hints.pop(job, None)
-        self._awaiting.discard(job)
         for path in [path for path, owner in self._jobs.items() if owner == job]:
             del self._jobs[path]
             self._watcher.disarm(path)
+        self._awaited = {path: owner for path, owner in self._awaited.items() if owner != job}
 
     def ask(self, job: str, paths: Iterable[str]) -> None:
         """Tell the next change of these files, if the job was added. Call it before they are read."""
@@ -44,12 +44,12 @@ class ReportFileWatch:
             return
         # The folder first: a file that is made in between is there for the second question.
         self._watcher.arm(self._folder, ENTERED)
-        self._awaiting.discard(job)
         for path in paths:
             if self._watcher.arm(path):
                 self._jobs[path] = job
+                self._awaited.pop(path, None)
             else:
-                self._awaiting.add(job)
+                self._awaited[path] = job
 
     def close(self) -> None:
         if self._watcher.works:
@@ -57,12 +57,12 @@ class ReportFileWatch:
         self._watcher.close()
         self._hints.clear()
         self._jobs.clear()
-        self._awaiting.clear()
+        self._awaited.clear()
 
     def _fired(self) -> None:
         paths = self._watcher.fired()
         jobs = {self._jobs.pop(path) for path in paths if path in self._jobs}
         if self._folder in paths:
-            jobs |= self._awaiting
+            jobs |= set(self._awaited.values())
         for job in jobs & self._hints.keys():
             self._hints[job]()
