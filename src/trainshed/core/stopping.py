@@ -210,7 +210,7 @@ def _halving(
     everyone = len(reached) + 1
     if everyone < reduction:
         return None
-    going_on = max(1, int(everyone / reduction))
+    going_on = math.ceil(everyone / reduction)  # up: a good trial lost costs most
     better = sum(value > best for value in reached)
     if better < going_on:
         return None

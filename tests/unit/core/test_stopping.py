@@ -94,6 +94,16 @@ def test_halving_compares_at_the_last_rung_that_was_reached():
     assert reason is not None and reason.startswith("At 6 ")
 
 
+def test_a_share_that_is_no_whole_number_of_trials_is_rounded_up():
+    better, worse = (
+        rising(0.9, 20, 2),
+        [rising(height, 20, number) for number, height in enumerate((0.2, 0.3), 3)],
+    )
+    rule = AshaRule(first_rung=3)
+    assert should_stop(rule, rising(0.5, 7), [better, *worse], maximize=True) is None  # two of four go on
+    assert should_stop(rule, rising(0.5, 7), [better, worse[0]], maximize=True) is not None  # one of three
+
+
 def test_a_trial_that_passed_a_rung_first_is_judged_there_again_when_others_come():
     rule = AshaRule(first_rung=3)
     first, second, third = rising(0.2, 8), rising(0.9, 4, 2), rising(0.8, 3, 3)
