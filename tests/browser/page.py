@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 AXE = ROOT / ".console-tools" / "axe-core" / "axe.min.js"
 VENDOR = ROOT / "src" / "trainshed" / "console" / "vendor"
 PICTURES = os.environ.get("SCREENSHOTS")  # the folder for pictures of pages; without it none are made
+OF_COLOURS = ("color-contrast", "link-in-text-block")  # the rules of axe that ask for them
 FLAGS = ["--disable-quic", "--disable-gpu"]
 
 expect.set_options(timeout=PATIENCE * 1000)
@@ -46,7 +47,6 @@ WIDE = Screen(1280, 800)
 NARROW = Screen(390, 844)
 SCREENS = (WIDE, NARROW, Screen(1280, 800, "dark"), Screen(390, 844, "dark"))
 ON_BOTH_SCREENS = pytest.mark.parametrize("screen", [WIDE, NARROW], ids=str)
-ON_ALL_SCREENS = pytest.mark.parametrize("screen", SCREENS, ids=str)
 
 
 @dataclass
@@ -91,7 +91,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def screen() -> Screen:
-    """Tests take another one by the marks ON_BOTH_SCREENS and ON_ALL_SCREENS."""
+    """Tests take another one by the mark ON_BOTH_SCREENS."""
     return WIDE
 
 
@@ -153,19 +153,40 @@ def sign_in(page: Page, server: LiveServer) -> None:
             page.goto("about:blank")
 
 
-def axe(page: Page) -> list[str]:
-    """What axe-core finds wrong with a page as it is now: a sentence and the place for each."""
+def axe(page: Page, *rules: str) -> list[str]:
+    """What axe-core finds wrong with a page as it is now, by all its rules or these: a sentence for each."""
     if not AXE.exists():
         pytest.skip("axe-core is not here; get it with: scripts/console-assets --tools")
     # Evaluated, not added as an element: the policy of the page refuses scripts of others.
-    page.evaluate(AXE.read_text(encoding="utf-8") + ";undefined")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8") + ";undefined")
     # Nor does it load style sheets once more: it would write them into elements, which is refused too.
-    answer = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
+    options: dict[str, object] = {"resultTypes": ["violations"], "preload": False}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": rules}
+    violations = page.evaluate("options => axe.run(document, options).then(told => told.violations)", options)
     return [
         f"{wrong['id']} ({wrong['impact']}): {node['failureSummary']} at {node['target']}: {node['html']}"
-        for wrong in answer["violations"]
+        for wrong in violations
         for node in wrong["nodes"]
     ]
+
+
+def axe_in_both_themes(page: Page, name: str) -> list[str]:
+    """The same for a page in light colours and then in dark ones, with a picture of each, named so.
+
+    The page is not loaded again: a theme is a matter of its style sheet, and only colours depend on it.
+    """
+    assert page.viewport_size is not None
+    width = page.viewport_size["width"]
+    screenshot(page, f"{name}-{width}-light")
+    wrong = axe(page)
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    screenshot(page, f"{name}-{width}-dark")
+    wrong += [f"in dark colours: {sentence}" for sentence in axe(page, *OF_COLOURS)]
+    page.emulate_media(color_scheme="light")
+    return wrong
 
 
 def screenshot(page: Page, name: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.addresses import REFUSALS, pages, visit
-from tests.browser.page import ON_ALL_SCREENS, Complaints, Screen, axe, screenshot
+from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe_in_both_themes
 from tests.live import LiveServer, pool, python
 
 pytestmark = pytest.mark.slow
@@ -28,32 +28,29 @@ def job(server: LiveServer) -> str:
     return failed
 
 
-@ON_ALL_SCREENS
+@ON_BOTH_SCREENS
 def test_axe_finds_nothing_on_any_page(console: Page, no_complaints: Complaints, job: str, screen: Screen):
     no_complaints.but(*REFUSALS)
     wrong: list[str] = []
     for address in pages():
         visit(console, address, job)
-        screenshot(console, f"{address}-{screen}")
         assert no_complaints.unexpected() == [], address
-        wrong += [f"{address}: {sentence}" for sentence in axe(console)]
+        wrong += [f"{address}: {sentence}" for sentence in axe_in_both_themes(console, str(address))]
     assert wrong == []
 
 
-@ON_ALL_SCREENS
+@ON_BOTH_SCREENS
 def test_axe_finds_nothing_where_people_sign_in(visitor: Page, no_complaints: Complaints, screen: Screen):
     no_complaints.but("status of 401", "status of 403")
     visitor.goto("/console/jobs")
     expect(visitor.get_by_label("The server's token")).to_be_visible()
-    screenshot(visitor, f"sign-in-{screen}")
-    assert axe(visitor) == []
+    assert axe_in_both_themes(visitor, "sign-in") == []
 
 
-@ON_ALL_SCREENS
+@ON_BOTH_SCREENS
 def test_axe_finds_nothing_in_the_help_of_keys_and_the_settings(console: Page, screen: Screen):
     console.locator("summary", has_text="⋯").click()
-    assert axe(console) == []
+    assert axe_in_both_themes(console, "menu") == []
     console.get_by_role("button", name="Keys").click()
     expect(console.get_by_role("dialog")).to_be_visible()
-    screenshot(console, f"keys-{screen}")
-    assert axe(console) == []
+    assert axe_in_both_themes(console, "keys") == []

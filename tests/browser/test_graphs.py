@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.page import ON_ALL_SCREENS, ON_BOTH_SCREENS, Complaints, Screen, axe, screenshot
+from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe_in_both_themes
 from tests.live import JOBS, LiveServer, pool, python, until
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -188,7 +188,7 @@ def test_a_person_compares_jobs_by_curves_bands_and_settings(
     is_drawn(graph(console, "loss"))
 
 
-@ON_ALL_SCREENS
+@ON_BOTH_SCREENS
 def test_nobody_is_kept_from_graphs_and_comparisons(
     console: Page, job: str, sweep: list[str], screen: Screen, no_complaints: Complaints
 ) -> None:
@@ -203,5 +203,4 @@ def test_nobody_is_kept_from_graphs_and_comparisons(
             is_drawn(graph(console, "CPU" if name == "graphs" else "loss"))
         else:
             expect(console.get_by_text("Which jobs?")).to_be_visible()
-        screenshot(console, f"{name}-{screen}")
-        assert axe(console) == []
+        assert axe_in_both_themes(console, name) == []

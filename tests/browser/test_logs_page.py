@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.page import ON_ALL_SCREENS, ON_BOTH_SCREENS, Screen, axe, screenshot
+from tests.browser.page import ON_BOTH_SCREENS, Screen, axe, axe_in_both_themes, screenshot
 from tests.live import LiveServer, pool, python
 
 pytestmark = pytest.mark.slow
@@ -138,12 +138,11 @@ def test_a_live_log_is_followed_lets_go_and_goes_on(console: Page, server: LiveS
     server.cancel(name)
 
 
-@ON_ALL_SCREENS
+@ON_BOTH_SCREENS
 def test_it_can_be_read_by_everybody(console: Page, screen: Screen, failed: str, server: LiveServer) -> None:
     console.goto(logs_of(failed))
     expect(row(console, "ValueError: the input is bad")).to_be_visible()
-    assert axe(console) == []
-    screenshot(console, f"logs-{screen}")
+    assert axe_in_both_themes(console, "logs") == []
     console.goto(logs_of(failed, "?find=needle&task=workerpool0-0"))
     expect(console.locator(".log-matches")).to_have_text("1 line")
     screenshot(console, f"logs-search-{screen}")
