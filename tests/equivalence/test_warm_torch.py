@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.equivalence.programs import Program, code, script
-from tests.equivalence.ways import Both, OneRuntime, run_both
+from tests.equivalence.ways import Both, OneRuntime, Outcome, run_both
 from trainshed.backends.process.keeper import make_keeper
 from trainshed.core.replica import Exit
 
@@ -52,39 +52,39 @@ a = np.arange(250_000, dtype=float).reshape(500, 500)
 print(f"{np.linalg.norm(a @ a.T):.6e}", len(os.listdir("/proc/self/task")) > 0)
 """
 
+# One program, because each imports PyTorch once more.
+SURROUNDINGS = """
+import torch, os, signal, sys, warnings
+there = [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd") if int(n) > 2]
+print("files", sorted(os.readlink(path) for path in there if os.path.exists(path)))
+print("path", sys.path, sys.argv)
+print("signals", [str(signal.getsignal(n)).split(" at")[0] for n in range(1, 32)])
+print("warnings", len(warnings.filters))
+warnings.warn("x")
+"""
+
 SAME: tuple[Program, ...] = (
     script("training", TRAIN),
     script("workers", WORKERS),
     code("numpy", NUMPY),
-    code(
-        "files the imports opened",
-        "import torch, os\n"
-        "there = [f'/proc/self/fd/{n}' for n in os.listdir('/proc/self/fd') if int(n) > 2]\n"
-        "print(sorted(os.readlink(path) for path in there if os.path.exists(path)))",
-    ),
+    code("files, path, signals and warnings", SURROUNDINGS),
     code("an error of torch's", "import torch; torch.zeros(2) @ torch.zeros(3)"),
-    code("warnings", "import torch, warnings; print(len(warnings.filters)); warnings.warn('x')"),
-    code("the path", "import torch, sys; print(sys.path, sys.argv)"),
-    code(
-        "signals",
-        "import torch, signal; print([str(signal.getsignal(n)).split(' at')[0] for n in range(1, 32)])",
-    ),
 )
 DRAWS = tuple(
     code(
         f"draw {n}",
-        "import torch, numpy, random; print(torch.rand(1).item(), numpy.random.rand(), random.random())",
+        "import torch, sys; print(*sorted(sys.modules))\n"
+        "import numpy, random; print(torch.rand(1).item(), numpy.random.rand(), random.random())",
     )
     for n in (1, 2)
 )
-MODULES = code("modules", "import torch, sys; print(*sorted(sys.modules))")
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory, tools: Path) -> dict[str, Both]:
     folder = tmp_path_factory.mktemp("t")
-    programs = (*SAME, *DRAWS, MODULES)
-    return asyncio.run(run_both(programs, folder, OneRuntime(str(PYTHON), ("torch",)), make_keeper(tools)))
+    runtime = OneRuntime(str(PYTHON), ("torch",))
+    return asyncio.run(run_both((*SAME, *DRAWS), folder, runtime, make_keeper(tools)))
 
 
 @pytest.mark.parametrize("program", SAME, ids=lambda program: program.what)
@@ -94,13 +94,19 @@ def test_a_program_with_torch_is_the_same_both_ways(program: Program, both: dict
     assert ways.warm == ways.fresh
 
 
+def drawn(outcome: Outcome) -> list[str]:
+    return outcome.out.splitlines()[1].split()
+
+
 def test_programs_forked_from_one_warm_interpreter_do_not_draw_the_same_numbers(both: dict[str, Both]):
     first, second = (both[draw.what].warm for draw in DRAWS)
     assert first.exit == second.exit == Exit(code=0)
-    assert not set(first.out.split()) & set(second.out.split())
+    assert not set(drawn(first)) & set(drawn(second))
 
 
 def test_the_modules_are_those_of_torch_and_few_of_the_standard_library(both: dict[str, Both]):
-    fresh, warm = (set(way.out.split()) for way in (both["modules"].fresh, both["modules"].warm))
+    ways = both[DRAWS[0].what]
+    fresh, warm = (set(way.out.splitlines()[0].split()) for way in (ways.fresh, ways.warm))
+    assert "torch" in fresh
     assert fresh <= warm
     assert warm - fresh <= {"fcntl", "_posixsubprocess", "mmap", "_json", "json", "gc", "runpy", "array"}
