@@ -1,4 +1,4 @@
-"""Servers shared by the conformance tests, which name their own jobs and need not know each other."""
+"""Servers, and an interpreter with the SDK, which the conformance tests share: they name their own jobs."""
 
 import itertools
 import os
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.conformance.sdk_session import Sdk
 from tests.live import LiveServer
 
 # Far more than the machine has: what is tested here is the API, not waiting.
@@ -34,6 +35,14 @@ def strict_server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "4", "--memory", "16GiB", "--fit", "strict") as live:
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture(scope="session")
+def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:
+    """One for all files: importing the SDK takes seconds, and each call says which server it means."""
+    session = Sdk(tmp_path_factory.mktemp("sdk") / "sdk.log")
+    yield session
+    session.close()
 
 
 _numbers = itertools.count()

@@ -1,6 +1,6 @@
 """The real google-cloud-aiplatform over REST, unmodified, against a live server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,13 +16,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not PYTHON.exists(), reason="google-cloud-aiplatform is not in .venv-sdk: make sdk"),
 ]
-
-
-@pytest.fixture(scope="session")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:
-    session = Sdk(tmp_path_factory.mktemp("sdk") / "sdk.log")
-    yield session
-    session.close()
 
 
 def python(source: str, **more: Any) -> dict[str, Any]:

@@ -33,13 +33,6 @@ HELLO = "print('hello')"
 SLEEP = "import time; time.sleep(600)"
 
 
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:
-    session = Sdk(tmp_path_factory.mktemp("sdk") / "sdk.log")
-    yield session
-    session.close()
-
-
 def lines(server: LiveServer, job: str) -> list[str]:
     return [line["text"] for line in server.lines(job)]
 

@@ -1,6 +1,6 @@
 """The real SDK's HyperparameterTuningJob over REST, unmodified, against a live server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,13 +32,6 @@ report.step(1, accuracy=0.9)
 time.sleep(2.5)
 report.step(2, accuracy=0.5)
 """
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:
-    session = Sdk(tmp_path_factory.mktemp("sdk") / "sdk.log")
-    yield session
-    session.close()
 
 
 def python(source: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,13 +25,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not _has_vizier(), reason="google-vizier is not in .venv-sdk: make sdk"),
 ]
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:
-    session = Sdk(tmp_path_factory.mktemp("sdk") / "sdk.log")
-    yield session
-    session.close()
 
 
 @pytest.fixture

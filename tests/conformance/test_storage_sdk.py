@@ -1,6 +1,6 @@
 """The real google-cloud-storage, and gcsfs, unmodified, pointed at a live server by one variable."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,13 +27,6 @@ ODD = [
     "%2F",
     "x" * 1000,
 ]
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:
-    session = Sdk(tmp_path_factory.mktemp("sdk") / "sdk.log")
-    yield session
-    session.close()
 
 
 @pytest.mark.parametrize(
