@@ -22,6 +22,8 @@ def spec_of(*images: str) -> JobSpec:
 
 
 class BackendContract:
+    many = 50  # runs at once
+
     @pytest.fixture
     async def world(self, tmp_path: Path):
         raise NotImplementedError
@@ -323,10 +325,10 @@ class BackendContract:
 
     # And the rest of the port
 
-    async def test_fifty_runs_at_once_each_have_their_own_end(self, bench: Bench):
-        launches = [bench.launch(bench.programs.exits(i), index=i) for i in range(50)]
+    async def test_many_runs_at_once_each_have_their_own_end(self, bench: Bench):
+        launches = [bench.launch(bench.programs.exits(i), index=i) for i in range(self.many)]
         await asyncio.gather(*(bench.backend.launch(launch) for launch in launches))
-        for i in range(50):
+        for i in range(self.many):
             assert (await bench.ended(bench.key(index=i))).exit == Exit(code=i)
 
     async def test_rendering_starts_nothing_and_gives_the_same_each_time(self, bench: Bench):

@@ -90,6 +90,8 @@ class ContainerWorld:
 
 
 class TestContainers(BackendContract):
+    many = 16  # an engine takes much of the CPU for each
+
     @pytest.fixture
     async def world(self, tmp_path: Path, podman: Podman, tools: Path):
         world = ContainerWorld(tmp_path / "home", podman, tools)
