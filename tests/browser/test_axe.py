@@ -49,6 +49,7 @@ def test_axe_finds_nothing_where_people_sign_in(visitor: Page, no_complaints: Co
 
 @ON_BOTH_SCREENS
 def test_axe_finds_nothing_in_the_help_of_keys_and_the_settings(console: Page, screen: Screen):
+    console.goto("/console/jobs")
     console.locator("summary", has_text="⋯").click()
     assert axe_in_both_themes(console, "menu") == []
     console.get_by_role("button", name="Keys").click()

@@ -77,6 +77,8 @@ def test_a_tab_asks_its_first_question_beside_those_of_the_page_and_only_once(
 ):
     done = server.submit(["python", "-c", "import time; print('said'); time.sleep(5)"], name="short")
     server.wait(done)
+    console.goto("/console/jobs")  # what all pages load is there
+    expect(console.get_by_role("link", name="short").first).to_be_visible()
     asked: list[str] = []
     console.on("request", lambda request: asked.append(request.url.partition("?")[0]))
     console.on("requestfinished", lambda request: asked.append(f"answer of {request.url.partition('?')[0]}"))

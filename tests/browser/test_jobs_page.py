@@ -51,6 +51,7 @@ def names(page: Page) -> list[str]:
 
 @ON_BOTH_SCREENS
 def test_a_person_sees_why_and_finds_a_job(console: Page, server: LiveServer, screen: Screen) -> None:
+    console.goto("/console/jobs")
     expect(row(console, "fails")).to_contain_text("too few digits")
     expect(row(console, "fails")).to_contain_text("ada")
     expect(row(console, "waits")).to_contain_text("Needs 4 CPUs")
@@ -100,6 +101,7 @@ def test_pages_and_orders_are_the_servers_and_in_the_address(console: Page) -> N
 
 def test_a_filter_that_is_not_understood_says_why(console: Page, no_complaints: Complaints) -> None:
     no_complaints.but("status of 400")
+    console.goto("/console/jobs")
     field = console.get_by_label("Filter jobs")
     field.fill("colour=red")
     field.press("Enter")
@@ -111,6 +113,7 @@ def test_a_filter_that_is_not_understood_says_why(console: Page, no_complaints: 
 
 
 def test_columns_are_chosen_and_kept(console: Page) -> None:
+    console.goto("/console/jobs")
     console.get_by_role("button", name="Columns").click()
     console.get_by_label("Labels").check()
     console.get_by_label("Kind").uncheck()
@@ -164,6 +167,7 @@ def test_many_are_cancelled_retried_and_deleted(
 
 
 def test_a_job_is_opened_by_keys(console: Page) -> None:
+    console.goto("/console/jobs")
     expect(row(console, "fails")).to_be_visible()
     console.keyboard.press("?")
     expect(console.get_by_role("dialog")).to_contain_text("Choose the job, or not")
@@ -181,6 +185,7 @@ def test_a_server_without_jobs_says_how_to_submit_the_first(browser: Browser) ->
     with LiveServer("--engine", "none") as server, open_context(browser, server) as context:
         page = context.new_page()
         sign_in(page, server)
+        page.goto("/console/jobs")
         expect(page.get_by_text("No jobs yet")).to_be_visible()
         expect(page.get_by_text("trainshed submit train.py")).to_be_visible()
         assert axe(page) == []

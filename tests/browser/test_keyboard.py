@@ -72,6 +72,7 @@ def test_a_menu_gives_the_focus_to_a_dialog_and_gets_it_back(console: Page, job:
 
 
 def test_settings_close_and_a_form_begins_in_its_first_field(console: Page):
+    console.goto("/console/jobs")
     settings = console.locator("summary[aria-label=Settings]")
     settings.focus()
     press(console, "Enter", "Tab")

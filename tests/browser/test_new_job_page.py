@@ -149,6 +149,7 @@ def test_the_page_ignores_what_the_command_line_ignores(console: Page):
         "foo/**\n**/bar\nsp\\ ace  \n.": ["foo/a", "foo", "x/y/bar", "sp ace", "spxace", "a.b"],
         "a.b+(c)|{d}^$": ["a.b+(c)|{d}^$", "axb+(c)|{d}^$"],
     }
+    console.goto("/console/jobs")
     files = console.evaluate("document.querySelector('script[type=module]').src").rpartition("/")[0]
     ask = """async ([files, text, paths]) => {
         const { isIgnored, readPatterns } = await import(files + '/lib/ignored.js');

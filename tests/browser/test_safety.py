@@ -88,9 +88,8 @@ def test_other_sites_cannot_act_for_who_is_signed_in(console: Page, server: Live
             assert other.evaluate(submit, [server.url + JOBS, order, mode]) == "refused"
         assert refusal.value.failure in ("net::ERR_BLOCKED_BY_RESPONSE.NotSameOrigin", "net::ERR_FAILED")
     assert len(server.get(JOBS).get("customJobs", [])) == before
-    assert (
-        console.evaluate(submit, [JOBS, order, "cors"]) == "basic200"
-    )  # nothing else was wrong with the order
+    console.goto("/console/jobs")
+    assert console.evaluate(submit, [JOBS, order, "cors"]) == "basic200"  # nothing else was wrong with it
 
 
 def test_a_form_of_another_site_is_refused(console: Page, server: LiveServer, other_site: str):
@@ -106,7 +105,7 @@ def test_a_form_of_another_site_is_refused(console: Page, server: LiveServer, ot
             f"{server.url}/v1/console:signOut",
         )
     assert navigation.value is not None and navigation.value.status == 403
-    console.reload()
+    console.goto("/console/jobs")
     expect(console.get_by_role("navigation", name="Pages")).to_be_visible()  # still signed in
 
 
@@ -193,6 +192,7 @@ def test_an_invented_ticket_opens_nothing(visitor: Page, no_complaints: Complain
 
 
 def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(console: Page, server: LiveServer):
+    console.goto("/console/jobs")
     [cookie] = console.context.cookies()
     assert cookie.get("httpOnly") is True and cookie.get("sameSite") == "Strict"
     assert cookie.get("value", "") not in console.evaluate("document.cookie + JSON.stringify(localStorage)")
@@ -201,6 +201,7 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(console: Page, se
 
 def test_signing_out_ends_it_in_this_browser(console: Page, no_complaints: Complaints):
     no_complaints.but("status of 401", "status of 403")
+    console.goto("/console/jobs")
     console.locator("summary", has_text="⋯").click()
     console.get_by_role("button", name="Sign out").click()
     expect(console.get_by_label("The server's token")).to_be_visible()

@@ -78,6 +78,7 @@ def test_a_part_that_comes_after_it_was_drawn_and_before_anybody_waits_for_it_is
 ):
     """It happens to one visit in four where module and answer of the server come in the same moment."""
     no_complaints.but("Failed to fetch")  # see below
+    console.goto("/console/jobs")
     console.route(
         "**/pages/runtimes.css", lambda _: None
     )  # the module is not complete before its looks are here

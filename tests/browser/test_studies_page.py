@@ -117,6 +117,7 @@ def is_drawn(canvas: Locator) -> None:
 def test_a_person_finds_a_study_and_follows_it_to_its_end(
     console: Page, server: LiveServer, screen: Screen, no_complaints: Complaints
 ):
+    console.goto("/console/jobs")
     expect(console.get_by_role("navigation", name="Pages")).to_be_visible()
     console.keyboard.press("g")
     console.keyboard.press("s")
@@ -186,6 +187,7 @@ def test_a_study_is_on_the_page_of_the_jobs_of_its_time(
         page = context.new_page()
         no_complaints.watch(page)
         sign_in(page, server)
+        page.goto("/console/jobs")
         studies = page.locator("tbody a.job", has_text="study")
         expect(studies).to_have_text(["study 0", "study 100"])
         page.keyboard.press("n")
