@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROUNDS = 25  # kills in the everyday suite
+ROUNDS = 15  # kills in the everyday suite
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

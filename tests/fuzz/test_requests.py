@@ -16,7 +16,7 @@ from tests.fuzz.requests import RequestMaker
 from tests.fuzz.world import PATIENT, TracebackCollector, fuzz_world
 from tests.live import JOBS, LiveServer
 
-REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "20000"))
+REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "10000"))
 SEED = int(os.environ.get("FUZZ_SEED") or secrets.randbelow(1 << 32))
 MOST_CPU = 1.0  # seconds of work for an answer: time that others take from this machine does not count
 MOST_GROWTH = 100 << 20  # bytes that the second half of the requests may add to this process
