@@ -16,7 +16,7 @@ JSON = any_json(NAMES, "1", "n1-standard-4", "3600s", "NVIDIA_TESLA_T4", "-1s", 
 
 
 @given(st.dictionaries(NAMES, JSON, max_size=5))
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_any_json_is_understood_or_refused(body: dict[str, Any]) -> None:
     for one in (body, {"displayName": "x", "jobSpec": body}, parse_job_file(body)):
         try:

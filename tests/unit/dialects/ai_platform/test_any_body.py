@@ -29,7 +29,7 @@ JSON = any_json(NAMES, *WORDS, "1", "-1", "TPU_V2", "NVIDIA_TESLA_T4", "DOUBLE",
 
 
 @given(st.dictionaries(NAMES, JSON, max_size=6))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_json_is_understood_or_refused(body: dict[str, Any]) -> None:
     good = {"region": "r", "masterConfig": {"imageUri": "i"}}
     for one in (body, {"jobId": "j", "trainingInput": body}, {"jobId": "j", "trainingInput": good | body}):
@@ -54,7 +54,7 @@ def test_any_json_is_understood_or_refused(body: dict[str, Any]) -> None:
         st.sampled_from(["jobId", "state", ":", "=", "labels.a", "AND", "(", ")", "PREPARING", "-", "x*"])
     )
 )
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_filter_is_understood_or_refused(words: list[str]) -> None:
     for text in ("".join(words), " ".join(words)):
         try:
