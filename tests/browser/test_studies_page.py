@@ -336,8 +336,13 @@ def test_several_objectives_are_shown_against_each_other(console: Page):
 def test_every_part_of_every_study_fits_and_axe_finds_nothing(console: Page, screen: Screen):
     wrong: list[str] = []
     for name in ENDED:
+        console.goto(ended(name))
         for tab in ("", "trials", "curves", "parallel", "spec"):
-            console.goto(ended(name, tab))
+            link = console.get_by_role("navigation", name="Parts of the study").locator(
+                f"a[href='{ended(name, tab)}']"
+            )
+            link.click()
+            expect(link).to_have_attribute("aria-current", "page")
             expect(console.get_by_role("heading", level=1, name=name)).to_be_visible()
             expect(console.locator("main .loading")).to_have_count(0)
             screenshot(console, f"study-{name}-{tab or 'overview'}-{screen}".replace(" ", "-"))
