@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.asked_studies import asked_study
 from tests.browser.page import (
     ON_BOTH_SCREENS,
     SCREENS,
@@ -329,6 +330,46 @@ def test_several_objectives_are_shown_against_each_other(console: Page):
     expect(graph(console, "seconds").locator(".plot-words")).to_have_text(
         re.compile(r"trial \d+ · loss .*seconds")
     )
+
+
+@ON_BOTH_SCREENS
+def test_a_study_that_clients_run_is_followed_live_and_deleted(
+    console: Page, server: LiveServer, screen: Screen, no_complaints: Complaints
+):
+    study = asked_study(server, f"asked on {screen}")
+    console.goto(address_of(study.name, "trials"))
+    expect(console.get_by_role("heading", level=1, name=f"asked on {screen}")).to_be_visible()
+    expect(console.locator("header.study-head")).to_contain_text("Vizier study")
+    expect(console.get_by_text("There are no trials yet")).to_be_visible()
+    running, good, hopeless = study.ask(3)
+    rows = console.locator("tbody tr")
+    expect(rows).to_have_count(3)  # by itself, as all that follows
+    study.measure(running, 1, 0.5)
+    expect(rows.nth(0)).to_contain_text("0.5")
+    study.complete(good, 0.125)
+    expect(rows.nth(1)).to_contain_text("succeeded")
+    study.give_up(hopeless, "it burnt")
+    expect(rows.nth(2)).to_contain_text("it burnt")
+    expect(rows.nth(0)).to_contain_text("active")
+
+    screenshot(console, f"study-asked-trials-{screen}")
+    for tab in ("", "curves", "parallel", "spec"):
+        console.goto(address_of(study.name, tab))
+        expect(console.get_by_role("heading", level=1)).to_be_visible()
+        expect(console.locator("main .loading")).to_have_count(0)
+        assert axe(console) == [], tab
+    console.goto(address_of(study.name))
+    best = console.get_by_role("region", name="The best trial")
+    expect(best).to_contain_text("0.125")
+    study.complete(running, 0.0625)
+    expect(best).to_contain_text("0.0625")
+    expect(console.get_by_role("button", name="Cancel")).to_have_count(0)  # there is no job to cancel
+    console.get_by_role("button", name="More").click()
+    console.get_by_role("menuitem", name="Delete").click()
+    no_complaints.but("status of 404")  # what is deleted is looked at once more
+    console.get_by_role("button", name="Delete the study").click()
+    expect(console).to_have_url(re.compile("/console/studies$"))
+    assert server.request("GET", study.path).status == 404
 
 
 # Each width and each theme once: every screen takes half a minute.

@@ -267,7 +267,6 @@ def _tuning_jobs(parent: str, handlers: Handlers) -> tuple[Method, ...]:
         _row("GET", parent, jobs.find, Permission.JOBS_LIST),
         _row("POST", f"{job}:cancel", jobs.cancel, Permission.JOBS_CANCEL),
         *_study_views(job, views),
-        _row("GET", f"{job}:best", views.best, Permission.JOBS_GET),
         _row("GET", f"{job}/trials", views.page, Permission.JOBS_GET),
         _row("POST", f"{job}/trials/{{trial}}:stop", views.stop_trial, Permission.JOBS_CANCEL),
         _row("GET", f"{job}/trials/{{trial}}", views.trial, Permission.JOBS_GET),
@@ -282,6 +281,7 @@ def _study_views(study: str, views: StudyViewHandlers) -> tuple[Method, ...]:
         _row("GET", f"{study}:analysis", views.analysis, Permission.JOBS_GET),
         _row("GET", f"{study}:curves", views.curves, Permission.JOBS_GET),
         _row("GET", f"{study}:points", views.points, Permission.JOBS_GET),
+        _row("GET", f"{study}:best", views.best, Permission.JOBS_GET),
         _row("POST", f"{study}:stop", views.stop, Permission.JOBS_CANCEL),
         _row("POST", f"{study}:resume", views.resume, Permission.JOBS_CREATE),
         _row("POST", f"{study}:addTrials", views.add_trials, Permission.JOBS_CREATE),
@@ -305,6 +305,7 @@ def _studies(parent: str, vizier: VizierHandlers) -> tuple[Method, ...]:
         _row("POST", f"{studies}:lookup", vizier.lookup, Permission.JOBS_GET),
         _row("GET", study, vizier.get, Permission.JOBS_GET),
         _row("DELETE", study, vizier.delete, Permission.JOBS_DELETE),
+        _row("POST", f"{study}:cancel", vizier.cancel, Permission.JOBS_CANCEL),
         *_study_operations(study, vizier),
     )
 

@@ -1,4 +1,4 @@
-"""Our own methods of studies: pages of trials, analysis, curves, the best point; stop, resume, add trials.
+"""Our own methods of studies: views, pages of trials, analysis, curves, the best; stop, resume, add trials.
 
 The same handlers serve hyperparameterTuningJobs and studies of the Vizier service.
 """
@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from trainshed.api.call import Call, Json
-from trainshed.core.errors import Invalid, NotFound, Violation
-from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, Study, StudyLimits
+from trainshed.api.job_view import OWN_VIEW
+from trainshed.core.errors import Conflict, Invalid, NotFound, Violation
+from trainshed.core.study import MAX_PARALLEL, MAX_TRIALS, Study, StudyKind, StudyLimits
+from trainshed.core.study_port import StudyQuery
 from trainshed.core.trial_outline import TrialQuery
 from trainshed.service.studies import StudyService
 from trainshed.service.study_views import StudyViews
 from trainshed.service.trials import TrialService
-from trainshed.wire import base, page
+from trainshed.wire import base, job_filter, page
 from trainshed.wire.base import Message, int32, values
 from trainshed.wire.faults import Faults
 from trainshed.wire.study_row import (
@@ -27,7 +29,8 @@ from trainshed.wire.study_row import (
     render_trial_row,
 )
 from trainshed.wire.trial import render_measurement
-from trainshed.wire.tuning_job import parse_points, read_object
+from trainshed.wire.tuning_job import parse_points, read_object, render_tuning_job
+from trainshed.wire.vizier import render_study
 
 MOST_CURVES = 200
 CURVES = 50  # where nobody says how many
@@ -54,6 +57,34 @@ class StudyViewHandlers:
     studies: StudyService
     trials: TrialService
     views: StudyViews
+
+    async def view(self, call: Call) -> Json:
+        """The study as Google's API has it, but without trials, and its row of our own lists."""
+        study = await self._study(call)
+        if study.kind is StudyKind.ASKED:
+            answer = render_study(study, enum_ints=call.enum_ints)
+        else:
+            answer = render_tuning_job(study, None, enum_ints=call.enum_ints)
+        return answer | {"trainshed": await self._row(study)}
+
+    async def rows(self, call: Call, resource: str, kinds: tuple[StudyKind, ...] = ()) -> Json:
+        """Rows of our own lists; of all kinds where none is said."""
+        text = call.query.get("filter", "")
+        project, location = call.path["project"], call.path["location"]
+        question = page.fingerprint(resource, project, location, text, OWN_VIEW)
+        listing = await self.studies.find(
+            StudyQuery(
+                project=project,
+                location=location,
+                kinds=kinds,
+                where=job_filter.parse_filter(text, is_own=True),
+                limit=page.parse_size(call.query.get("pageSize")),
+                cursor=call.pages.decode(call.query.get("pageToken", ""), question),
+            )
+        )
+        figures = await self.views.figures(listing.studies)
+        rows = [render_study_row(study, figures[study.id]) for study in listing.studies]
+        return call.pages.render(resource, rows, listing.next_cursor, question)
 
     async def page(self, call: Call) -> Json:
         study = await self._study(call)
@@ -115,6 +146,10 @@ class StudyViewHandlers:
     async def resume(self, call: Call) -> Json:
         study = await self._study(call)
         limits = _limits(call.body, study.limits)
+        if study.template is None and limits != study.limits:
+            raise Conflict(
+                f"Clients run the trials of {study.name}: it has no limits but its stopping rules."
+            )
         return await self._row(await self.studies.resume(study.project, study.location, study.id, limits))
 
     async def add_trials(self, call: Call) -> Json:

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from trainshed.api import gcloud
 from trainshed.api.call import Call, Json
 from trainshed.api.job_view import wants_own_view
+from trainshed.api.study_views import StudyViewHandlers
 from trainshed.core.errors import Invalid, NotFound
 from trainshed.core.study import Study, StudyKind
 from trainshed.core.study_port import StudyQuery
 from trainshed.service.studies import StudyRequest, StudyService
-from trainshed.service.study_views import StudyViews
 from trainshed.wire import job_filter, page, read_mask
 from trainshed.wire.operation import render_operation
 from trainshed.wire.pool import Offer
-from trainshed.wire.study_row import render_study_row
 from trainshed.wire.tuning_job import TuningJobFields, parse_tuning_job, relocated, render_tuning_job
 
 TUNED = tuple(kind for kind in StudyKind if kind is not StudyKind.ASKED)
@@ -26,7 +25,7 @@ TUNED = tuple(kind for kind in StudyKind if kind is not StudyKind.ASKED)
 @dataclass(slots=True)
 class TuningJobHandlers:
     studies: StudyService
-    views: StudyViews
+    own: StudyViewHandlers
     offer: Offer
 
     async def create(self, call: Call) -> Json:
@@ -51,39 +50,35 @@ class TuningJobHandlers:
         return await self._render(call, study)
 
     async def get(self, call: Call) -> Json:
-        study = await self._study(call)
         if wants_own_view(call):
-            figures = (await self.views.figures([study]))[study.id]
-            answer: Json = render_tuning_job(study, None, enum_ints=call.enum_ints)
-            return answer | {"trainshed": render_study_row(study, figures)}
+            return await self.own.view(call)
+        study = await self._study(call)
         answer = await self._render(call, study)
         if gcloud.streams_logs(call.user_agent):
             answer.setdefault("endTime", answer.get("updateTime"))
         return answer
 
     async def find(self, call: Call) -> Json:
-        text, is_own = call.query.get("filter", ""), wants_own_view(call)
+        if wants_own_view(call):
+            return await self.own.rows(call, "hyperparameterTuningJobs")
+        text = call.query.get("filter", "")
         mask = read_mask.parse_mask(call.query.get("readMask", ""), TuningJobFields)
         project, location = call.path["project"], call.path["location"]
-        question = page.fingerprint("hyperparameterTuningJobs", project, location, text, str(is_own))
+        question = page.fingerprint("hyperparameterTuningJobs", project, location, text)
         listing = await self.studies.find(
             StudyQuery(
                 project=project,
                 location=location,
-                kinds=() if is_own else TUNED,
-                where=job_filter.parse_filter(text, is_own=is_own),
+                kinds=TUNED,
+                where=job_filter.parse_filter(text),
                 limit=page.parse_size(call.query.get("pageSize")),
                 cursor=call.pages.decode(call.query.get("pageToken", ""), question),
             )
         )
-        if is_own:
-            figures = await self.views.figures(listing.studies)
-            rows = [render_study_row(study, figures[study.id]) for study in listing.studies]
-        else:
-            rows = [
-                read_mask.apply_mask(mask, await self._render(call, study, measurements=False))
-                for study in listing.studies
-            ]
+        rows = [
+            read_mask.apply_mask(mask, await self._render(call, study, measurements=False))
+            for study in listing.studies
+        ]
         return call.pages.render("hyperparameterTuningJobs", rows, listing.next_cursor, question)
 
     async def cancel(self, call: Call) -> Json:

@@ -2,6 +2,7 @@
 
 SuggestTrials and CheckTrialEarlyStoppingState answer with operations that are done. The latest of them can be
 got again while the server lives. Whoever missed an answer asks again: a client gets its open trials again.
+`study_views.py` has our own methods and views of studies.
 """
 
 from collections import OrderedDict
@@ -9,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainshed.api.call import Call, Handler, Json
-from trainshed.core.errors import AlreadyExists, NotFound
+from trainshed.api.job_view import wants_own_view
+from trainshed.api.study_views import StudyViewHandlers
+from trainshed.core.errors import AlreadyExists, Conflict, NotFound
 from trainshed.core.ports import Clock
 from trainshed.core.study import MAX_TRIALS, Study, StudyKind, Trial
 from trainshed.core.study_port import StudyQuery
-from trainshed.service.asked_studies import AskedStudies
+from trainshed.service.asked_studies import KINDS, AskedStudies
 from trainshed.service.jobs import new_id
 from trainshed.service.studies import StudyRequest
 from trainshed.service.trials import TrialService
@@ -39,6 +42,7 @@ MOST_DIGITS = 9  # of a trial's number: databases have 32 bits for it
 class VizierHandlers:
     studies: AskedStudies
     trials: TrialService
+    own: StudyViewHandlers
     clock: Clock
     _operations: OrderedDict[str, Json] = field(default_factory=OrderedDict[str, Json])
 
@@ -55,9 +59,12 @@ class VizierHandlers:
         return _render(call, study)
 
     async def get(self, call: Call) -> Json:
-        return _render(call, await self.studies.get(*_place(call)))
+        study = await self.studies.get(*_place(call))
+        return await self.own.view(call) if wants_own_view(call) else _render(call, study)
 
     async def find(self, call: Call) -> Json:
+        if wants_own_view(call):
+            return await self.own.rows(call, "studies", KINDS)
         project, location = call.path["project"], call.path["location"]
         fingerprint = page.fingerprint("studies", project, location)
         listing = await self.studies.find(
@@ -78,6 +85,12 @@ class VizierHandlers:
     async def delete(self, call: Call) -> Json:
         await self.studies.delete(*_place(call))
         return {}
+
+    async def cancel(self, call: Call) -> Json:
+        study = await self.studies.get(*_place(call))
+        raise Conflict(
+            f"Clients run the trials of {study.name}: stop it, or delete it. No job can be cancelled."
+        )
 
     def suggest(self, version: str) -> Handler:
         """Clients refuse an operation whose types are of another version."""
@@ -109,6 +122,8 @@ class VizierHandlers:
     async def find_trials(self, call: Call) -> Json:
         """All of them where no size is asked for: the Python SDK looks at the first page only."""
         study = await self.studies.get(*_place(call))
+        if wants_own_view(call):
+            return await self.own.page(call)
         fingerprint = page.fingerprint("trials", study.name)
         size = page.parse_size(call.query.get("pageSize"), default=MAX_TRIALS, most=MAX_TRIALS)
         cursor = call.pages.decode(call.query.get("pageToken", ""), fingerprint)

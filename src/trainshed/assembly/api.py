@@ -139,6 +139,7 @@ def make_handlers(
     progress, access = services.metrics.board.progress, services.access
     lists = JobLists(jobs)
     own = OwnJobFields(lists, progress)
+    study_views = StudyViewHandlers(studies.service, studies.trials, studies.views)
     return Handlers(
         custom_jobs=CustomJobHandlers(jobs, logs, offer, clock, own, access.told),
         job_lists=JobListHandlers(lists, own),
@@ -159,11 +160,11 @@ def make_handlers(
         runtimes=RuntimeHandlers(services.runtimes),
         storage=StorageHandlers.of(services.storage),
         pipelines=PipelineHandlers(PipelineService(jobs), offer),
-        tuning_jobs=TuningJobHandlers(studies.service, studies.views, offer),
-        study_views=StudyViewHandlers(studies.service, studies.trials, studies.views),
+        tuning_jobs=TuningJobHandlers(studies.service, study_views, offer),
+        study_views=study_views,
         models=ModelHandlers(services.models),
         caches=ImageCacheHandlers(services.image_caches),
-        vizier=VizierHandlers(AskedStudies(studies.service), studies.trials, clock),
+        vizier=VizierHandlers(AskedStudies(studies.service), studies.trials, study_views, clock),
         tokens=GoogleTokens(access),
         images=ImageHandlers(services.images),
         nodes=NodeHandlers(services.nodes, offer.catalogue),

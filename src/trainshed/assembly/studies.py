@@ -69,7 +69,7 @@ def make_studies(
             tell=storage.job_hints.tell,
             printed_metrics=printed_metrics,
         ),
-        trials=TrialService(store, suggester, clock, queue.hint),
+        trials=TrialService(store, suggester, clock, queue.hint, storage.job_hints.tell),
         views=StudyViews(store, storage.store, clock),
         suggester=suggester,
         hints=hints,

@@ -1,6 +1,7 @@
 """Studies, as hyperparameterTuningJobs, with our own views of them, as methods.
 
-A study is given by its id or its full resource name. Answers are the server's JSON.
+A study is given by its id or its full resource name, also that of a study of the Vizier service. Answers
+are the server's JSON.
 """
 
 import os
@@ -60,7 +61,7 @@ class StudiesClient:
         page: int = PAGE,
     ) -> "Iterator[Json]":
         """Ordered by id, value, start_time or duration, `desc` behind it. Without measurements."""
-        asked = {"filter": filter, "orderBy": order_by}
+        asked = {"filter": filter, "orderBy": order_by, "view": OWN_VIEW}
         yield from self._pages(f"{self.path(study)}/trials", "trials", limit, asked, page)
 
     def analysis(self, study: str) -> "Json":

@@ -36,6 +36,7 @@ class TrialService:
     suggester: Suggester
     clock: Clock
     hint: Callable[[str], None]
+    tell: Callable[[Study, bool], None] = lambda study, is_deleted: None  # called after each change
     _turns: WeakValueDictionary[str, asyncio.Lock] = field(
         default_factory=WeakValueDictionary[str, asyncio.Lock]
     )
@@ -88,8 +89,7 @@ class TrialService:
                 started_at=study.status.started_at or now,
                 updated_at=now,
             )
-            await self.store.write_study(replace(study, status=status), taken, new)
-            self._look_at(replace(study, status=status))
+            self._look_at(await self._write(replace(study, status=status), taken, new))
         return (*own, *taken, *new)
 
     async def create(self, project: str, location: str, study: str, given: GivenTrial) -> Trial:
@@ -102,7 +102,7 @@ class TrialService:
                 trials = await self.store.trials(stored.id)
                 trial = _given_trial(stored, next_number(stored, trials), given, self.clock.now())
                 try:
-                    stored = await self.store.write_study(stored, (), (trial,))
+                    stored = await self._write(stored, (), (trial,))
                 except Conflict:
                     continue
                 self._look_at(stored)
@@ -151,9 +151,7 @@ class TrialService:
                 status = stored.status if stored.is_final else replace(stored.status, is_exhausted=False)
                 last = max(stored.last_number, number)
                 try:
-                    await self.store.write_study(
-                        replace(stored, status=status, last_number=last), removed=(number,)
-                    )
+                    await self._write(replace(stored, status=status, last_number=last), removed=(number,))
                 except Conflict:
                     continue
                 return
@@ -198,7 +196,8 @@ class TrialService:
     async def _suggested(self, study: Study, trials: Sequence[Trial], client: str, count: int) -> list[Trial]:
         priors = [await self.store.trials(prior) for prior in study.spec.prior_studies]
         request = suggestion_request(study, trials, count, [trial for some in priors for trial in some])
-        now = self.clock.now()
+        points = await self.suggester.suggest(request)
+        now = self.clock.now()  # to suggest may take its time, which is none of the trials'
         return [
             Trial(
                 study=study.id,
@@ -209,7 +208,7 @@ class TrialService:
                 state=TrialState.ACTIVE,
                 client=client,
             )
-            for at, point in enumerate(await self.suggester.suggest(request))
+            for at, point in enumerate(points)
         ]
 
     async def _change_trial(
@@ -231,13 +230,24 @@ class TrialService:
                 if new is trial:
                     return trial
                 try:
-                    await self.store.write_study(stored, (new,))
+                    await self._write(stored, (new,))
                 except Conflict:
                     continue
                 if new.is_final:
                     self._look_at(stored)
                 return new
         raise Conflict("The study changes too fast; try again.")
+
+    async def _write(
+        self,
+        study: Study,
+        changed: Sequence[Trial] = (),
+        new: Sequence[Trial] = (),
+        removed: Sequence[int] = (),
+    ) -> Study:
+        stored = await self.store.write_study(study, changed, new, removed)
+        self.tell(stored, False)
+        return stored
 
     def _turn(self, study: str) -> asyncio.Lock:
         return self._turns.setdefault(study, asyncio.Lock())

@@ -64,13 +64,18 @@ class TrialSetup:
     clock: SetClock = field(default_factory=SetClock)
     suggester: CountingSuggester = field(default_factory=CountingSuggester)
     hints: list[str] = field(default_factory=list[str])
+    told: list[int] = field(default_factory=list[int])  # versions of studies
 
     @property
     def studies(self) -> StudyService:
         return StudyService(self.store.studies, self.clock, self.hints.append)
 
     def trials(self) -> TrialService:
-        return TrialService(self.store.studies, self.suggester, self.clock, self.hints.append)
+        return TrialService(self.store.studies, self.suggester, self.clock, self.hints.append, self._tell)
+
+    def _tell(self, study: Study, is_deleted: bool) -> None:
+        assert not is_deleted
+        self.told.append(study.version)
 
     async def study(self, **spec: object) -> str:
         request = StudyRequest(display_name="s", spec=replace(SPEC, **spec), kind=StudyKind.ASKED)
@@ -98,6 +103,22 @@ def numbers(trials: Sequence[Trial]) -> list[int]:
 
 def value(accuracy: float, step: int = 0, elapsed: float = 0.0) -> Measurement:
     return Measurement(step, elapsed, {"accuracy": accuracy})
+
+
+# ---- hints
+
+
+async def test_every_stored_change_is_told_with_its_version_and_nothing_else_is(setup: TrialSetup) -> None:
+    study, trials = await setup.study(), setup.trials()
+    first, second = await trials.ask(*HERE, study, "a", 2)
+    await trials.ask(*HERE, study, "a", 2)  # the same ones: nothing is stored
+    await trials.measure(*HERE, study, first.number, value(0.5, 1))
+    await trials.stop_trial(*HERE, study, second.number)
+    await trials.complete(*HERE, study, first.number)
+    await trials.create(*HERE, study, GivenTrial(point={"n": 9}))
+    await trials.delete(*HERE, study, second.number)
+    assert setup.told == [2, 3, 4, 5, 6, 7]
+    assert (await setup.stored(study)).version == 7
 
 
 # ---- ask

@@ -42,7 +42,7 @@ function BestDeeds({ row, path, trial }) {
     async (signal) => {
       const [point, { trials = [] }] = await Promise.all([
         get(`${path}:best`, {}, { signal }),
-        get(`${path}/trials`, { filter: "state=SUCCEEDED", orderBy: orderOf(row), pageSize: 1 }, { signal }),
+        get(`${path}/trials`, { view: "trainshed", filter: "state=SUCCEEDED", orderBy: orderOf(row), pageSize: 1 }, { signal }),
       ]);
       const [found] = trials;
       setJob(found?.id === trial && found.jobState ? found.customJob : "");

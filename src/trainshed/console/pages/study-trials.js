@@ -28,7 +28,7 @@ export default function TrialsTab({ study, row, path, address, reload: reloadStu
   const { data, error, reload } = useStudyLive(
     row,
     `${path}/trials`,
-    { pageSize: SIZE, orderBy: sort, pageToken: from, filter: STATES.includes(state) ? `state=${state}` : "" },
+    { view: "trainshed", pageSize: SIZE, orderBy: sort, pageToken: from, filter: STATES.includes(state) ? `state=${state}` : "" },
     (name) => jobs.has(name),
   );
   const trials = data?.trials ?? [];
@@ -75,7 +75,7 @@ export default function TrialsTab({ study, row, path, address, reload: reloadStu
       onDone=${() => (reload(), reloadStudy())}
       onClose=${() => setStopped(null)}
     >
-      <p>Its job is ended. The trial counts with its last measurement; without one it has failed.</p>
+      <p>${row.trials.max === undefined ? "Whoever runs it is told so at the next question." : "Its job is ended."} The trial counts with its last measurement; without one it has failed.</p>
     <//>`}
   </div>`;
 }

@@ -39,28 +39,16 @@ export default function StudyPage({ address }) {
 
 /** @param {string} path @param {AbortSignal} signal @returns {Promise<{study: any, row: StudyRow}>} */
 async function readStudy(path, signal) {
-  try {
-    const { trainshed: row, ...study } = await get(path, { view: "trainshed" }, { signal });
-    return { study, row };
-  } catch (error) {
-    if (/** @type {any} */ (error).status !== 404) throw error;
-    return readAsked(path, signal, /** @type {Error} */ (error));
-  }
-}
-
-/** A study of the Vizier service has another path; lists have it all the same. @param {string} path @param {AbortSignal} signal @param {Error} error */
-async function readAsked(path, signal, error) {
-  const [parent, id] = path.split("/hyperparameterTuningJobs/");
-  const filter = `name=${JSON.stringify(decodeURIComponent(id))}`;
-  const { hyperparameterTuningJobs: [row] = [] } = await get(`${parent}/hyperparameterTuningJobs`, { view: "trainshed", filter }, { signal });
-  if (!row) throw error;
-  const study = await get(`${parent}/studies/${id}`, {}, { signal }).catch(() => ({})); // its row says most of it
+  const { trainshed: row, ...study } = await get(path, { view: "trainshed" }, { signal });
   return { study, row };
 }
 
+/** The path of its methods: that of a study of the Vizier service is another. @param {string} name */
+const pathOf = (name) => `/v1/${name.split("/").map(encodeURIComponent).join("/")}`;
+
 /** @param {{name: string, tab: string, address: Address}} props */
 function LoadedStudy({ name, tab, address }) {
-  const path = `/v1/${name.split("/").map(encodeURIComponent).join("/")}`;
+  const path = pathOf(name);
   const { data, error, reload } = useLive((signal) => readStudy(path, signal), [path], {
     // By its id: studies of the Vizier service have another name.
     ignore: (hint) => Boolean(hint.name) && (!hint.name?.endsWith(`/${shortName(name)}`) || hint.name.includes("/customJobs/")),
@@ -78,7 +66,7 @@ function LoadedStudy({ name, tab, address }) {
   if (isGone && !data) return html`<${NoSuchStudy} words=${error.message} />`;
   if (error && !data) return html`<h1>${title}</h1><${Failure} error=${error} retry=${reload} />`;
   if (!data) return html`<${Loading} />`;
-  return html`<${Frame} ...${data} path=${path} tab=${tab} address=${address} reload=${reload} isGone=${isGone} />`;
+  return html`<${Frame} ...${data} path=${pathOf(data.row.name)} tab=${tab} address=${address} reload=${reload} isGone=${isGone} />`;
 }
 
 /** @param {TabProps & {tab: string, isGone: boolean}} props */
