@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.asked_studies import asked_study
 from tests.live import IMAGE, PARENT, PROJECT, LiveServer, by_id, python
 from trainshed.cli.main import SECTIONS
 
@@ -32,6 +33,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "study": [
         ["study", "ls"],
         ["study", "show", "{study}"],
+        ["study", "show", "{asked}"],
+        ["study", "show", "{asked}", "--csv", "-"],
+        ["study", "trials", "{asked}"],
+        ["study", "best", "{asked}"],
         ["study", "show", "-f", "{study}"],
         ["study", "trials", "{study}"],
         ["study", "best", "{study}"],
@@ -92,6 +97,7 @@ class World:
         server.wait(self.job)
         server.wait(self.other)
         self.study = self._study()
+        self.asked = self._asked()
         server.post("/storage/v1/b", {"name": "names"})
         for name in ("plain", HOSTILE.replace("\r", "")):
             path = f"/upload/storage/v1/b/names/o?uploadType=media&name={quote(name, safe='')}"
@@ -118,10 +124,21 @@ class World:
         }
         return str(self.server.post(f"{PARENT}/hyperparameterTuningJobs", body)["name"])
 
+    def _asked(self) -> str:
+        """A study whose every name is hostile. A parameter's has no spaces: the server refuses such."""
+        name = "".join(HOSTILE.split())
+        parameter = {"parameterId": name, "categoricalValueSpec": {"values": [HOSTILE, f"={HOSTILE}"]}}
+        metric = {"metricId": HOSTILE, "goal": "MINIMIZE"}
+        study = asked_study(self.server, f"asked {HOSTILE}", [parameter], metric)
+        good, bad = study.ask(2)
+        study.complete(good, 0.5)
+        study.give_up(bad, HOSTILE)
+        return study.name
+
     def on_a_terminal(self, words: list[str]) -> str:
         """Everything that the terminal got."""
         known = {"job": by_id(self.job), "other": by_id(self.other), "folder": str(self.folder)}
-        known["study"] = self.study
+        known |= {"study": self.study, "asked": self.asked}
         args = [word if HOSTILE in word else word.format(**known) for word in words]
         env = {key: value for key, value in os.environ.items() if not key.startswith("TRAINSHED_")}
         env |= {"TRAINSHED_HOME": str(self.server.home), "TRAINSHED_PROJECT": PROJECT, "TERM": "xterm"}

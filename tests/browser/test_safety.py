@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.asked_studies import asked_study
 from tests.browser.addresses import ADDRESSES, JOB, REFUSALS, pages, visit
-from tests.browser.page import Complaints, open_context
+from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, open_context, screenshot
 from tests.live import JOBS, LiveServer, pool, python
 
 MARKUP = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 2'>"
@@ -17,6 +19,8 @@ ESCAPES = (
     r"\x1b]0;owned\x07\x1b[2J\x1b[31mred\x1b[0m"
     r"\x1b]8;;javascript:window.attacked=4\x07link\x1b]8;;\x07\x9b\x00"
 )
+TURNED = "\u202e"  # what follows reads from right to left
+LONG = "x" * 1000
 STORED = (
     "JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie + location.href + window.name"
 )
@@ -227,6 +231,65 @@ def test_texts_of_a_job_stay_text(console: Page, server: LiveServer, no_complain
 def test_the_name_of_a_hostile_job_is_shown_as_it_is(console: Page, hostile: str):
     visit(console, JOB, hostile)
     expect(console.get_by_role("heading", level=1)).to_have_text(MARKUP)
+
+
+@pytest.fixture(scope="module")
+def hostile_study(server: LiveServer) -> str:
+    """A study whose every name and value attacks pages. The server refuses spaces in names of parameters."""
+    name = "".join(MARKUP.split())
+    attacks = [MARKUP, LINK, f"{TURNED}{LONG}", f"='{MARKUP}'"]
+    parameters = [
+        {"parameterId": name, "categoricalValueSpec": {"values": attacks}},
+        {"parameterId": f"{TURNED}{LONG}", "doubleValueSpec": {"minValue": 0, "maxValue": 1}},
+    ]
+    study = asked_study(server, MARKUP, parameters, {"metricId": f"{MARKUP}{LONG}", "goal": "MINIMIZE"})
+    for at, value in enumerate(attacks):
+        study.create_trial({name: value, f"{TURNED}{LONG}": at / 4}, at)
+    running, failed = study.ask(2, client=MARKUP)
+    study.measure(running, 1, 0.5)
+    study.give_up(failed, MARKUP + LINK + TURNED + LONG)
+    return study.name
+
+
+@ON_BOTH_SCREENS
+def test_texts_of_a_study_stay_text(
+    console: Page, server: LiveServer, screen: Screen, no_complaints: Complaints, hostile_study: str
+):
+    _, project, _, location, _, number = hostile_study.split("/")
+    for tab in ("", "/trials", "/curves", "/curves?trial=1", "/parallel", "/spec"):
+        console.goto(f"/console/studies/{project}/{location}/{number}{tab}")
+        expect(console.get_by_role("heading", level=1)).to_have_text(MARKUP)
+        expect(console.locator("main .loading, main [aria-busy=true]")).to_have_count(0)
+        screenshot(console, f"hostile-study{tab.replace('/', '-')}-{screen}")
+        assert no_complaints.unexpected() == [], tab
+        assert console.evaluate("window.attacked") is None, tab
+        assert console.locator("img[src=x], #app script").count() == 0, tab
+        links = console.evaluate("[...document.querySelectorAll('a[href]')].map(link => link.protocol)")
+        assert set(links) <= {"http:", "blob:"}, tab
+        assert not console.evaluate("document.documentElement.scrollWidth > innerWidth"), f"{tab} is too wide"
+    console.goto("/console/studies")
+    expect(console.get_by_role("link", name=MARKUP)).to_be_visible()
+    assert console.evaluate("window.attacked") is None
+    assert not console.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+
+def test_the_file_of_a_study_runs_nothing(
+    browser: Browser, server: LiveServer, hostile_study: str, tmp_path: Path
+):
+    done = server.cli("study", "show", hostile_study, "--plot", str(tmp_path / "study.html"))
+    assert done.returncode == 0, done.stderr
+    with browser.new_context() as context:
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((tmp_path / "study.html").as_uri())
+        expect(page.get_by_role("heading", level=1)).to_have_text(MARKUP)
+        assert page.locator("svg").count() >= 3
+        assert page.evaluate("window.attacked") is None
+        assert page.locator("script, img, a, iframe").count() == 0
+        assert TURNED not in page.content()
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert asked == [page.url]
 
 
 # The policy

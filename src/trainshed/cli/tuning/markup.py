@@ -6,7 +6,9 @@ Only `tag` makes Markup. Whatever else it is given, as a child or as an attribut
 import html
 import re
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff"
+_TURNING = r"\u202a-\u202e\u2066-\u2069"  # makes what follows read in another order than it is
+_UNSEEN = re.compile(f"[{_CONTROL}{_TURNING}]")
 
 
 class Markup(str):
@@ -16,7 +18,7 @@ class Markup(str):
 
 
 def escaped(text: object) -> Markup:
-    return Markup(html.escape(_CONTROL.sub("\ufffd", str(text)), quote=True))
+    return Markup(html.escape(_UNSEEN.sub("\ufffd", str(text)), quote=True))
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:

@@ -8,6 +8,8 @@ import { classes, html } from "../lib/ui.js";
  *   canSort?: boolean, head?: unknown}} Column `head`: what its header has instead of the title
  */
 
+const LONG = 30; // letters of a title from which on it may be cut
+
 /**
  * `sort` is "name" or "name desc"; `onSort` gets the next one.
  * @template T
@@ -26,6 +28,7 @@ export function Table({ caption, columns, rows, rowKey, rowClass, sort = "", onS
               key=${column.name}
               scope="col"
               class=${classes(column.isNumber && "number", column.isWide && "wide")}
+              title=${column.title.length > LONG ? column.title : undefined}
               aria-sort=${by === column.name ? (order === "desc" ? "descending" : "ascending") : undefined}
             >
               ${column.canSort && onSort

@@ -14,7 +14,7 @@ from trainshed.cli.tuning.axis import Axis, axis_of, thinned
 from trainshed.cli.tuning.markup import Markup, tag
 from trainshed.cli.tuning.page import StudyPicture, page
 
-EVIL = '</title></svg><script>alert(1)</script><img src=x onerror="alert(1)">\'&\x00\x1b[2J'
+EVIL = '</title></svg><script>alert(1)</script><img src=x onerror="alert(1)">\'&\x00\x1b[2J\u202e'
 BEST = {
     "trial": "2",
     "metric": "accuracy",
@@ -120,6 +120,7 @@ def test_names_and_values_of_others_stay_words() -> None:
     assert "&lt;script&gt;" in text
     assert "\x00" not in text
     assert "\x1b" not in text
+    assert "\u202e" not in text  # nor does it turn around what stands behind it
 
 
 @pytest.mark.parametrize(

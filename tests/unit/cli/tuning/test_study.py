@@ -178,6 +178,32 @@ def test_trials_are_written_as_csv(terminal: Terminal, serve: Serve, tmp_path: P
     assert terminal("study", "show", "500", "--csv", "-").out == file.read_text()
 
 
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1"])
+def test_no_text_of_a_trial_becomes_a_formula(
+    terminal: Terminal, serve: Serve, tmp_path: Path, text: str
+) -> None:
+    given = [{"parameterId": "lr", "value": text}]
+    serve(ToldStudies(trials=[trial(1, -0.5, parameters=given, infeasibleReason=text)]))
+    file = tmp_path / "trials.csv"
+    assert terminal("study", "show", "500", "--csv", str(file)).code == 0
+    with file.open(newline="") as stream:
+        [row] = csv.DictReader(stream)
+    written = "'" + text.replace("\r", "\n")
+    assert (row["params.lr"], row["note"]) == (written, written)
+    assert row["metrics.accuracy"] == "-0.5"  # a number is none
+
+
+@pytest.mark.parametrize("value", [-0.5, -3, "-3", "+1e-3"])
+def test_numbers_are_written_as_they_are(
+    terminal: Terminal, serve: Serve, tmp_path: Path, value: float | str
+) -> None:
+    serve(ToldStudies(trials=[trial(1, 0.5, parameters=[{"parameterId": "lr", "value": value}])]))
+    file = tmp_path / "trials.csv"
+    assert terminal("study", "show", "500", "--csv", str(file)).code == 0
+    [row] = csv.DictReader(io.StringIO(file.read_text()))
+    assert row["params.lr"] == str(value)
+
+
 def test_a_page_is_written(terminal: Terminal, serve: Serve, tmp_path: Path) -> None:
     serve(ToldStudies())
     file = tmp_path / "page.html"
