@@ -149,7 +149,7 @@ class StudyLoop:
 
     async def _suggested(self, study: Study, trials: Sequence[Trial], count: int) -> bool:
         priors = [await self.studies.trials(prior) for prior in study.spec.prior_studies]
-        request = suggestion_request(study, trials, count, [trial for some in priors for trial in some])
+        request = suggestion_request(study, trials, count, priors)
         points = await self.suggester.suggest(request)
         now = self.clock.now()
         new = [

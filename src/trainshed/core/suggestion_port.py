@@ -48,7 +48,10 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestionRequest:
-    """`number` is that of the first trial asked for, from 1; `priors` are results of earlier studies."""
+    """`number` is that of the first trial asked for, from 1.
+
+    `priors` are results of earlier studies, each study on a scale of its own (`core/earlier_trials.py`).
+    """
 
     space: SearchSpace
     objectives: tuple[Objective, ...]

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
+from trainshed.core.earlier_trials import learned
 from trainshed.core.study import Study, Trial, TrialState, next_number
 from trainshed.core.suggestion_port import Objective, SuggestionRequest, TrialResult
 
 
 def suggestion_request(
-    study: Study, trials: Sequence[Trial], count: int, priors: Sequence[Trial] = ()
+    study: Study, trials: Sequence[Trial], count: int, priors: Sequence[Sequence[Trial]] = ()
 ) -> SuggestionRequest:
-    """The request for the next `count` points. Trials of earlier studies count where they fit the space."""
+    """The request for the next `count` points. `priors` are the trials of each earlier study."""
     spec = study.spec
+    earlier = [[trial_result(trial, spec.objectives) for trial in some] for some in priors]
     return SuggestionRequest(
         space=spec.space,
         objectives=spec.objectives,
@@ -20,11 +22,7 @@ def suggestion_request(
         count=count,
         trials=tuple(trial_result(trial, spec.objectives) for trial in trials),
         noise=spec.noise,
-        priors=tuple(
-            trial_result(trial, spec.objectives)
-            for trial in priors
-            if trial.state is TrialState.SUCCEEDED and spec.space.contains(trial.point)
-        ),
+        priors=learned(earlier, spec.space, spec.objectives),
     )
 
 

@@ -195,7 +195,7 @@ class TrialService:
 
     async def _suggested(self, study: Study, trials: Sequence[Trial], client: str, count: int) -> list[Trial]:
         priors = [await self.store.trials(prior) for prior in study.spec.prior_studies]
-        request = suggestion_request(study, trials, count, [trial for some in priors for trial in some])
+        request = suggestion_request(study, trials, count, priors)
         points = await self.suggester.suggest(request)
         now = self.clock.now()  # to suggest may take its time, which is none of the trials'
         return [

@@ -1,14 +1,16 @@
 """The default algorithm: a Gaussian process says where the expected improvement is highest.
 
 `choose.py` calls it. The first trials spread over the space, beginning with the best of earlier studies or
-with the defaults. Pending trials count as if they had come out as predicted. Failed ones count as bad, but
-finite. Beyond some hundred trials the model sees the best and an even choice of the others; beyond
-_MOST_TRIALS the Parzen estimator takes over.
+with the defaults; while earlier studies explain what is measured, the model chooses from the second trial on.
+Pending trials count as if they had come out as predicted. Failed ones count as bad, but finite. Beyond some
+hundred trials the model sees the best and an even choice of the others; beyond _MOST_TRIALS the Parzen
+estimator takes over.
 """
 
 import numpy as np
 
 from trainshed.suggest.acquisition import Search, best_rows
+from trainshed.suggest.earlier import can_learn, with_earlier
 from trainshed.suggest.encoding import Encoding, Floats
 from trainshed.suggest.gaussian_process import Priors, fit, representative
 from trainshed.suggest.sobol import sobol_row
@@ -29,12 +31,14 @@ def bandit_rows(
 ) -> Floats:
     """Candidates for the next trial, the best first."""
     encoding = table.encoding
-    if number <= starting_trials(encoding) or np.isfinite(losses).sum() < 2:
-        return _spread(table, seed, number)
     if len(losses) > _MOST_TRIALS:
         return tpe_rows(table, losses, rng)
+    known, losses = with_earlier(table, losses)
+    is_warm = number > 1 and len(known) > len(table.rows)
+    if not is_warm and (number <= starting_trials(encoding) or np.isfinite(losses).sum() < 2):
+        return _spread(table, seed, number)
     some = representative(warp(losses).values, _MOST_MODELLED)
-    rows = table.rows[some]
+    rows = known[some]
     options = [warp(losses[some], bend) for bend in BENDS]
     model, warped = fit(rows, options, encoding.is_category, Priors())
     elite = rows[np.argsort(warped, kind="stable")[:5]]
@@ -58,7 +62,8 @@ def starting_trials(encoding: Encoding) -> int:
 
 
 def _spread(table: TrialTable, seed: int, number: int) -> Floats:
-    order = np.argsort(table.prior_losses[:, 0], kind="stable")[:_MOST_EARLIER]
+    most = 1 if can_learn(table) else _MOST_EARLIER
+    order = np.argsort(table.prior_losses[:, 0], kind="stable")[:most]
     earlier = table.prior_rows[order]
     if number <= len(earlier):
         return earlier[number - 1 :]

@@ -171,7 +171,18 @@ async def test_trials_of_earlier_studies_are_known_to_the_suggester(setup: Trial
     await trials.ask(*HERE, before, "a", 1)
     await trials.complete(*HERE, before, 1, value(0.5))
     await trials.ask(*HERE, await setup.study(prior_studies=(before,)), "a", 1)
-    assert [prior.values for prior in setup.suggester.requests[-1].priors] == [(0.5,)]
+    [prior] = setup.suggester.requests[-1].priors
+    assert (prior.point, prior.values) == ({"n": 1}, (0.0,))  # the median of its own study
+
+
+async def test_a_study_goes_on_without_an_earlier_one_that_was_deleted(setup: TrialSetup) -> None:
+    trials, before = setup.trials(), await setup.study()
+    await trials.ask(*HERE, before, "a", 1)
+    await trials.complete(*HERE, before, 1, value(0.5))
+    study = await setup.study(prior_studies=(before,))
+    await setup.studies.delete(*HERE, before)
+    assert numbers(await trials.ask(*HERE, study, "a", 1)) == [1]
+    assert setup.suggester.requests[-1].priors == ()
 
 
 async def test_a_study_whose_points_are_all_given_has_no_more(setup: TrialSetup) -> None:
