@@ -58,6 +58,69 @@ def test_discrete_values_and_whole_numbers_come_as_gcloud_sends_them(gcloud: Gcl
     assert ended["studySpec"]["parameters"][1]["integerValueSpec"] == {"minValue": "1", "maxValue": "3"}
 
 
+# Every field of a StudySpec that gcloud knows and sends; the flags of `create` fill some of them.
+SPECS = {
+    "algorithm-unspecified": {"algorithm": "ALGORITHM_UNSPECIFIED"},
+    "grid-search": {
+        "algorithm": "GRID_SEARCH",
+        "parameters": [
+            {
+                "parameterId": "x",
+                "discreteValueSpec": {"values": [0.25, 0.5]},
+                "scaleType": "UNIT_LINEAR_SCALE",
+            }
+        ],
+    },
+    "random-search": {"algorithm": "RANDOM_SEARCH"},
+    "decay curve": {"decayCurveStoppingSpec": {"useElapsedDuration": True}},
+    "median": {"medianAutomatedStoppingSpec": {"useElapsedDuration": True}},
+    "convex": {"convexAutomatedStoppingSpec": {"maxStepCount": "100", "minStepCount": "5"}},
+    "last": {"measurementSelectionType": "LAST_MEASUREMENT", "observationNoise": "LOW"},
+    "best": {"measurementSelectionType": "BEST_MEASUREMENT", "observationNoise": "HIGH"},
+    "stopping": {"studyStoppingConfig": {"maxNumTrials": 5, "minNumTrials": 2}},
+}
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_every_field_of_a_study_that_gcloud_sends_is_kept(
+    server: LiveServer, unique: Unique, spec: dict[str, object]
+) -> None:
+    gcloud = Gcloud(server, "ga", "hp-tuning-jobs")
+    body = a_tuning_job(SLEEP, trials=1, parallel=1, displayName=unique("spec"), spec=spec)
+    created = gcloud.create(body)
+    assert created.status == 200, created.body
+    kept = gcloud.describe(created.json["name"]).json["studySpec"]
+    usual = ("ALGORITHM_UNSPECIFIED",)  # is left out of answers, as in Google's
+    assert {name: kept.get(name) for name in spec} == {
+        name: None if value in usual else value for name, value in spec.items()
+    }
+    assert gcloud.cancel(created.json["name"]).json == {}
+
+
+def test_the_flags_of_create_reach_every_trial(gcloud: Gcloud, unique: Unique) -> None:
+    body = a_tuning_job(SLEEP, trials=1, parallel=1, displayName=unique("flags"))
+    flags = {
+        "network": "projects/12345/global/networks/default",
+        "serviceAccount": "trainer@p1.iam.gserviceaccount.com",
+        "enableWebAccess": True,
+        "enableDashboardAccess": True,
+    }
+    body["trialJobSpec"] |= flags
+    body["encryptionSpec"] = {"kmsKeyName": "projects/p1/locations/us-central1/keyRings/r/cryptoKeys/k"}
+    created = gcloud.create(body)
+    assert created.status == 200, created.body
+    name = created.json["name"]
+    described = gcloud.describe(name).json
+    assert described["encryptionSpec"] == body["encryptionSpec"]
+    assert {field: described["trialJobSpec"].get(field) for field in flags} == flags
+    [job] = until(
+        lambda: [t["customJob"] for t in gcloud.describe(name).json.get("trials", []) if t.get("customJob")]
+    )
+    spec = gcloud.server.get(f"/v1/{job}")["jobSpec"]
+    assert {field: spec.get(field) for field in flags} == flags
+    gcloud.cancel(name)
+
+
 def test_stream_logs_has_the_lines_of_all_trials_and_ends_with_the_study(
     gcloud: Gcloud, unique: Unique
 ) -> None:
