@@ -62,7 +62,7 @@ class StudyViewHandlers:
         """The study as Google's API has it, but without trials, and its row of our own lists."""
         study = await self._study(call)
         if study.kind is StudyKind.ASKED:
-            answer = render_study(study, enum_ints=call.enum_ints)
+            answer: Json = render_study(study, enum_ints=call.enum_ints)
         else:
             answer = render_tuning_job(study, None, enum_ints=call.enum_ints)
         return answer | {"trainshed": await self._row(study)}
