@@ -49,6 +49,13 @@ def test_ten_trials_after_an_earlier_study_beat_ten_without(shift: float, factor
     assert best(searched(copy, 10, seed, earlier)) < best(searched(copy, 10, seed))
 
 
+def test_the_third_trial_is_better_than_all_points_that_were_tried_before() -> None:
+    earlier = [t for t in searched(bowl, 12, 5) if bowl(t.point) > 3]  # what was good is not told
+    assert len(earlier) >= 5
+    warm = searched(lambda point: 100 + bowl(point), 3, 1, learned([earlier], SPACE, LOSS))
+    assert best(warm) < 100 + best(earlier)
+
+
 def test_the_same_request_gets_the_same_point_and_none_of_an_earlier_study_is_forbidden() -> None:
     earlier = learned([searched(bowl, 12, 5)], SPACE, LOSS)
     first = searched(bowl, 3, 1, earlier)
