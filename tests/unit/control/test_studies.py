@@ -1,6 +1,6 @@
 """StudyLoop over a store in a file: a trial that ends before the loop knows of its job finds that job."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,11 @@ from trainshed.store import SqlStore
 class StillClock:
     def now(self) -> datetime:
         return T0
+
+
+class NoHints:
+    def watch(self, job: Job, hint: Callable[[], None]) -> bool:
+        return False
 
 
 class NoSuggester:
@@ -75,6 +80,7 @@ def a_loop(store: SqlStore, jobs: SubmittedJobs) -> StudyLoop:
         studies=store.studies,
         jobs=store,
         measurements=OneReport(),
+        hints=NoHints(),
         suggester=NoSuggester(),
         clock=clock,
         queue=WorkQueue(clock),
