@@ -2,6 +2,7 @@
 
 import { classes, html } from "../lib/ui.js";
 import { jobHref, setQuery } from "../lib/address.js";
+import { Fold } from "../parts/fold.js";
 import { lineColour } from "../parts/plot-looks.js";
 import { Table } from "../parts/table.js";
 import { Time } from "../parts/time.js";
@@ -74,22 +75,23 @@ export function Legend({ tasks, marked, onMarked }) {
 /** @param {{job: any, marks: any[]}} props */
 export function MarkList({ job, marks }) {
   if (!marks.length) return null;
-  const rows = marks.slice(-MOST_MARKS);
-  return html`<details class="graph-more">
-    <summary>Marks (${marks.length})</summary>
-    <ul class="graph-marks">
-      ${rows.map(
-        ({ time, reason, words, task, isBad }, at) => html`<li key=${`${time} ${at}`}>
-          <a href=${jobHref(job.name, "logs", { time })} title="The log of that moment"><${Time} at=${time} /></a>
-          <span class=${isBad ? "bad-ink" : ""}>${reason}</span> ${task && html`<code>${task}</code>`} <span class="dim">${words}</span>
-        </li>`,
-      )}
-    </ul>
-  </details>`;
+  const list = () => html`<ul class="graph-marks">
+    ${marks.slice(-MOST_MARKS).map(
+      ({ time, reason, words, task, isBad }, at) => html`<li key=${`${time} ${at}`}>
+        <a href=${jobHref(job.name, "logs", { time })} title="The log of that moment"><${Time} at=${time} /></a>
+        <span class=${isBad ? "bad-ink" : ""}>${reason}</span> ${task && html`<code>${task}</code>`} <span class="dim">${words}</span>
+      </li>`,
+    )}
+  </ul>`;
+  return html`<${Fold} class="graph-more" summary=${`Marks (${marks.length})`} content=${list} />`;
 }
 
 /** @param {{graphs: Graph[]}} props */
-export function GraphTable({ graphs }) {
+export const GraphTable = ({ graphs }) =>
+  html`<${Fold} class="graph-more" summary="Numbers as a table" content=${() => html`<${Numbers} graphs=${graphs} />`} />`;
+
+/** @param {{graphs: Graph[]}} props */
+function Numbers({ graphs }) {
   const rows = graphs.flatMap((graph) =>
     graph.lines.map((line) => ({ graph, line, ...numbersOf(/** @type {number[]} */ (line.values.filter((value) => value !== null))) })),
   );
@@ -99,22 +101,19 @@ export function GraphTable({ graphs }) {
     isNumber: true,
     cell: (/** @type {any} */ row) => (Number.isFinite(row[name]) ? row.graph.format(row[name]) : "–"),
   });
-  return html`<details class="graph-more">
-    <summary>Numbers as a table</summary>
-    <${Table}
-      caption="The last, least, most and mean value of each line in this range"
-      rows=${rows}
-      rowKey=${(/** @type {any} */ row) => `${row.graph.name} ${row.line.label}`}
-      columns=${[
-        { name: "graph", title: "Quantity", cell: (/** @type {any} */ row) => row.graph.title },
-        { name: "line", title: "Replica", isWide: true, cell: (/** @type {any} */ row) => row.line.label },
-        number("last", "Last"),
-        number("least", "Least"),
-        number("most", "Most"),
-        number("mean", "Mean"),
-      ]}
-    />
-  </details>`;
+  return html`<${Table}
+    caption="The last, least, most and mean value of each line in this range"
+    rows=${rows}
+    rowKey=${(/** @type {any} */ row) => `${row.graph.name} ${row.line.label}`}
+    columns=${[
+      { name: "graph", title: "Quantity", cell: (/** @type {any} */ row) => row.graph.title },
+      { name: "line", title: "Replica", isWide: true, cell: (/** @type {any} */ row) => row.line.label },
+      number("last", "Last"),
+      number("least", "Least"),
+      number("most", "Most"),
+      number("mean", "Mean"),
+    ]}
+  />`;
 }
 
 /** @param {number[]} values */

@@ -4,6 +4,7 @@ import { html, useState } from "../lib/ui.js";
 import { go, jobHref } from "../lib/address.js";
 import { clock, duration, percent, withMilliseconds } from "../lib/format.js";
 import { CLASSES, totals, WHOLE } from "../lib/timeline.js";
+import { Fold } from "../parts/fold.js";
 import { Table } from "../parts/table.js";
 import { Time } from "../parts/time.js";
 
@@ -97,7 +98,6 @@ function Axis({ timeline: { from, to, isOpen } }) {
 
 /** @param {{job: any, rows: {task: string, bars: Bar[]}[]}} props */
 function BarTable({ job, rows }) {
-  const [isOpen, setOpen] = useState(false);
   const columns = [
     { name: "task", title: "Replica", cell: (/** @type {Bar} */ bar) => bar.task },
     { name: "attempt", title: "Attempt", isNumber: true, cell: (/** @type {Bar} */ bar) => bar.attempt },
@@ -108,14 +108,11 @@ function BarTable({ job, rows }) {
     { name: "length", title: "Length", isNumber: true, cell: (/** @type {Bar} */ bar) => duration((bar.to - bar.from) / 1000) },
     { name: "exit", title: "Exit", isWide: true, cell: (/** @type {Bar} */ bar) => bar.exit?.text ?? "" },
   ];
-  return html`<details onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
-    <summary>As a table</summary>
-    ${isOpen &&
-    html`<${Table}
-      caption="What the time of each replica went into"
-      columns=${columns}
-      rows=${rows.flatMap((row) => row.bars)}
-      rowKey=${(/** @type {Bar} */ bar) => `${bar.task} ${bar.from} ${bar.class}`}
-    />`}
-  </details>`;
+  const table = () => html`<${Table}
+    caption="What the time of each replica went into"
+    columns=${columns}
+    rows=${rows.flatMap((row) => row.bars)}
+    rowKey=${(/** @type {Bar} */ bar) => `${bar.task} ${bar.from} ${bar.class}`}
+  />`;
+  return html`<${Fold} summary="As a table" content=${table} />`;
 }
