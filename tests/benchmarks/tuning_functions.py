@@ -30,15 +30,15 @@ class Instance:
 Make = Callable[[np.random.Generator], Instance]
 
 
-def _cube(width: int, low: float = -5.0, high: float = 5.0) -> SearchSpace:
+def cube(width: int, low: float = -5.0, high: float = 5.0) -> SearchSpace:
     return SearchSpace(tuple(Parameter(id=f"x{i}", kind=DOUBLE, low=low, high=high) for i in range(width)))
 
 
-def _vector(point: TrialPoint) -> Floats:
+def vector(point: TrialPoint) -> Floats:
     return np.array([float(point[f"x{i}"]) for i in range(len(point))])
 
 
-def _rotation(rng: np.random.Generator, width: int) -> Floats:
+def rotation(rng: np.random.Generator, width: int) -> Floats:
     q, _ = np.linalg.qr(rng.standard_normal((width, width)))
     return q
 
@@ -48,8 +48,8 @@ def _smooth(width: int, shape: Callable[[Floats], float], rotate: bool = False, 
 
     def make(rng: np.random.Generator) -> Instance:
         shift = rng.uniform(-3.5, 3.5, width)
-        turn = _rotation(rng, width) if rotate else np.eye(width)
-        return Instance(_cube(width), lambda p: float(shape(turn @ (_vector(p) - shift))), noise=noise)
+        turn = rotation(rng, width) if rotate else np.eye(width)
+        return Instance(cube(width), lambda p: float(shape(turn @ (vector(p) - shift))), noise=noise)
 
     return make
 
@@ -109,7 +109,7 @@ def branin(_: np.random.Generator) -> Instance:
     )
 
     def value(p: TrialPoint) -> float:
-        x, y = _vector(p)
+        x, y = vector(p)
         bowl = (y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6) ** 2
         return float(bowl + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10)
 
@@ -139,10 +139,10 @@ _P3 = 1e-4 * np.array([[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547
 
 def _hartmann(a: Floats, centre: Floats, least: float, noise: float = 0.0) -> Make:
     def value(p: TrialPoint) -> float:
-        x = _vector(p)
+        x = vector(p)
         return -float((_ALPHA * np.exp(-(a * (x - centre) ** 2).sum(1))).sum())
 
-    return lambda _: Instance(_cube(a.shape[1], 0.0, 1.0), value, least, noise)
+    return lambda _: Instance(cube(a.shape[1], 0.0, 1.0), value, least, noise)
 
 
 def learning_rates(rng: np.random.Generator) -> Instance:
@@ -373,11 +373,11 @@ def integers(rng: np.random.Generator) -> Instance:
         tuple(Parameter(id=f"x{i}", kind=INTEGER, low=0, high=h) for i, h in enumerate(highs))
     )
     best = np.array([int(rng.integers(1, h)) for h in highs], dtype=float)
-    turn = _rotation(rng, 5)
+    turn = rotation(rng, 5)
     stretch = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 
     def value(p: TrialPoint) -> float:
-        z = turn @ ((_vector(p) - best) / np.array(highs))
+        z = turn @ ((vector(p) - best) / np.array(highs))
         return float((stretch * z * z).sum() + 0.1 * np.abs(z).sum())
 
     return Instance(space, value)

@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.fresh_functions import FRESH
 from tests.benchmarks.tuning_functions import CHECK, DEVELOP, Instance
 from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint, applies
 from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective, SuggestionRequest, TrialResult
 
-FUNCTIONS = {**DEVELOP, **CHECK}
+FUNCTIONS = {**DEVELOP, **CHECK, **FRESH}
 MARKS = (20, 50, 100)
 Ask = Callable[[], tuple[object, TrialPoint]]
 Tell = Callable[[object, float], None]
@@ -229,7 +230,7 @@ def main() -> int:
     if os.environ.get("OMP_NUM_THREADS") != "1":  # numpy reads it at its import: begin again
         os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
         os.execv(sys.executable, [sys.executable, "-m", "tests.benchmarks.tuning_quality", *sys.argv[1:]])
-    sets = {"develop": DEVELOP, "check": CHECK, "all": FUNCTIONS}
+    sets = {"develop": DEVELOP, "check": CHECK, "fresh": FRESH, "all": FUNCTIONS}
     functions = list(sets[args.functions]) if args.functions in sets else args.functions.split(",")
     methods = args.methods.split(",")
     first, _, last = args.seeds.partition("-")

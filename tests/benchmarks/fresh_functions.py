@@ -1,0 +1,373 @@
+"""Functions that the default algorithm was not tuned on: written after it, and looked at only to judge it.
+
+`tuning_quality.py` calls them as the set `fresh` and reports them apart. Each makes an instance from a seed, as
+those of `tuning_functions.py` do. Who changes the algorithm because of one of them moves it to CHECK there.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from tests.benchmarks.tuning_functions import (
+    CATEGORICAL,
+    DISCRETE,
+    DOUBLE,
+    INTEGER,
+    Floats,
+    Instance,
+    Make,
+    branin,
+    cube,
+    rotation,
+    vector,
+)
+from trainshed.core.search_space import Parameter, Scale, SearchSpace, TrialPoint
+
+_LEAST_WELL = -39.16616570377142  # of a coordinate of Styblinski and Tang
+
+
+def _mirrored(width: int, low: float, high: float, shape: Callable[[Floats], float], least: float) -> Make:
+    """A function whose coordinates an instance swaps and mirrors: its optimum is elsewhere for each seed."""
+
+    def make(rng: np.random.Generator) -> Instance:
+        order, flipped = rng.permutation(width), rng.random(width) < 0.5
+
+        def value(p: TrialPoint) -> float:
+            x = vector(p)
+            return float(shape(np.where(flipped, low + high - x, x)[order]))
+
+        return Instance(cube(width, low, high), value, least)
+
+    return make
+
+
+def _styblinski(x: Floats) -> float:
+    return float(0.5 * (x**4 - 16.0 * x**2 + 5.0 * x).sum())
+
+
+def _michalewicz_parts(x: Floats, index: Floats) -> Floats:
+    return -np.sin(x) * np.sin(index * x * x / math.pi) ** 20
+
+
+def _michalewicz(x: Floats) -> float:
+    return float(_michalewicz_parts(x, np.arange(1, len(x) + 1)).sum())
+
+
+@cache
+def _least_michalewicz(width: int) -> float:
+    places = np.linspace(0.0, math.pi, 2_000_001)
+    return float(sum(_michalewicz_parts(places, np.array(i)).min() for i in range(1, width + 1)))
+
+
+def _schwefel(x: Floats) -> float:
+    return float(418.98288727243375 * len(x) - (x * np.sin(np.sqrt(np.abs(x)))).sum())
+
+
+def _goldstein(x: Floats) -> float:
+    a, b = x
+    first = 19 - 14 * a + 3 * a * a - 14 * b + 6 * a * b + 3 * b * b
+    second = 18 - 32 * a + 12 * a * a + 48 * b - 36 * a * b + 27 * b * b
+    return float((1 + (a + b + 1) ** 2 * first) * (30 + (2 * a - 3 * b) ** 2 * second))
+
+
+_WELLS = np.array(
+    [
+        [4, 1, 8, 6, 3, 2, 5, 8, 6, 7],
+        [4, 1, 8, 6, 7, 9, 3, 1, 2, 3.6],
+        [4, 1, 8, 6, 3, 2, 5, 8, 6, 7],
+        [4, 1, 8, 6, 7, 9, 3, 1, 2, 3.6],
+    ]
+)
+_DEPTHS = np.array([1, 2, 2, 4, 4, 6, 3, 7, 5, 5]) / 10.0
+
+
+def _shekel(x: Floats) -> float:
+    return -float((1.0 / (_DEPTHS + ((x[:, None] - _WELLS) ** 2).sum(0))).sum())
+
+
+def zakharov(rng: np.random.Generator) -> Instance:
+    """A long flat plate that rises steeply on both sides."""
+    shift = rng.uniform(-2.0, 4.0, 5)
+    half = 0.5 * np.arange(1, 6)
+
+    def value(p: TrialPoint) -> float:
+        z = vector(p) - shift
+        along = float(half @ z)
+        return float(z @ z) + along**2 + 0.01 * along**4
+
+    return Instance(cube(5, -5.0, 5.0), value)
+
+
+def narrow_valley(rng: np.random.Generator) -> Instance:
+    """A bent valley, a hundredth as wide as it is long, turned at will."""
+    shift, turn = rng.uniform(-3.0, 3.0, 3), rotation(rng, 3)
+
+    def value(p: TrialPoint) -> float:
+        a, b, c = turn @ (vector(p) - shift)
+        return float(0.05 * a * a + 30.0 * (b - 0.08 * a * a) ** 2 + 2.0 * c * c)
+
+    return Instance(cube(3, -5.0, 5.0), value)
+
+
+def plateau(rng: np.random.Generator) -> Instance:
+    """Flat nearly everywhere; a shallow slope leads to a hole with a flat bottom around it."""
+    at, turn = rng.uniform(0.2, 0.8, 4), rotation(rng, 4)
+    scale = np.array([1.0, 1.5, 2.0, 3.0])
+
+    def value(p: TrialPoint) -> float:
+        z = scale * (turn @ (vector(p) - at))
+        far = float(z @ z)
+        return 1.0 - 0.6 * math.exp(-1.5 * far) - 0.4 * math.exp(-12.0 * far)
+
+    return Instance(cube(4, 0.0, 1.0), value)
+
+
+def edges(rng: np.random.Generator) -> Instance:
+    """The best place lies on the border of half of the parameters, as it often does with real ones."""
+    at = np.where(np.arange(6) < 3, rng.choice([-0.2, 1.2], 6), rng.uniform(0.1, 0.9, 6))
+    pull = rng.uniform(0.5, 3.0, 6)
+
+    def shape(x: Floats) -> float:
+        return float((pull * (x - at) ** 2).sum())
+
+    least = shape(np.clip(at, 0.0, 1.0))
+    return Instance(cube(6, 0.0, 1.0), lambda p: shape(vector(p)), least)
+
+
+def few_matter(rng: np.random.Generator) -> Instance:
+    """Ten parameters, two of which matter."""
+    first, second = rng.choice(10, 2, replace=False)
+    inner = branin(rng)
+
+    def value(p: TrialPoint) -> float:
+        x = vector(p)
+        return inner.value({"x0": -5.0 + 15.0 * x[first], "x1": 15.0 * x[second]})
+
+    return Instance(cube(10, 0.0, 1.0), value, inner.least)
+
+
+def rosenbrock_noisy(rng: np.random.Generator) -> Instance:
+    shift = rng.uniform(-0.5, 0.5, 3)
+
+    def value(p: TrialPoint) -> float:
+        x = vector(p) - shift + 1.0
+        return float((10.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum())
+
+    return Instance(cube(3, -1.5, 2.0), value, noise=1.0)
+
+
+def ackley_log(rng: np.random.Generator) -> Instance:
+    """Many small valleys within one large, over four parameters of six decades each."""
+    space = SearchSpace(
+        tuple(Parameter(id=f"x{i}", kind=DOUBLE, low=1e-6, high=1.0, scale=Scale.LOG) for i in range(4))
+    )
+    at = rng.uniform(-5.0, -1.0, 4)
+
+    def value(p: TrialPoint) -> float:
+        z = np.log10(vector(p)) - at
+        bowl = -20.0 * math.exp(-0.2 * math.sqrt(float(z @ z) / 4.0))
+        return bowl - math.exp(float(np.cos(2.0 * math.pi * z).mean())) + 20.0 + math.e
+
+    return Instance(space, value)
+
+
+def momenta(rng: np.random.Generator) -> Instance:
+    """Three averages that are best near one, which depend on each other, and noise."""
+    space = SearchSpace(
+        tuple(
+            Parameter(id=f"x{i}", kind=DOUBLE, low=low, high=1.0 - low, scale=Scale.REVERSE_LOG)
+            for i, low in enumerate((1e-3, 1e-4, 1e-2))
+        )
+    )
+    lows = np.array([1e-3, 1e-4, 1e-2])
+    span = np.log((1.0 - lows) / lows)
+    at, turn = rng.uniform(0.2, 0.8, 3), rotation(rng, 3)
+
+    def value(p: TrialPoint) -> float:
+        places = np.log((1.0 - vector(p)) / lows) / span
+        z = turn @ (places - at)
+        return float((np.array([0.5, 2.0, 5.0]) * z * z).sum())
+
+    return Instance(space, value, noise=0.02)
+
+
+def list_grid(rng: np.random.Generator) -> Instance:
+    """Five lists of numbers, uneven ones among them, whose effects depend on each other."""
+    lists = (
+        (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0),
+        (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+        (8.0, 16.0, 32.0, 64.0, 128.0, 256.0),
+        (0.0, 0.25, 0.5, 1.0, 2.0),
+        (10.0, 20.0, 50.0, 100.0, 200.0, 500.0),
+    )
+    logs = (False, False, True, False, True)
+    space = SearchSpace(
+        tuple(
+            Parameter(id=f"x{i}", kind=DISCRETE, values=v, scale=Scale.LOG if log else Scale.LINEAR)
+            for i, (v, log) in enumerate(zip(lists, logs, strict=True))
+        )
+    )
+    places = [np.linspace(0.0, 1.0, len(v)) for v in lists]
+    best = np.array([float(rng.choice(p)) for p in places])
+    turn = rotation(rng, 5)
+    stretch = np.array([1.0, 1.5, 2.5, 4.0, 6.0])
+
+    def value(p: TrialPoint) -> float:
+        x = np.array([places[i][lists[i].index(float(p[f"x{i}"]))] for i in range(5)])
+        z = turn @ (x - best)
+        return float((stretch * z * z).sum())
+
+    return Instance(space, value)
+
+
+def layers_tree(rng: np.random.Generator) -> Instance:
+    """A number of layers, each with a width of its own where it is there, and a rate for all."""
+    space = SearchSpace(
+        (
+            Parameter(id="layers", kind=INTEGER, low=1, high=4),
+            Parameter(id="rate", kind=DOUBLE, low=1e-5, high=1e-1, scale=Scale.LOG),
+            *(
+                Parameter(
+                    id=f"units{i}",
+                    kind=INTEGER,
+                    low=8,
+                    high=512,
+                    scale=Scale.LOG,
+                    parent="layers",
+                    parent_values=tuple(range(i, 5)),
+                )
+                for i in range(2, 5)
+            ),
+        )
+    )
+    best, rate = int(rng.integers(2, 5)), rng.uniform(-4.2, -2.0)
+    widths = 2 ** rng.integers(4, 9, 5)
+
+    def value(p: TrialPoint) -> float:
+        layers = int(p["layers"])
+        off = math.log10(float(p["rate"])) - rate + 0.25 * (layers - best)
+        uneven = sum((math.log2(float(p[f"units{i}"]) / widths[i])) ** 2 for i in range(2, layers + 1))
+        return 0.05 * off * off + 0.04 * abs(layers - best) + 0.01 * uneven
+
+    return Instance(space, value)
+
+
+def pipeline_tree(rng: np.random.Generator) -> Instance:
+    """A scaler, a selector and a classifier, the last two with parameters of their own, and noise."""
+    space = SearchSpace(
+        (
+            Parameter(id="scaler", kind=CATEGORICAL, values=("none", "standard", "robust")),
+            Parameter(id="select", kind=CATEGORICAL, values=("all", "best")),
+            Parameter(id="kept", kind=INTEGER, low=2, high=40, parent="select", parent_values=("best",)),
+            Parameter(id="model", kind=CATEGORICAL, values=("ridge", "boost")),
+            Parameter(
+                id="l2",
+                kind=DOUBLE,
+                low=1e-4,
+                high=1e4,
+                scale=Scale.LOG,
+                parent="model",
+                parent_values=("ridge",),
+            ),
+            Parameter(
+                id="rate",
+                kind=DOUBLE,
+                low=1e-3,
+                high=1.0,
+                scale=Scale.LOG,
+                parent="model",
+                parent_values=("boost",),
+            ),
+            Parameter(id="leaves", kind=INTEGER, low=4, high=256, parent="model", parent_values=("boost",)),
+        )
+    )
+    scalers: dict[str, float] = dict(
+        zip(("none", "standard", "robust"), rng.permutation([0.0, 0.02, 0.08]), strict=True)
+    )
+    models: dict[str, float] = dict(zip(("ridge", "boost"), rng.permutation([0.0, 0.06]), strict=True))
+    kept, l2, rate, leaves = rng.integers(5, 35), rng.uniform(-2, 2), rng.uniform(-2.3, -0.7), rng.uniform(0.2, 0.8)
+
+    def value(p: TrialPoint) -> float:
+        model = str(p["model"])
+        loss = models[model] + scalers[str(p["scaler"])] * (1.0 if model == "ridge" else 0.2)
+        loss += 0.05 if p["select"] == "all" else 0.0004 * (int(p["kept"]) - kept) ** 2
+        if model == "ridge":
+            return loss + 0.03 * (math.log10(float(p["l2"])) - l2) ** 2
+        size = (int(p["leaves"]) - 4) / 252 - leaves
+        return loss + 0.2 * (math.log10(float(p["rate"])) - rate + 0.5 * size) ** 2 + 0.15 * size * size
+
+    return Instance(space, value, noise=0.02)
+
+
+def kernels(rng: np.random.Generator) -> Instance:
+    """Two long lists of words, most of them bad, and two numbers that matter less."""
+    words = tuple(f"k{i}" for i in range(10))
+    space = SearchSpace(
+        (
+            Parameter(id="left", kind=CATEGORICAL, values=words),
+            Parameter(id="right", kind=CATEGORICAL, values=words[:6]),
+            Parameter(id="x0", kind=DOUBLE, low=0.01, high=100.0, scale=Scale.LOG),
+            Parameter(id="x1", kind=DOUBLE, low=0.0, high=1.0),
+        )
+    )
+    table = rng.gamma(2.0, 0.2, (10, 6)) + rng.gamma(1.5, 0.3, (10, 1)) + rng.gamma(1.5, 0.3, (1, 6))
+    at = rng.uniform(0.1, 0.9, 2)
+
+    def value(p: TrialPoint) -> float:
+        effect = table[words.index(str(p["left"])), words.index(str(p["right"]))]
+        z = (math.log10(float(p["x0"])) + 2.0) / 4.0 - at[0]
+        return float(effect + z * z + 0.7 * (float(p["x1"]) - at[1]) ** 2 + 0.5 * z * (float(p["x1"]) - at[1]))
+
+    return Instance(space, value, float(table.min()))
+
+
+def boosting(rng: np.random.Generator) -> Instance:
+    """Error of boosted trees over six mixed parameters: rounds and rate trade off; noise of the splits."""
+    space = SearchSpace(
+        (
+            Parameter(id="rounds", kind=INTEGER, low=20, high=2000, scale=Scale.LOG),
+            Parameter(id="rate", kind=DOUBLE, low=1e-3, high=0.5, scale=Scale.LOG),
+            Parameter(id="depth", kind=INTEGER, low=2, high=12),
+            Parameter(id="rows", kind=DOUBLE, low=0.3, high=1.0),
+            Parameter(id="l1", kind=DISCRETE, values=(0.0, 0.1, 1.0, 10.0)),
+            Parameter(id="grow", kind=CATEGORICAL, values=("depth", "loss")),
+        )
+    )
+    work, depth, rows = rng.uniform(0.9, 1.6), rng.uniform(3.0, 9.0), rng.uniform(0.5, 0.95)
+    cost = dict(zip((0.0, 0.1, 1.0, 10.0), rng.permutation([0.0, 0.005, 0.015, 0.05]), strict=True))
+    better = str(rng.choice(["depth", "loss"]))
+    least = min(0.004 * (whole - depth) ** 2 for whole in range(2, 13))
+
+    def value(p: TrialPoint) -> float:
+        done = math.log10(int(p["rounds"]) * float(p["rate"])) - work
+        fitted = 0.12 * done * done if done < 0 else 0.05 * done * done
+        rough = 0.02 * max(math.log10(float(p["rate"])) + 1.0, 0.0) ** 2
+        sampled = 0.1 * (float(p["rows"]) - rows) ** 2
+        grown = 0.0 if p["grow"] == better else 0.01
+        return fitted + rough + 0.004 * (int(p["depth"]) - depth) ** 2 + sampled + cost[float(p["l1"])] + grown
+
+    return Instance(space, value, least, noise=0.01)
+
+
+FRESH: dict[str, Make] = {
+    "styblinski4": _mirrored(4, -5.0, 5.0, _styblinski, 4 * _LEAST_WELL),
+    "michalewicz4": lambda rng: _mirrored(4, 0.0, math.pi, _michalewicz, _least_michalewicz(4))(rng),
+    "schwefel2": _mirrored(2, -500.0, 500.0, _schwefel, 0.0),
+    "goldstein2": _mirrored(2, -2.0, 2.0, _goldstein, 3.0),
+    "shekel4": _mirrored(4, 0.0, 10.0, _shekel, -10.5364431534836),
+    "zakharov5": zakharov,
+    "narrow-valley3": narrow_valley,
+    "plateau4": plateau,
+    "edges6": edges,
+    "few-matter10": few_matter,
+    "rosenbrock3-noisy": rosenbrock_noisy,
+    "ackley4-log": ackley_log,
+    "momenta3-noisy": momenta,
+    "list-grid5": list_grid,
+    "layers-tree": layers_tree,
+    "pipeline-tree-noisy": pipeline_tree,
+    "kernels": kernels,
+    "boosting-noisy": boosting,
+}
