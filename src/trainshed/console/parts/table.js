@@ -18,7 +18,8 @@ const LONG = 30; // letters of a title from which on it may be cut
  */
 export function Table({ caption, columns, rows, rowKey, rowClass, sort = "", onSort }) {
   const [by, order] = sort.split(" ");
-  return html`<div class="table-frame" role="region" aria-label=${caption} tabindex="0">
+  return html`${onSort && html`<${SortChoice} columns=${columns} sort=${sort} onSort=${onSort} />`}
+  <div class="table-frame" role="region" aria-label=${caption} tabindex="0">
     <table>
       <caption class="unseen">${caption}</caption>
       <thead>
@@ -57,6 +58,20 @@ export function Table({ caption, columns, rows, rowKey, rowClass, sort = "", onS
       </tbody>
     </table>
   </div>`;
+}
+
+/**
+ * The same for a phone, where rows are cards without headers.
+ * @param {{columns: Column<any>[], sort: string, onSort: (sort: string) => void}} props
+ */
+function SortChoice({ columns, sort, onSort }) {
+  const orders = columns.filter(({ canSort }) => canSort).flatMap(({ name, title }) => [
+    [name, `${title} ↑`],
+    [`${name} desc`, `${title} ↓`],
+  ]);
+  return html`<label class="sort-choice">Sort by <select value=${sort} onChange=${(/** @type {any} */ event) => onSort(event.target.value)}>
+    ${orders.map(([value, words]) => html`<option key=${value} value=${value}>${words}</option>`)}
+  </select></label>`;
 }
 
 /** @param {string} name @param {string} by @param {string} [order] */
