@@ -1,7 +1,7 @@
 """Functions to tune, many unlike each other: each makes an instance from a seed, with its least value known.
 
 `tuning_quality.py` calls them. Develop with DEVELOP, then check with CHECK: what holds on both may
-generalise.
+generalise. Whether it does, those of `fresh_functions.py` tell.
 """
 
 import math
@@ -98,6 +98,28 @@ def _griewank(z: Floats) -> float:
 
 def _steps(z: Floats) -> float:
     return float((np.floor(np.abs(z) * 1.5) ** 2).sum() + 0.01 * np.abs(z).sum())
+
+
+def _goldstein(x: Floats) -> float:
+    a, b = x
+    first = 19 - 14 * a + 3 * a * a - 14 * b + 6 * a * b + 3 * b * b
+    second = 18 - 32 * a + 12 * a * a + 48 * b - 36 * a * b + 27 * b * b
+    return float((1 + (a + b + 1) ** 2 * first) * (30 + (2 * a - 3 * b) ** 2 * second))
+
+
+def mirrored(width: int, low: float, high: float, shape: Callable[[Floats], float], least: float) -> Make:
+    """A function whose coordinates an instance swaps and mirrors: its optimum is elsewhere for each seed."""
+
+    def make(rng: np.random.Generator) -> Instance:
+        order, flipped = rng.permutation(width), rng.random(width) < 0.5
+
+        def value(p: TrialPoint) -> float:
+            x = vector(p)
+            return float(shape(np.where(flipped, low + high - x, x)[order]))
+
+        return Instance(cube(width, low, high), value, least)
+
+    return make
 
 
 def branin(_: np.random.Generator) -> Instance:
@@ -458,4 +480,5 @@ CHECK: dict[str, Make] = {
     "integers5": integers,
     "forest-table": forest_table,
     "sphere8-noisy": _smooth(8, _sphere, noise=2.0),
+    "goldstein2": mirrored(2, -2.0, 2.0, _goldstein, 3.0),
 }

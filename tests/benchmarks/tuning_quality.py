@@ -1,35 +1,36 @@
 """How good suggestions are, beside Optuna's: python -m tests.benchmarks.tuning_quality --help.
 
-Runs every function with every method, seed and number of trials at a time, and prints mean ranks, Wilcoxon's
-p, the worst ratio of medians and the time of an ask. Optuna, cmaes and torch must be importable: they are no
-part of any environment of this repository. Results that are in the output file already are not computed
-again.
+Runs every function with every method, seed and number of trials at a time, and prints what `tuning_report.py`
+says of them. Optuna, cmaes and, for its Gaussian process, torch are no part of any environment of this
+repository: a method that cannot be imported is left out. Results that are in the output file already are not
+computed again, so a run that its --minutes ended goes on with the next one.
 """
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
 import warnings
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tests.benchmarks.fresh_functions import FRESH
 from tests.benchmarks.tuning_functions import CHECK, DEVELOP, Instance
+from tests.benchmarks.tuning_report import MARKS, whole_report
 from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint, applies
 from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective, SuggestionRequest, TrialResult
 
 FUNCTIONS = {**DEVELOP, **CHECK, **FRESH}
-MARKS = (20, 50, 100)
 Ask = Callable[[], tuple[object, TrialPoint]]
 Tell = Callable[[object, float], None]
+Job = tuple[str, str, int, int]  # function, method, seed, trials at a time
 
 
 def own(space: SearchSpace, seed: int, algorithm: Algorithm) -> tuple[Ask, Tell]:
@@ -107,7 +108,7 @@ METHODS: dict[str, Callable[[SearchSpace, int], tuple[Ask, Tell]]] = {
 }
 
 
-def run(function: str, method: str, seed: int, parallel: int, trials: int) -> dict[str, object]:
+def run(function: str, method: str, seed: int, parallel: int, trials: int) -> dict:
     """One study. Trials end in the order they began, with `parallel` of them under way."""
     warnings.simplefilter("ignore")
     start = zlib.crc32(function.encode())
@@ -150,77 +151,16 @@ def key_of(row: dict) -> tuple:
     return row["function"], row["method"], row["seed"], row["parallel"]
 
 
-def report(rows: Iterable[dict], methods: list[str], ahead: str) -> str:
-    from scipy.stats import rankdata, wilcoxon
-
-    cells: dict[tuple, dict[str, dict]] = defaultdict(dict)
-    for row in rows:
-        cells[row["function"], row["seed"], row["parallel"]][row["method"]] = row
-    whole = {k: v for k, v in cells.items() if all(m in v for m in methods)}
-    lines = [
-        f"{len(whole)} paired studies of {len({k[0] for k in whole})} functions; methods {', '.join(methods)}"
-    ]
-    for mark in map(str, MARKS):
-        some = {k: v for k, v in whole.items() if all(mark in v[m]["regret"] for m in methods)}
-        if not some:
-            continue
-        table = np.array([[max(v[m]["regret"][mark], 1e-9) for m in methods] for v in some.values()])
-        ranks = np.array([rankdata(row) for row in table])
-        lines.append(
-            f"after {mark}: mean rank "
-            + "  ".join(f"{m} {r:.2f}" for m, r in zip(methods, ranks.mean(0), strict=True))
-        )
-        first = methods.index(ahead)
-        for index, other in enumerate(methods):
-            if other != ahead:
-                gaps = ranks[:, first] - ranks[:, index]
-                result: Any = wilcoxon(gaps, alternative="less") if np.any(gaps) else None
-                p = result.pvalue if result is not None else 1.0
-                wins = float((table[:, first] < table[:, index]).mean())
-                lines.append(f"    ahead of {other}: p = {p:.2g}, better in {wins:.0%}")
-    lines += _medians(whole, methods, ahead)
-    for method in methods:
-        times = [v[method]["ask"] for v in whole.values()]
-        if times:
-            most = max(v[method]["ask_most"] for v in whole.values())
-            middle = float(np.median(times))
-            lines.append(
-                f"CPU of the last asks of {method}: median {1e3 * middle:.0f} ms, most {1e3 * most:.0f} ms"
-            )
-    return "\n".join(lines)
-
-
-def _medians(whole: dict, methods: list[str], ahead: str) -> list[str]:
-    lines = [
-        "median regret by function, trials at a time and mark; * where the best other is more than 2x better"
-    ]
-    for function, parallel in sorted({(k[0], k[2]) for k in whole}):
-        parts = []
-        for mark in map(str, MARKS):
-            group = [
-                v
-                for k, v in whole.items()
-                if (k[0], k[2]) == (function, parallel) and mark in v[methods[0]]["regret"]
-            ]
-            if not group:
-                continue
-            middle = {m: float(np.median([v[m]["regret"][mark] for v in group])) for m in methods}
-            ratio = max(middle[ahead], 1e-9) / max(min(v for m, v in middle.items() if m != ahead), 1e-9)
-            parts.append(
-                " ".join(f"{middle[m]:8.2g}" for m in methods) + (f" *{ratio:.1f}" if ratio > 2 else "")
-            )
-        lines.append(f"  {function:20} {parallel}: " + " | ".join(parts))
-    return lines
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="How good suggestions are, beside Optuna's.")
-    parser.add_argument("--functions", default="all", help="develop, check, all, or names")
+    parser.add_argument("--functions", default="all", help="develop, check, fresh, all, or names")
     parser.add_argument("--methods", default="own,tpe,gp,random")
     parser.add_argument("--seeds", default="0-19", help="FIRST-LAST")
+    parser.add_argument("--gp-seeds", default="", help="those of Optuna's Gaussian process, which is slow")
     parser.add_argument("--parallel", default="1,4")
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no study begins later")
     parser.add_argument("--out", type=Path, default=Path("tuning-quality.jsonl"))
     parser.add_argument("--again", default="", help="methods whose results in the file are computed again")
     parser.add_argument(
@@ -233,26 +173,53 @@ def main() -> int:
     sets = {"develop": DEVELOP, "check": CHECK, "fresh": FRESH, "all": FUNCTIONS}
     functions = list(sets[args.functions]) if args.functions in sets else args.functions.split(",")
     methods = args.methods.split(",")
-    first, _, last = args.seeds.partition("-")
-    seeds = range(int(first), int(last or first) + 1)
+    methods = [method for method in methods if is_there(method)]
     known = {}
     if args.out.exists():
         lines = (json.loads(line) for line in args.out.read_text().splitlines())
         known = {key_of(row): row for row in lines if row["method"] not in args.again.split(",")}
     at_a_time = [int(number) for number in args.parallel.split(",")]
-    wanted = [(f, m, s, n) for f in functions for m in methods for s in seeds for n in at_a_time]
+    seeds = {method: numbers(args.seeds) for method in methods} | {"gp": numbers(args.gp_seeds or args.seeds)}
+    wanted = [(f, m, s, n) for m in methods for s in seeds[m] for f in functions for n in at_a_time]
     missing = [job for job in wanted if job not in known]
-    missing.sort(key=lambda job: job[1] != "gp")  # what takes longest comes first
-    with ProcessPoolExecutor(args.processes) as pool, args.out.open("a") as file:
-        futures = [pool.submit(run, f, m, s, at_once, args.trials) for f, m, s, at_once in missing]
-        for future in as_completed(futures):
-            row = future.result()
-            known[key_of(row)] = row
+    # Seed by seed, so that a run which ends early has whole ones; what takes longest comes first.
+    missing.sort(key=lambda job: (job[2], job[1] != "gp"))
+    for row in results(missing, args.trials, args.processes, args.minutes):
+        known[key_of(row)] = row
+        with args.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
-            file.flush()
     if len(methods) > 1:
-        print(report([known[job] for job in wanted], methods, args.ahead or methods[0]))
+        print(whole_report([known[job] for job in wanted if job in known], methods, args.ahead or methods[0]))
     return 0
+
+
+def is_there(method: str) -> bool:
+    needs = {"tpe": "optuna", "gp": "torch"}
+    if method in needs and find_spec(needs[method]) is None:
+        print(f"{method} is left out: {needs[method]} cannot be imported", file=sys.stderr)
+        return False
+    return True
+
+
+def numbers(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def results(jobs: list[Job], trials: int, processes: int, minutes: float) -> Iterator[dict]:
+    """Each study as it ends. When the time is up no other begins; those under way are waited for."""
+    until = time.monotonic() + 60 * minutes
+    left = list(reversed(jobs))
+    with ProcessPoolExecutor(processes) as pool:
+        running: set[Future[dict]] = set()
+        while left or running:
+            while left and len(running) < processes:
+                function, method, seed, parallel = left.pop()
+                running.add(pool.submit(run, function, method, seed, parallel, trials))
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in ended)
+            if time.monotonic() > until:
+                left.clear()
 
 
 if __name__ == "__main__":

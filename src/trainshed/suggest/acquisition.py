@@ -38,12 +38,22 @@ def _log_h(z: Floats) -> Floats:
     return np.where(z < -1.0, low, high)
 
 
+def _log_h_of(z: float) -> float:
+    """The same of one number, which needs no array unless it is far below zero."""
+    if z < -20.0:
+        return float(_log_h(np.array(z)))
+    return math.log(math.exp(-0.5 * z * z - _LOG_ROOT_2PI) + 0.5 * z * math.erfc(-z / math.sqrt(2.0)))
+
+
 def _slope_h(z: float) -> float:
     """The slope of _log_h."""
     if z < -1e4:
         return -z
-    scaled = _HALF_PI_ROOT * float(scaled_tail(np.array(-z / math.sqrt(2.0)))) if z < 20 else math.inf
-    return scaled / (1.0 + z * scaled) if math.isfinite(scaled) else 1.0 / z
+    if z < -20.0:
+        scaled = _HALF_PI_ROOT * float(scaled_tail(np.array(-z / math.sqrt(2.0))))
+        return scaled / (1.0 + z * scaled)
+    share = 0.5 * math.erfc(-z / math.sqrt(2.0))
+    return share / (math.exp(-0.5 * z * z - _LOG_ROOT_2PI) + z * share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +74,11 @@ def best_rows(
     elite: Floats,
     rng: np.random.Generator,
     search: Search,
-) -> Floats:
-    """Rows of high expected improvement, the highest first. `elite` are the best rows tried, best first."""
+) -> tuple[Floats, float]:
+    """Rows of high expected improvement, the highest first, and its logarithm there.
+
+    `elite` are the best rows tried, best first.
+    """
     box = _Box(elite[0], search.radius)
     anywhere = box.limit(encoding, encoding.random(rng, search.spread), rng)
     candidates = np.vstack([anywhere, box.clip(encoding, neighbours(encoding, elite, rng, search.near))])
@@ -75,7 +88,7 @@ def best_rows(
     improved = [_improve(model, encoding, best, row, search.steps, box) for row in starts]
     rows = np.vstack([*[row for row, _ in improved], candidates[order[:20]]])
     final = np.concatenate([[score for _, score in improved], scores[order[:20]]])
-    return rows[np.argsort(-final, kind="stable")]
+    return rows[np.argsort(-final, kind="stable")], float(final.max())
 
 
 class _Box:
@@ -164,7 +177,7 @@ def _climb(
         z = (best - mean) / deviation
         log_slope = variance_slope / (2.0 * variance)
         slope = _slope_h(z) * (-mean_slope / deviation - z * log_slope) + log_slope
-        return -(float(_log_h(np.array(z))) + math.log(deviation)), -slope
+        return -(_log_h_of(z) + math.log(deviation)), -slope
 
     places, _ = minimise(loss, row[columns], box.bounds(columns), steps)
     moved = row.copy()

@@ -1,23 +1,27 @@
 """A Gaussian process over rows of an encoding: fitted to finished trials, it predicts the others.
 
-`bandit.py` calls it. Kernel: Matern 5/2 with a weight for each column; a category counts as equal or
-different. The weights, the amplitude and the noise are those of highest posterior density, found by L-BFGS
-with analytic gradients from fixed starts: the same data always give the same model. Values must be finite and
-of about unit scale.
+`bandit.py` calls it. Kernel: Matern 5/2 with a weight for each column, where a category counts as equal or
+different, and a quadratic of the numbers (`kernel.py`). The weights, both amplitudes and the noise are those
+of highest posterior density, found by L-BFGS with analytic gradients from fixed starts: the same data always
+give the same model. Values must be finite and of about unit scale.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from trainshed.suggest.encoding import Bools, Floats, Indexes
+from trainshed.suggest.kernel import lift, lifted, matern, quadratic
 from trainshed.suggest.scipy_functions import backward, cholesky, forward, inverse, minimise, solve
+from trainshed.suggest.selection import representative
 from trainshed.suggest.warping import Warped
 
-_ROOT5 = math.sqrt(5.0)
-_JITTER = 1e-9
+_JITTER = 1e-11
+_LEAST_VARIANCE = 1e-14
+_NO_BOWL = -6.0  # the logarithm of the amplitude of a quadratic that hardly counts
+_NEVER = -30.0  # and of one that does not count at all
 _MOST_STEPS = 30
 _FEW_STEPS = 10
 _MOST_COMPARED = 45  # rows by which a warp is chosen
@@ -26,13 +30,16 @@ _MOST_FITTED = 90  # rows; of more, the kernel is fitted to some
 
 @dataclass(frozen=True, slots=True)
 class Priors:
-    """Normal in the logarithm: where weights, amplitude and noise are expected, and how far off."""
+    """Normal in the logarithm: where weights, amplitudes and noise are expected, and how far off."""
 
     length: float = -0.5
     length_spread: float = 0.6
     category: float = 0.0  # the weight of a category, in the logarithm
     amplitude: float = 0.0
-    amplitude_spread: float = 1.0
+    amplitude_spread: float = 2.0
+    has_quadratic: bool = False
+    quadratic: float = -1.0
+    quadratic_spread: float = 2.0
     noise: float = math.log(1e-4)
     noise_spread: float = 2.5
     least_noise: float = math.log(1e-7)
@@ -47,37 +54,52 @@ class GaussianProcess:
     is_category: Bools
     weights: Floats  # inverse squared length of each column
     amplitude: float
+    quadratic: float  # the amplitude of that part
     noise: float
-    mean: float
     factor: Floats
     alpha: Floats
 
     def predict(self, rows: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of the objective, without noise, at each row."""
-        cross = self.amplitude * matern(self.distances(rows))
+        cross, own = self.covariance(rows)
         solved = forward(self.factor, cross.T)
-        variance = self.amplitude - np.einsum("ij,ij->j", solved, solved)
-        return self.mean + cross @ self.alpha, np.maximum(variance, 1e-12)
+        variance = own - np.einsum("ij,ij->j", solved, solved)
+        return cross @ self.alpha, np.maximum(variance, _LEAST_VARIANCE)
 
     def predict_with_slope(self, row: Floats, columns: Indexes) -> tuple[float, float, Floats, Floats]:
         """Mean and variance at one row, and their slopes along the given columns of numbers."""
         squared = self.distances(row[None, :])[0]
         root = np.sqrt(5.0 * squared)
         decay = np.exp(-root)
+        by = lift(self.is_category)
+        lifted_rows, lifted_row = lifted(self.rows, by), lifted(row, by)
+        products, own = lifted_rows @ lifted_row, float(lifted_row @ lifted_row)
         cross = self.amplitude * (1.0 + root + root * root / 3.0) * decay
+        cross += self.quadratic * quadratic(products)
         solved = forward(self.factor, cross)
-        variance = max(self.amplitude - float(solved @ solved), 1e-12)
+        variance = self.amplitude + self.quadratic * 0.25 * (1.0 + own) ** 2 - float(solved @ solved)
         inner = -(5.0 / 6.0) * self.amplitude * (1.0 + root) * decay
         moved = 2.0 * self.weights[columns] * (row[columns] - self.rows[:, columns])
         slopes = inner[:, None] * moved
+        slopes += (0.5 * self.quadratic * (1.0 + products))[:, None] * (lifted_rows * by)[:, columns]
+        own_slope = self.quadratic * (1.0 + own) * (lifted_row * by)[columns]
         back = backward(self.factor, solved)
-        return self.mean + float(cross @ self.alpha), variance, self.alpha @ slopes, -2.0 * (back @ slopes)
+        mean_slope, variance_slope = self.alpha @ slopes, own_slope - 2.0 * (back @ slopes)
+        return float(cross @ self.alpha), max(variance, _LEAST_VARIANCE), mean_slope, variance_slope
 
     def extended(self, rows: Floats, values: Floats) -> "GaussianProcess":
         """The same model with more data, as if these values had been measured; nothing is fitted again."""
-        own = self.rows
-        measured = self.factor @ (self.factor.T @ self.alpha) + self.mean
-        return conditioned(self, np.vstack([own, rows]), np.concatenate([measured, values]))
+        measured = self.factor @ (self.factor.T @ self.alpha)
+        return conditioned(self, np.vstack([self.rows, rows]), np.concatenate([measured, values]))
+
+    def covariance(self, rows: Floats) -> tuple[Floats, Floats]:
+        """That of each row with the model's own rows, and with itself."""
+        by = lift(self.is_category)
+        lifted_rows = lifted(rows, by)
+        cross = self.amplitude * matern(self.distances(rows))
+        cross += self.quadratic * quadratic(lifted_rows @ lifted(self.rows, by).T)
+        own = quadratic(np.einsum("ij,ij->i", lifted_rows, lifted_rows))
+        return cross, self.amplitude + self.quadratic * own
 
     def gap(self, left: Floats, right: Floats) -> float:
         """The squared distance of two rows, as the kernel sees it."""
@@ -96,28 +118,17 @@ class GaussianProcess:
         return squared
 
 
-def matern(squared: Floats) -> Floats:
-    root = np.sqrt(5.0 * squared)
-    return (1.0 + root + root * root / 3.0) * np.exp(-root)
-
-
 def conditioned(model: GaussianProcess, rows: Floats, values: Floats) -> GaussianProcess:
     """The model with other data and the same kernel."""
-    bare = GaussianProcess(
-        rows, model.is_category, model.weights, model.amplitude, model.noise, model.mean, rows, values
-    )
-    covariance = model.amplitude * matern(bare.distances(rows))
-    factor = _factor(covariance, model.noise)
-    alpha = solve(factor, values - model.mean)
-    return GaussianProcess(
-        rows, model.is_category, model.weights, model.amplitude, model.noise, model.mean, factor, alpha
-    )
+    bare = replace(model, rows=rows)
+    factor = _factor(bare.covariance(rows)[0], model.noise)
+    return replace(bare, factor=factor, alpha=solve(factor, values))
 
 
 def fit(
     rows: Floats, options: Sequence[Warped], is_category: Bools, priors: Priors
-) -> tuple[GaussianProcess, Floats]:
-    """The likeliest model, and its values: `options` are the same losses, warped in different ways.
+) -> tuple[GaussianProcess, Warped]:
+    """The likeliest model, and what it models: `options` are the same losses, warped in different ways.
 
     Of many rows, the kernel is fitted to the best and an even choice of the others.
     """
@@ -137,31 +148,13 @@ def fit(
         warped.values[some], theta, _MOST_STEPS, 0.0
     )
     width = rows.shape[1]
-    draft = GaussianProcess(
-        rows,
-        is_category,
-        np.exp(theta[:width]),
-        math.exp(theta[width]),
-        math.exp(theta[width + 1]),
-        0.0,
-        rows,
-        warped.values,
-    )
-    return conditioned(draft, rows, warped.values), warped.values
-
-
-def representative(values: Floats, most: int) -> Indexes:
-    """At most so many indexes: half of them the best, half evenly spread over the order of the others."""
-    order = np.argsort(values, kind="stable")
-    if len(order) <= most:
-        return np.arange(len(order))
-    best, others = order[: most // 2], order[most // 2 :]
-    spread = others[np.linspace(0, len(others) - 1, most - len(best)).astype(int)]
-    return np.sort(np.concatenate([best, spread]))
+    weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
+    draft = GaussianProcess(rows, is_category, weights, amplitude, bowl, noise, rows, warped.values)
+    return conditioned(draft, rows, warped.values), warped
 
 
 class _Posterior:
-    """Minus the log posterior density of (log weights, log amplitude, log noise), and its slope."""
+    """Minus the log posterior density of (log weights, log amplitudes, log noise), and its slope."""
 
     def __init__(self, rows: Floats, is_category: Bools, priors: Priors) -> None:
         self.values: Floats = np.zeros(len(rows))
@@ -173,14 +166,18 @@ class _Posterior:
         difference = rows[first] - rows[second]
         squared = np.where(is_category, difference != 0, difference * difference)
         self.squared = np.ascontiguousarray(squared.T, dtype=float)
+        places = lifted(rows, lift(is_category))
+        products = places @ places.T
+        self.bowl = quadratic(products[first, second])
+        self.own_bowl = quadratic(np.diag(products))
         # A weight is the inverse square of a length; lengths are expected to grow with the root of the width.
         # Categories are few and usually matter: theirs does not shrink with the width.
         middle = -2.0 * (priors.length + 0.5 * math.log(self.width))
         weights = np.where(is_category, priors.category, middle)
-        self.expected = np.array([*weights, priors.amplitude, priors.noise])
-        self.spread = np.array(
-            [*[2.0 * priors.length_spread] * self.width, priors.amplitude_spread, priors.noise_spread]
-        )
+        bowl = priors.quadratic if priors.has_quadratic else _NEVER
+        self.expected = np.array([*weights, priors.amplitude, bowl, priors.noise])
+        spreads = priors.amplitude_spread, priors.quadratic_spread, priors.noise_spread
+        self.spread = np.array([*[2.0 * priors.length_spread] * self.width, *spreads])
 
     def improved(
         self, values: Floats, start: Floats | None, most_steps: int, extra: float
@@ -193,29 +190,36 @@ class _Posterior:
         return theta, loss + extra
 
     def starts(self) -> list[Floats]:
-        """Long and short lengths, quiet and noisy: the likeliest is improved."""
+        """Lengths of three sizes or a bowl, quiet and noisy: the likeliest is improved."""
         result: list[Floats] = []
-        for shorter in (0.0, 2.5):
-            for noise in (math.log(1e-5), math.log(1e-2)):
+        for noise in (math.log(1e-5), math.log(1e-2)):
+            for shorter, higher in ((-1.5, 3.0), (0.0, 0.0), (2.5, 0.0)):
                 start = self.expected.copy()
                 start[: self.width] += shorter
-                start[-1] = noise
+                start[-3] += higher
+                start[-2:] = _NO_BOWL if self.priors.has_quadratic else _NEVER, noise
+                result.append(start)
+            if self.priors.has_quadratic:
+                start = self.expected.copy()
+                start[-3] -= 3.0  # what the bowl leaves is small
+                start[-2:] = 1.0, noise
                 result.append(start)
         return result
 
     def bounds(self) -> list[tuple[float, float]]:
         weights = [(-9.0, 9.0)] * self.width
-        return [*weights, (-4.0, 4.0), (self.priors.least_noise, self.priors.most_noise)]
+        bowl = (-12.0, 6.0) if self.priors.has_quadratic else (_NEVER, _NEVER)
+        return [*weights, (-12.0, 6.0), bowl, (self.priors.least_noise, self.priors.most_noise)]
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         width, count = self.width, self.count
-        weights, amplitude, noise = np.exp(theta[:width]), math.exp(theta[width]), math.exp(theta[width + 1])
+        weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
         root = np.sqrt(5.0 * (weights @ self.squared))
         decay = np.exp(-root)
         correlation = (1.0 + root + root * root / 3.0) * decay
         entries = np.zeros(count * count)
-        entries[self.flat] = amplitude * correlation
-        entries[:: count + 1] = amplitude + noise + _JITTER
+        entries[self.flat] = amplitude * correlation + bowl * self.bowl
+        entries[:: count + 1] = amplitude + bowl * self.own_bowl + noise + _JITTER
         covariance = entries.reshape((count, count), order="F")
         factor = cholesky(covariance)
         if factor is None:
@@ -236,7 +240,8 @@ class _Posterior:
         slope = np.empty_like(theta)
         slope[:width] = weights * (self.squared @ bend)
         slope[width] = amplitude * (float(pull @ correlation) + 0.5 * float(diagonal.sum()))
-        slope[width + 1] = 0.5 * noise * float(diagonal.sum())
+        slope[width + 1] = bowl * (float(pull @ self.bowl) + 0.5 * float(diagonal @ self.own_bowl))
+        slope[width + 2] = 0.5 * noise * float(diagonal.sum())
         return loss, slope + prior / self.spread
 
 

@@ -21,6 +21,7 @@ BENDS = (0.0, 1.0, 10.0, 100.0)
 class Warped:
     values: Floats
     log_slope: float  # the sum over all finite values
+    steepness: float = 0.0  # the slope at the best, where a loss is measured in median gaps to it
 
 
 def warp(losses: Floats, bend: float = 1.0) -> Warped:
@@ -30,7 +31,7 @@ def warp(losses: Floats, bend: float = 1.0) -> Warped:
         return Warped(np.zeros(len(losses)), 0.0)
     # Halved, so that the difference of two numbers of any size is finite.
     gaps = losses[finite] / 2 - losses[finite].min() / 2
-    unit = float(np.median(gaps)) or float(gaps.mean())
+    unit = _unit(gaps)
     if not unit > 0.0 or not math.isfinite(1.0 / unit):
         return Warped(np.where(finite, 0.0, 1.0), 0.0)
     scaled = np.minimum(gaps / unit, 1e6)
@@ -40,4 +41,14 @@ def warp(losses: Floats, bend: float = 1.0) -> Warped:
     values[finite] = (bent - bent.mean()) / spread
     values[~finite] = values[finite].max() + 0.5
     log_slope = -float(np.log1p(bend * scaled).sum()) - len(bent) * math.log(spread)
-    return Warped(values, log_slope)
+    return Warped(values, log_slope, 1.0 / spread)
+
+
+def median_gap(losses: Floats) -> float:
+    """That of finite losses to the best, halved so that it is finite; where it is 0, the mean gap."""
+    finite = losses[np.isfinite(losses)]
+    return _unit(finite / 2 - finite.min() / 2) if len(finite) else 0.0
+
+
+def _unit(gaps: Floats) -> float:
+    return float(np.median(gaps)) or float(gaps.mean())

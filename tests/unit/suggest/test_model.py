@@ -8,32 +8,35 @@ import pytest
 from tests.suggestions import MIXED
 from trainshed.suggest.acquisition import log_improvement
 from trainshed.suggest.encoding import Encoding
-from trainshed.suggest.gaussian_process import Priors, fit, representative
+from trainshed.suggest.gaussian_process import GaussianProcess, Priors, fit
+from trainshed.suggest.selection import nearest, representative
 from trainshed.suggest.warping import BENDS, warp
 
 RNG = np.random.default_rng(3)
 ROWS = Encoding(MIXED).random(RNG, 30)
 LOSSES = ((ROWS - 0.3) ** 2).sum(axis=1)
 IS_CATEGORY = Encoding(MIXED).is_category
-MODEL, VALUES = fit(ROWS, [warp(LOSSES, bend) for bend in BENDS], IS_CATEGORY, Priors())
+MODEL, WARPED = fit(ROWS, [warp(LOSSES, bend) for bend in BENDS], IS_CATEGORY, Priors())
+BOWL, _ = fit(ROWS, [warp(LOSSES, 0.0)], IS_CATEGORY, Priors(has_quadratic=True))
 
 
 def test_the_model_interpolates_what_is_measured_and_is_unsure_elsewhere():
     means, variances = MODEL.predict(ROWS)
-    assert np.abs(means - VALUES).max() < 0.3
+    assert np.abs(means - WARPED.values).max() < 0.3
     far = np.full((1, ROWS.shape[1]), 5.0)
     assert MODEL.predict(far)[1][0] > 10 * variances.max()
 
 
-def test_the_slopes_of_a_prediction_are_those_of_its_values():
+@pytest.mark.parametrize("model", [MODEL, BOWL], ids=["plain", "quadratic"])
+def test_the_slopes_of_a_prediction_are_those_of_its_values(model: GaussianProcess):
     columns = np.flatnonzero(Encoding(MIXED).is_continuous)
     row = Encoding(MIXED).random(np.random.default_rng(5), 1)[0]
-    mean, variance, mean_slope, variance_slope = MODEL.predict_with_slope(row, columns)
-    assert MODEL.predict(row[None, :])[0][0] == pytest.approx(mean)
+    mean, variance, mean_slope, variance_slope = model.predict_with_slope(row, columns)
+    assert model.predict(row[None, :])[0][0] == pytest.approx(mean)
     for index, column in enumerate(columns):
         step = np.zeros(len(row))
         step[column] = 1e-5
-        after, before = MODEL.predict((row + step)[None, :]), MODEL.predict((row - step)[None, :])
+        after, before = model.predict((row + step)[None, :]), model.predict((row - step)[None, :])
         assert (after[0][0] - before[0][0]) / 2e-5 == pytest.approx(mean_slope[index], rel=1e-3, abs=1e-5)
         assert (after[1][0] - before[1][0]) / 2e-5 == pytest.approx(variance_slope[index], rel=1e-3, abs=1e-5)
     assert variance > 0
@@ -45,6 +48,22 @@ def test_what_is_believed_of_a_pending_trial_makes_the_model_sure_there():
     means, after = MODEL.extended(row, believed).predict(row)
     assert means[0] == pytest.approx(believed[0], abs=1e-2)
     assert after[0] < 0.5 * before[0]
+
+
+def test_the_bottom_of_a_narrow_bowl_that_lies_askew_is_known_from_few_trials():
+    rng = np.random.default_rng(7)
+    rows, bottom = rng.random((30, 4)), np.array([0.3, 0.6, 0.45, 0.7])
+    turn, _ = np.linalg.qr(rng.standard_normal((4, 4)))
+
+    def losses(places: np.ndarray) -> np.ndarray:
+        return (np.array([1.0, 10.0, 100.0, 1000.0]) * ((places - bottom) @ turn) ** 2).sum(axis=1)
+
+    warped = warp(losses(rows), 0.0)
+    model, _ = fit(rows, [warped], np.zeros(4, dtype=bool), Priors(has_quadratic=True))
+    places = rng.random((2000, 4))
+    believed = places[np.argmin(model.predict(places)[0])]
+    assert losses(believed[None, :])[0] <= 1.2 * losses(places).min()
+    assert model.predict(bottom[None, :])[0][0] < warped.values.min()
 
 
 def test_a_model_of_equal_rows_can_be_fitted():
@@ -86,3 +105,10 @@ def test_of_many_rows_the_best_and_some_of_all_others_are_taken():
     some = representative(values, 100)
     assert len(set(some)) == 100
     assert set(range(950, 1000)) <= set(some) and some.min() < 20
+
+
+def test_the_nearest_rows_have_the_same_category_before_another():
+    rows = np.array([[0.5, 0.0], [0.9, 0.0], [0.5, 1.0], [0.6, 0.0], [0.0, 1.0]])
+    some, reach = nearest(rows, 0, np.array([False, True]), 3)
+    assert some.tolist() == [0, 1, 3]
+    assert reach == pytest.approx(0.4)
