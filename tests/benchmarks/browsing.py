@@ -10,6 +10,7 @@ from tests.browser.page import FLAGS, WIDE, chromium, open_context, sign_in
 from tests.live import LiveServer
 
 ROUNDS = 7
+UNDISTURBED = 2000  # milliseconds
 
 
 @contextmanager
@@ -39,6 +40,8 @@ def shown(page: Page, address: str) -> float:
     page.goto("/console/jobs")
     page.locator("a.job").first.wait_for()
     page.goto(address)
+    # What is asked of a new page brings the driver's own scripts into it, which take time of the page.
+    page.wait_for_timeout(UNDISTURBED)
     page.wait_for_function("() => window.noted !== undefined")
     return float(page.evaluate("window.noted")) / 1e3
 

@@ -2,7 +2,7 @@
 
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from "./lib/ui.js";
 import { followLinks, go, href, jobName, readAddress, useAddress } from "./lib/address.js";
-import { get, post, SIGNED_OUT } from "./lib/api.js";
+import { get, post, send, SIGNED_OUT } from "./lib/api.js";
 import { listenAfter, useServerAway } from "./lib/hints.js";
 import { askForJob, JOB_TABS } from "./lib/job-tabs.js";
 import { knownKeys, useKeys } from "./lib/keys.js";
@@ -198,8 +198,14 @@ async function enterByTicket() {
   await post("/v1/console:signIn", { ticket: found[1] });
 }
 
-/** What a job's page will ask. After the server's answer: hints are heard from there on, so nothing older may be read. */
-function askAtOnce() {
+async function askServer() {
+  const answer = await send("GET", "/v1/server", {});
+  askAhead(); // not before the answer: hints are heard from there on, so nothing older may be read
+  return answer.json();
+}
+
+/** What a job's page will ask. */
+function askAhead() {
   const address = readAddress();
   const [, project, place, id, tab = "overview"] = address.parts;
   if (pageOf(address) === "job" && id && project !== "-") askForJob(jobName(project, place, id), tab, address.query);
@@ -209,7 +215,7 @@ wear(localStorage.getItem(THEME) ?? "");
 followLinks();
 // Asked and fetched at once, each without waiting for the other; a ticket is exchanged first.
 /** @type {Promise<any> | null} */
-let firstAnswer = location.hash.startsWith("#ticket=") ? null : get("/v1/server");
-firstAnswer?.then(askAtOnce, () => {}); // a failure is told by whoever awaits it
+let firstAnswer = location.hash.startsWith("#ticket=") ? null : askServer();
+firstAnswer?.catch(() => {}); // told by whoever awaits it
 for (const name of modulesOf(readAddress())) load(name).catch(() => {}); // drawing it says what is wrong
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));
