@@ -3,18 +3,22 @@
 `bandit.py` calls it. Earlier values come on a scale of their own (`core/earlier_trials.py`). What a model of
 them predicts at the points of finished trials says how the scales belong together: a value is a shift plus a
 factor times the earlier value. Where that explains too little of what was measured, the earlier trials are
-left out: a study of something else costs a few trials, not the search. With several objectives, whose weights
-differ from trial to trial, earlier trials only give the first points.
+left out: a study of something else costs a few trials, not the search. Near the best trial the study soon
+knows better itself. With several objectives, whose weights differ from trial to trial, earlier trials only
+give the first points.
 """
 
 import numpy as np
 
-from trainshed.suggest.encoding import Floats
+from trainshed.suggest.encoding import Bools, Floats
 from trainshed.suggest.gaussian_process import Priors, fit
+from trainshed.suggest.selection import distances
 from trainshed.suggest.trial_table import TrialTable
 from trainshed.suggest.warping import Warped
 
 _LEAST = 4  # earlier trials, for a model of them
+_KNOWN = 4  # own trials from which on they count alone near the best of them
+_NEAR = 0.2  # of the range of a number
 _EXPLAINED = 0.5  # of the variance of own trials, by what earlier ones predict: with less they are left out
 
 
@@ -30,7 +34,8 @@ def with_earlier(table: TrialTable, losses: Floats) -> tuple[Floats, Floats]:
     earlier = _rescaled(table, losses)
     if earlier is None or not np.isfinite(earlier).all():
         return table.rows, losses
-    return np.vstack([table.rows, table.prior_rows]), np.concatenate([losses, earlier])
+    kept = _far_enough(table, losses)
+    return np.vstack([table.rows, table.prior_rows[kept]]), np.concatenate([losses, earlier[kept]])
 
 
 def _rescaled(table: TrialTable, losses: Floats) -> Floats | None:
@@ -55,6 +60,14 @@ def _rescaled(table: TrialTable, losses: Floats) -> Floats | None:
                 return None
         shift = float(np.median(own - factor * predicted))
         return (shift + factor * earlier) * unit
+
+
+def _far_enough(table: TrialTable, losses: Floats) -> Bools:
+    """Where the optimum is exactly, which may have moved, own trials around the best of them know better."""
+    if np.isfinite(losses).sum() < _KNOWN:
+        return np.ones(len(table.prior_rows), dtype=bool)
+    best = table.rows[int(np.nanargmin(losses))]
+    return distances(table.prior_rows, best, table.encoding.is_category) > _NEAR
 
 
 def _variance(gaps: Floats, known: int) -> float:

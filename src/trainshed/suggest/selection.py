@@ -1,6 +1,6 @@
 """Which trials a model sees, where it should not see all: numbers of rows, in the order of the rows.
 
-`bandit.py` and `gaussian_process.py` call it.
+`bandit.py`, `earlier.py` and `gaussian_process.py` call it.
 """
 
 import numpy as np
@@ -19,13 +19,15 @@ def representative(values: Floats, most: int) -> Indexes:
 
 
 def nearest(rows: Floats, centre: int, is_category: Bools, most: int) -> tuple[Indexes, float]:
-    """At most so many, those nearest to one, and how far they are at most, by the number that differs most.
-
-    Each category that differs adds the whole range of a number.
-    """
-    apart = np.abs(rows - rows[centre])
-    apart[:, is_category] = 0.0
-    others = (rows[:, is_category] != rows[centre, is_category]).sum(axis=1)
-    far = apart.max(axis=1) + others
+    """At most so many, those nearest to one, and how far they are at most."""
+    far = distances(rows, rows[centre], is_category)
     some = np.argsort(far, kind="stable")[:most]
     return np.sort(some), float(far[some].max())
+
+
+def distances(rows: Floats, centre: Floats, is_category: Bools) -> Floats:
+    """By the number that differs most; each category that differs adds the whole range of a number."""
+    apart = np.abs(rows - centre)
+    apart[:, is_category] = 0.0
+    others = (rows[:, is_category] != centre[is_category]).sum(axis=1)
+    return apart.max(axis=1) + others

@@ -49,6 +49,15 @@ def test_ten_trials_after_an_earlier_study_beat_ten_without(shift: float, factor
     assert best(searched(copy, 10, seed, earlier)) < best(searched(copy, 10, seed))
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_optimum_that_has_moved_a_little_is_found_all_the_same(seed: int) -> None:
+    def moved(point: TrialPoint) -> float:
+        return (float(point["x"]) - 4.3) ** 2 + 2 * (float(point["y"]) - 6.1) ** 2
+
+    earlier = learned([searched(bowl, 20, seed + 100)], SPACE, LOSS)
+    assert best(searched(moved, 12, seed, earlier)) < 0.1  # it is 3 at the old one
+
+
 def test_the_third_trial_is_better_than_all_points_that_were_tried_before() -> None:
     earlier = [t for t in searched(bowl, 12, 5) if bowl(t.point) > 3]  # what was good is not told
     assert len(earlier) >= 5
