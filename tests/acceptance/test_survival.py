@@ -303,7 +303,7 @@ def test_a_follower_is_told_every_line_once_though_the_server_is_killed_in_betwe
         [sys.executable, "-P", "-m", "trainshed.cli", "logs", "-f", job],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        bufsize=0,  # what `readline` reads ahead would be lost for `communicate`
         env={**os.environ, "TRAINSHED_HOME": str(server.home)},
         cwd=server.base,
     )
@@ -318,5 +318,5 @@ def test_a_follower_is_told_every_line_once_though_the_server_is_killed_in_betwe
         if follower.poll() is None:
             follower.kill()
             follower.wait()
-    found = [int(line.rsplit(" ", 1)[-1]) for line in (first + rest).splitlines()]
+    found = [int(line.rsplit(b" ", 1)[-1]) for line in (first + rest).splitlines()]
     assert found == list(range(60)), errors

@@ -99,7 +99,8 @@ def screen() -> Screen:
 def no_complaints() -> Iterator[Complaints]:
     complaints = Complaints()
     yield complaints
-    assert complaints.unexpected() == []
+    unexpected = complaints.unexpected()
+    assert unexpected == [], unexpected
 
 
 @pytest.fixture
@@ -142,6 +143,12 @@ def sign_in(page: Page, server: LiveServer) -> None:
     ticket = server.request("POST", "/v1/console:ticket", {}).json["ticket"]
     answer = page.context.request.post("/v1/console:signIn", data={"ticket": ticket})
     assert answer.ok, answer.text()
+
+
+def go_to(page: Page, address: str) -> None:
+    """Return once the frame of the page stands. Before, it may load itself again: a module may not come."""
+    page.goto(address)
+    expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
 
 
 def axe(page: Page, *rules: str) -> list[str]:

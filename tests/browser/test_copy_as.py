@@ -12,6 +12,7 @@ import pytest
 import yaml
 from playwright.sync_api import Page
 
+from tests.browser.page import go_to
 from tests.conformance.gcloud_model import printed_environment
 from tests.conformance.sdk_session import PYTHON as SDK_PYTHON
 from tests.live import JOBS, LOCATION, PROJECT, LiveServer, pool, python
@@ -155,7 +156,7 @@ def test_yaml_means_the_same_to_every_reader(console: Page):
     values = [{"value": value()} for _ in range(1500)] + [BODY]
     module = f"{PREFIX}/{version()}/lib/yaml.js"
     script = f"async (all) => all.map((await import('{module}')).yaml)"
-    console.goto("/console/jobs")
+    go_to(console, "/console/jobs")
     for expected, printed in zip(values, console.evaluate(script, values), strict=True):
         assert yaml.safe_load(printed) == expected, printed
         assert load("job.yaml", printed, "")[1] == expected, printed
@@ -167,7 +168,7 @@ def test_a_pasted_command_submits_the_same_job(
 ):
     body = {**BODY, "jobSpec": {**BODY["jobSpec"], "scheduling": {**BODY["jobSpec"]["scheduling"], **OWN}}}
     expected = server.job(server.post(JOBS, body)["name"])
-    console.goto("/console/jobs")
+    go_to(console, "/console/jobs")
     pasted(copied(console, name, body)["text"], environment)
     assert_same(newest(server), expected)
 
@@ -180,7 +181,7 @@ def test_a_pasted_gcloud_command_submits_the_same_job(
 ):
     body = {**BODY, "jobSpec": {**BODY["jobSpec"], "scheduling": {**BODY["jobSpec"]["scheduling"], **OWN}}}
     expected = server.job(server.post(JOBS, body)["name"])
-    console.goto("/console/jobs")
+    go_to(console, "/console/jobs")
     pasted(copied(console, "asGcloud", body)["text"], environment)
     assert_same(newest(server), expected)
 
@@ -192,7 +193,7 @@ def test_a_pasted_program_for_google_s_sdk_submits_the_same_job_and_says_what_it
     console: Page, server: LiveServer, environment: dict[str, str]
 ):
     expected = server.job(server.post(JOBS, BODY)["name"])
-    console.goto("/console/jobs")
+    go_to(console, "/console/jobs")
     program = copied(console, "asPython", BODY)
     assert program["notes"] == []
     pasted(program["text"], environment, str(SDK_PYTHON), "-")
@@ -210,7 +211,7 @@ def test_secrets_are_said_to_be_missing_and_curl_takes_them_from_the_first_job(
     job = server.wait(first)
     body = {"displayName": "again", "jobSpec": job["jobSpec"]}
     submission = {"body": body, "project": PROJECT, "location": LOCATION, "id": first.rsplit("/", 1)[1]}
-    console.goto("/console/jobs")
+    go_to(console, "/console/jobs")
     assert "replace each" in call(console, "copy-as.js", "asGcloud", submission)["notes"][0]
     pasted(call(console, "copy-as.js", "asCurl", submission)["text"], environment)
     again = newest(server)["name"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, screenshot
+from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe, go_to, screenshot
 from tests.live import LiveServer, pool, python
 from trainshed.cli.ignored import Patterns
 
@@ -149,7 +149,7 @@ def test_the_page_ignores_what_the_command_line_ignores(console: Page):
         "foo/**\n**/bar\nsp\\ ace  \n.": ["foo/a", "foo", "x/y/bar", "sp ace", "spxace", "a.b"],
         "a.b+(c)|{d}^$": ["a.b+(c)|{d}^$", "axb+(c)|{d}^$"],
     }
-    console.goto("/console/jobs")
+    go_to(console, "/console/jobs")
     files = console.evaluate("document.querySelector('script[type=module]').src").rpartition("/")[0]
     ask = """async ([files, text, paths]) => {
         const { isIgnored, readPatterns } = await import(files + '/lib/ignored.js');

@@ -239,7 +239,7 @@ def test_the_own_view_has_counts_the_best_trial_and_no_trials_inline(
     name = tune(server, trials=3, labels={"view": label}, initialTrials=[{"x": 0.3}])
     wait_study(server, name)
     [row] = server.get(TUNING, view="trainshed", filter=f"labels.view={label}")["hyperparameterTuningJobs"]
-    assert row["trials"] == {"total": 3, "byState": {"SUCCEEDED": 3}, "max": 3, "parallel": 3}
+    assert row["trials"] == {"total": 3, "byState": {"SUCCEEDED": 3}, "max": 3, "parallel": 3, "waiting": 0}
     assert row["best"] == {"trial": "1", "value": 1.0, "metric": "accuracy", "parameters": {"x": 0.3}}
     assert row["objectives"] == [ACCURACY]
     assert (row["kind"], row["state"]) == ("tuning", "JOB_STATE_SUCCEEDED")

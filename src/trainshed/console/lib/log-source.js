@@ -1,6 +1,6 @@
 // The lines of a job's log by number, read in blocks as they are looked at. Keeps the blocks near the view only.
 
-import { get, send, withQuery } from "./api.js";
+import { ApiError, get, pause, send, withQuery } from "./api.js";
 import { TAIL } from "./job-tabs.js";
 
 /**
@@ -11,6 +11,7 @@ import { TAIL } from "./job-tabs.js";
  */
 
 const BLOCK = 250;
+const LATER = 1000; // milliseconds until a question is repeated that the server could not answer yet
 const MOST_BLOCKS = 40; // kept: 10,000 lines
 
 export class LogSource {
@@ -49,7 +50,11 @@ export class LogSource {
     if (answer.total.complete) return this.take(answer);
     this.unnumbered = answer.lines;
     this.onChange();
-    this.take(await this.ask({ line: -TAIL, count: TAIL, numbered: true }));
+    while (!this.isCounted && !this.gone.signal.aborted) {
+      this.take(await this.ask({ line: -TAIL, count: TAIL, numbered: true }));
+      if (!isLate(this.error)) return;
+      await pause(LATER);
+    }
   }
 
   /** The log has grown: read what is new. Without a hint in between nothing is read twice. */
@@ -139,6 +144,9 @@ export class LogSource {
     this.onChange();
   }
 }
+
+/** Whether the server asks for patience: a long log takes a busy machine some time to count. @param {Error | null} error */
+const isLate = (error) => error instanceof ApiError && error.status === 503;
 
 /** @param {LogLine[] | undefined} lines @param {number} block @param {number} total */
 function isFull(lines, block, total) {
