@@ -58,9 +58,9 @@ class StudyViewHandlers:
     trials: TrialService
     views: StudyViews
 
-    async def view(self, call: Call) -> Json:
+    async def view(self, call: Call, study: Study | None = None) -> Json:
         """The study as Google's API has it, but without trials, and its row of our own lists."""
-        study = await self._study(call)
+        study = study or await self._study(call)
         if study.kind is StudyKind.ASKED:
             answer: Json = render_study(study, enum_ints=call.enum_ints)
         else:

@@ -60,7 +60,7 @@ class VizierHandlers:
 
     async def get(self, call: Call) -> Json:
         study = await self.studies.get(*_place(call))
-        return await self.own.view(call) if wants_own_view(call) else _render(call, study)
+        return await self.own.view(call, study) if wants_own_view(call) else _render(call, study)
 
     async def find(self, call: Call) -> Json:
         if wants_own_view(call):

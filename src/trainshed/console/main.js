@@ -200,12 +200,12 @@ async function enterByTicket() {
 
 async function askServer() {
   const answer = await send("GET", "/v1/server", {});
-  askAhead(); // not before the answer: hints are heard from there on, so nothing older may be read
+  askForPage(); // not before the answer: hints are heard from there on, so nothing older may be read
   return answer.json();
 }
 
 /** What a job's page will ask. */
-function askAhead() {
+function askForPage() {
   const address = readAddress();
   const [, project, place, id, tab = "overview"] = address.parts;
   if (pageOf(address) === "job" && id && project !== "-") askForJob(jobName(project, place, id), tab, address.query);

@@ -81,9 +81,9 @@ def _created(client: Client, config: str | None, given: Json) -> Json:
     from trainshed.cli.ai.given import Key
     from trainshed.cli.ai.local_package import local_package
 
-    kms = {name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")}
+    kms = Key.taken(given)
     local = local_package(given["pool_specs"])
-    job_words = CustomJobWords(kms=Key(**kms), local=local, **given)
+    job_words = CustomJobWords(kms=kms, local=local, **given)
     file = None if config is None else job_file.read(*content(config), partial=bool(job_words.pool_specs))
     for flag in job_words.unused:
         click.echo(

@@ -19,6 +19,11 @@ class Key:
     location: str | None = None
     project: str | None = None
 
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> "Key":
+        """What the flags of `flags.encrypted` said; they are no longer among the given ones."""
+        return cls(**{name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")})
+
     def name(self, project: str, region: str) -> str:
         if not self.key or "/" in self.key:
             return self.key or ""

@@ -37,6 +37,9 @@ export function withQuery(path, query = {}) {
   return search ? `${path}?${search}` : path;
 }
 
+/** The path of a resource, by its full name. @param {string} name */
+export const pathOf = (name) => `/v1/${name.split("/").map(encodeURIComponent).join("/")}`;
+
 /** @type {Map<string, Promise<any>>} by address, what was asked ahead and nobody has taken yet */
 const ahead = new Map();
 

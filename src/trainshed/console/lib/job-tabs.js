@@ -1,6 +1,6 @@
 // The tabs of a job's page, each pages/job-NAME.js, with the keys that lead to them and what they ask first.
 
-import { askAhead, withQuery } from "./api.js";
+import { askAhead, pathOf, withQuery } from "./api.js";
 
 /**
  * @typedef {Record<string, string>} Query of the address
@@ -34,8 +34,6 @@ const OWN_VIEW = { view: "trainshed" };
 export const jobAddress = (name) => withQuery(pathOf(name), OWN_VIEW);
 /** @param {string} name of the job */
 export const statusAddress = (name) => withQuery(`${pathOf(name)}:status`, OWN_VIEW);
-/** @param {string} name */
-const pathOf = (name) => `/v1/${name.split("/").map(encodeURIComponent).join("/")}`;
 
 /**
  * Ask all that a job's page and its tab will ask, before their modules are here.

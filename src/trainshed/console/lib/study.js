@@ -40,6 +40,12 @@ export function doneWords(study) {
 /** @param {number} waiting */
 export const waitWords = (waiting) => `${waiting === 1 ? "1 trial waits" : `${count(waiting)} trials wait`} in the queue`;
 
+/** Why it ended, or why nothing of it runs; empty where there is nothing to say. @param {StudyRow} study */
+export function whyWords(study) {
+  const { running, waiting } = countsOf(study);
+  return study.message || (waiting && !running ? waitWords(waiting) : "");
+}
+
 /** A value of a parameter or a metric. @param {unknown} value */
 export function valueWords(value) {
   if (typeof value === "number") return plain(value);

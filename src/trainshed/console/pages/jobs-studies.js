@@ -5,7 +5,7 @@ import { get } from "../lib/api.js";
 import { useLive } from "../lib/hints.js";
 import { both, forStudies, isOfStudies } from "../lib/job-filter.js";
 import { plain } from "../lib/format.js";
-import { countsOf, waitWords } from "../lib/study.js";
+import { countsOf, whyWords } from "../lib/study.js";
 
 /** @typedef {import("./jobs-columns.js").JobRow} JobRow */
 /** @typedef {import("../lib/study.js").StudyRow} StudyRow */
@@ -44,12 +44,12 @@ const madeAt = ({ createTime }) => Date.parse(createTime);
 
 /** @param {StudyRow} study @returns {JobRow} */
 function asJobRow(study) {
-  const { done, max, running, waiting, parallel } = countsOf(study);
-  const { best, message } = study;
+  const { done, max, running, parallel } = countsOf(study);
+  const { best } = study;
   return {
     ...study,
     kind: "study",
-    why: message || (waiting && !running ? waitWords(waiting) : best && `best ${best.metric} ${plain(best.value)}`),
+    why: whyWords(study) || (best && `best ${best.metric} ${plain(best.value)}`),
     replicas: { running, wanted: parallel ?? running },
     progress: study.trials.max ? { fraction: done / max } : undefined,
   };

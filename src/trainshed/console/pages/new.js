@@ -3,7 +3,7 @@
 
 import { html, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { go, jobHref, setQuery } from "../lib/address.js";
-import { ApiError, get, post, sentOnce } from "../lib/api.js";
+import { ApiError, get, pathOf, post, sentOnce } from "../lib/api.js";
 import { camelPath, emptyJob, isWithin, withoutBlanks, withSecretsOf, withValue } from "../lib/job-body.js";
 import { forgetDraft, keepDraft, keepPlace, lastPlace, readDraft } from "../lib/job-draft.js";
 import { bodyOf, withChange } from "../lib/resubmit.js";
@@ -32,7 +32,7 @@ async function begin(from) {
   const draft = readDraft();
   if (draft && draft.from === from) return draft;
   if (!from) return { job: emptyJob(), ...lastPlace() };
-  const job = await get(`/v1/${from.split("/").map(encodeURIComponent).join("/")}`);
+  const job = await get(pathOf(from));
   const [, project, , location] = job.name.split("/");
   return { job: bodyOf(job), project, location, from };
 }

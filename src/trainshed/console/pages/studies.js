@@ -6,7 +6,7 @@ import { get } from "../lib/api.js";
 import { count, plain } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { useKeys } from "../lib/keys.js";
-import { countsOf, kindWords, pointWords, waitWords } from "../lib/study.js";
+import { countsOf, kindWords, pointWords, whyWords } from "../lib/study.js";
 import { stepFocus, useTurning } from "../lib/turning.js";
 import { CodeBlock } from "../parts/copy.js";
 import { Empty, Failure, Loading } from "../parts/notice.js";
@@ -80,8 +80,7 @@ const COLUMNS = [
 
 /** @param {StudyRow} study */
 function nameCell(study) {
-  const { running, waiting } = countsOf(study);
-  const why = study.message || (waiting && !running ? waitWords(waiting) : "");
+  const why = whyWords(study);
   return html`<a class="job" href=${studyHref(study.name)}>${study.displayName}</a>
     ${why && html`<div class="why" title=${why}>${why}</div>`}`;
 }

@@ -5,7 +5,7 @@
 
 import { html, useEffect } from "../lib/ui.js";
 import { go, href, studyHref } from "../lib/address.js";
-import { get } from "../lib/api.js";
+import { get, pathOf } from "../lib/api.js";
 import { shortName } from "../lib/format.js";
 import { useLive } from "../lib/hints.js";
 import { useKeys } from "../lib/keys.js";
@@ -42,9 +42,6 @@ async function readStudy(path, signal) {
   const { trainshed: row, ...study } = await get(path, { view: "trainshed" }, { signal });
   return { study, row };
 }
-
-/** The path of its methods: that of a study of the Vizier service is another. @param {string} name */
-const pathOf = (name) => `/v1/${name.split("/").map(encodeURIComponent).join("/")}`;
 
 /** @param {{name: string, tab: string, address: Address}} props */
 function LoadedStudy({ name, tab, address }) {

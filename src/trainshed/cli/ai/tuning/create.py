@@ -66,9 +66,9 @@ def _created(client: Client, config: str, given: Json) -> Json:
     from trainshed.cli.ai.tuning.words import EXAMPLE, TuningWords
     from trainshed.client.studies import StudiesClient
 
-    kms = {name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")}
+    kms = Key.taken(given)
     name, fields, lines = job_file.load(*content(config), EXAMPLE)
-    words = TuningWords(kms=Key(**kms), **given)
+    words = TuningWords(kms=kms, **given)
     body = words.body(name, fields, (client.project, client.location), datetime.now(UTC))
     with placed(job_file.JobFile(name, body, lines, bare=False)):
         return StudiesClient(client).create(body)

@@ -98,7 +98,7 @@ def _submitted(client: Client, job: str, given: Json) -> Json:
     from trainshed.dialects.ai_platform.cli import staging
     from trainshed.dialects.ai_platform.cli.training_job_words import TrainingJobWords
 
-    kms = Key(**{name: given.pop(f"kms_{name}") for name in ("key", "keyring", "location", "project")})
+    kms = Key.taken(given)
     config, path, bucket = (given.pop(name) for name in ("config", "package_path", "staging_bucket"))
     packages = [word for text in given.pop("packages") for word in words(text, "--packages")]
     roles = flags.fields(given)
