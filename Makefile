@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 programs dev bytecode test check unit quick fuzz chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 cluster cluster-stop programs dev bytecode test check unit quick fuzz chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
@@ -19,7 +19,7 @@ SPREAD = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 help: ## list what can be made
 	@echo "Trainshed: make TARGET"
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## put `trainshed` into .venv/bin
 	@scripts/venv .venv requirements.lock --editable
@@ -44,6 +44,14 @@ sdk: ## Google's Python SDK in .venv-sdk, for the conformance tests
 s3: ## SeaweedFS, boto3 and the aws command in .venv-s3, for tests against a real S3 store
 	@scripts/s3-env
 
+cluster: ## a throw-away Kubernetes with two nodes, for tests; compiled once, from Debian's source
+	@scripts/cluster build
+	@scripts/cluster up
+	@scripts/cluster load
+
+cluster-stop: ## remove that Kubernetes, with all that belongs to it but the compiled programs
+	@scripts/cluster down
+
 dev: setup ## what tests and checks need, in .venv
 	@scripts/venv .venv requirements-dev.lock
 	@$(BIN)/python scripts/console-assets --tools
@@ -58,9 +66,9 @@ check: dev ## format, lint, types, import rules and budgets
 unit: dev ## the tests that take seconds: no process, no socket
 	$(BIN)/pytest tests/unit tests/properties tests/rules
 
-quick: check ## check, and all tests that are neither slow nor of containers: minutes
+quick: check ## check, and all tests that are neither slow nor of containers or clusters: minutes
 	@scripts/postgres
-	$(BIN)/pytest $(SPREAD) --ignore=tests/rules -m "not slow and not containers"
+	$(BIN)/pytest $(SPREAD) --ignore=tests/rules -m "not slow and not containers and not cluster"
 
 test: ## set up, check, and run all everyday tests
 	@$(MAKE) -j4 check bytecode sdk demo-env s3 programs
@@ -88,5 +96,6 @@ bench: dev demo-env ## measure, and print each number beside its floor
 
 clean: ## remove environments, caches and the demo's files (a running demo server is stopped)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python scripts/demo.py --stop --quiet; fi
-	rm -rf .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .console-tools .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@if [ -d .cluster ]; then scripts/cluster down; fi
+	rm -rf .cluster.lock .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .console-tools .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

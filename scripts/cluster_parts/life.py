@@ -1,0 +1,211 @@
+"""The life of a cluster: up, down, and what is asked in between. One command at a time for each folder.
+
+`up` leaves a cluster that is ready for pods, or none. `down` needs no record of what `up` did: it finds
+processes by their environment, the network by the alias of its link, and groups and namespaces by their
+names. So it also removes what is left of an `up` that was killed.
+"""
+
+import contextlib
+import fcntl
+import json
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from scripts.cluster_parts import certificates, control_plane, groups, names, network, node
+from scripts.cluster_parts.api import Api
+from scripts.cluster_parts.image import BASE
+from scripts.cluster_parts.place import Addresses, Place, Programs
+from scripts.cluster_parts.processes import end, running
+
+PATIENCE = 180.0  # seconds that anything may take on a busy machine
+RECORD = "cluster.json"
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Alone with the folder. The lock lies beside it, because `down` removes the folder."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def write_record(place: Place) -> None:
+    settings = {"slot": place.addresses.slot, "nodes": place.nodes, "programs": str(place.programs.folder)}
+    settings |= {"node_grace": place.node_grace, "eviction": place.eviction}
+    part = place.folder / f"{RECORD}.part"
+    part.write_text(json.dumps(settings))
+    part.rename(place.folder / RECORD)
+
+
+def find(folder: Path) -> Place | None:
+    """The cluster that was started in this folder."""
+    try:
+        settings = json.loads((folder / RECORD).read_text())
+    except FileNotFoundError:
+        return None
+    return Place(
+        folder=folder,
+        programs=Programs(Path(settings["programs"])),
+        addresses=Addresses(settings["slot"]),
+        nodes=settings["nodes"],
+        node_grace=settings["node_grace"],
+        eviction=settings["eviction"],
+    )
+
+
+def admin(place: Place) -> Api:
+    return Api(place.addresses.api, place.certificates)
+
+
+def is_ready(place: Place) -> bool:
+    try:
+        return admin(place).get("/readyz", timeout=5).ok and _nodes_ready(place)
+    except OSError:
+        return False
+
+
+# ---- up
+
+
+def up(folder: Path, programs: Programs, nodes: int, node_grace: int | None, eviction: int | None) -> Place:
+    """A cluster that is there already is left as it is."""
+    place = find(folder)
+    if place is not None and running(folder, "apiserver") and is_ready(place):
+        return place
+    down(folder)
+    folder.mkdir(parents=True, mode=0o700)
+    begun = time.monotonic()
+    place = Place(folder, programs, network.claim(folder), nodes, node_grace, eviction)
+    write_record(place)
+    try:
+        certificates.make(place)
+        network.make(place)
+        for number in place.numbers():
+            node.write_files(place, number)
+        _start(place, begun)
+    except BaseException:
+        stop(folder)  # the logs stay
+        raise
+    return place
+
+
+def _start(place: Place, begun: float) -> None:
+    def say(text: str) -> None:
+        print(f"cluster: {text} after {time.monotonic() - begun:.1f} s", flush=True)
+
+    parts = {"etcd": control_plane.etcd(place), "apiserver": control_plane.apiserver(place)}
+    for number in place.numbers():
+        parts[node.name_of(number)] = node.switch_on(place, number)
+    api = admin(place)
+    _wait(place, parts, "the API server answers", lambda: api.get("/readyz", timeout=5).ok)
+    say("the API server answers")
+    parts["controller-manager"] = control_plane.controller_manager(place)
+    parts["scheduler"] = control_plane.scheduler(place)
+    parts["names"] = control_plane.names(place)
+    if (registry := control_plane.registry(place)) is not None:
+        parts["registry"] = registry
+    _wait(place, parts, "all nodes are ready", lambda: _nodes_ready(place))
+    say(f"{place.nodes} nodes are ready")
+    _wait(place, parts, "the default service account has a token", lambda: _has_token(api))
+    _wait(place, parts, "names resolve", lambda: _resolves(place))
+
+
+def _wait(
+    place: Place, parts: dict[str, "subprocess.Popen[bytes]"], what: str, happens: Callable[[], bool]
+) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(OSError):
+            if happens():
+                return
+        ended = [part for part, process in parts.items() if process.poll() is not None]
+        if ended or time.monotonic() > deadline:
+            part = ended[0] if ended else "apiserver"
+            why = f"{part} ended" if ended else f"not within {PATIENCE:.0f} s: {what}"
+            last = place.log(part).read_text(errors="replace").splitlines()[-15:]
+            raise SystemExit("\n".join([f"cluster: {why}; logs are in {place.folder}/logs", *last]))
+        time.sleep(0.1)
+
+
+def _nodes_ready(place: Place) -> bool:
+    rows = admin(place).get("/api/v1/nodes").body.get("items", [])
+    ready = [row["metadata"]["name"] for row in rows if condition(row) == "True"]
+    return len(ready) == place.nodes
+
+
+def condition(row: dict, kind: str = "Ready") -> str:
+    conditions = row.get("status", {}).get("conditions") or []
+    return next((one["status"] for one in conditions if one["type"] == kind), "Unknown")
+
+
+def _has_token(api: Api) -> bool:
+    """Before that, pods are refused."""
+    account = api.get("/api/v1/namespaces/default/serviceaccounts/default")
+    return account.ok and bool(account.body.get("secrets"))
+
+
+def _resolves(place: Place) -> bool:
+    labels = ["kubernetes", "default", *names.ZONE]
+    name = b"".join(bytes([len(label)]) + label.encode() for label in labels) + b"\0"
+    query = struct.pack(">HHHHHH", 1, 0x0100, 1, 0, 0, 0) + name + struct.pack(">HH", 1, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.settimeout(1)
+        asking.sendto(query, (place.addresses.control, 53))
+        return socket.inet_aton(place.addresses.first_service) in asking.recv(512)
+
+
+# ---- down
+
+
+def stop(folder: Path) -> None:
+    """Leaves the files and nothing else."""
+    end(folder)
+    for addresses in network.claimed(folder):
+        groups.remove(addresses)
+    network.remove(folder)
+
+
+def down(folder: Path) -> None:
+    stop(folder)
+    for line in reversed(Path("/proc/mounts").read_text().splitlines()):
+        if line.split()[1].startswith(f"{folder}/"):
+            network.run("umount", "--lazy", line.split()[1])
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def load(place: Place, archive: Path) -> None:
+    for number in place.numbers():
+        node.load(place, number, archive)
+
+
+def report(place: Place) -> str:
+    """What `up` and `status` print."""
+    lines = [f"KUBECONFIG={place.kubeconfig}", f"kubectl: {place.programs.path('kubectl')}"]
+    if running(place.folder, "registry"):
+        lines.append(f"registry: {place.addresses.registry} (http)")
+    lines.append(f"pods reach this machine at {place.addresses.machine}; image after `load`: {BASE}")
+    return "\n".join(lines)
+
+
+def states(place: Place) -> Iterator[str]:
+    """One line for each part and node."""
+    parts = sorted(set(running(place.folder).values()))
+    yield f"runs: {', '.join(parts)}"
+    try:
+        rows = admin(place).get("/api/v1/nodes", timeout=5).body.get("items", [])
+    except OSError as reason:
+        yield f"the API server does not answer: {reason}"
+        rows = []
+    for row in rows:
+        name = row["metadata"]["name"]
+        number = int(name.removeprefix("node"))
+        power = "on" if name in parts else "off"
+        cable = "cut" if network.is_cut(place, number) else "joined"
+        yield f"{name}: {power}, {cable}, Ready={condition(row)}"
