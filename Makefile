@@ -97,5 +97,5 @@ bench: dev demo-env ## measure, and print each number beside its floor
 clean: ## remove environments, caches and the demo's files (a running demo server is stopped)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python scripts/demo.py --stop --quiet; fi
 	@if [ -d .cluster ]; then scripts/cluster down; fi
-	rm -rf .cluster.lock .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .console-tools .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .cluster.* .venv .venv-train .venv-tensorflow .venv-sdk .venv-s3 .console-tools .demo .bench .images .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import cluster as kubernetes
+from tests.cluster import cluster
 from tests.engine import podman, why_not
 from tests.faults import sentence
 from tests.registry import registry
 
-__all__ = ["podman", "registry", "sentence"]
+__all__ = ["cluster", "podman", "registry", "sentence"]
 
 # How long one example takes says nothing on a busy machine.
 settings.register_profile("trainshed", deadline=None)
@@ -23,9 +25,11 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Whoever asks for the engine needs containers, said or not: what leaves those out must not start one."""
+    """Whoever asks for an engine or a cluster needs it, said or not: what leaves those out starts none."""
     if "podman" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.containers)
+    if "cluster" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.cluster)
 
 
 @pytest.hookimpl(trylast=True)
@@ -36,10 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def takes_long(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ("slow", "containers"))
+    return any(item.get_closest_marker(name) is not None for name in ("slow", "containers", "cluster"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Where containers cannot run, what is marked so is skipped before anything is set up for it."""
+    """Where containers or clusters cannot run, what is marked so is skipped before its set-up."""
     if item.get_closest_marker("containers") and (reason := why_not()):
+        pytest.skip(reason)
+    if item.get_closest_marker("cluster") and (reason := kubernetes.why_not()):
         pytest.skip(reason)

@@ -120,6 +120,8 @@ def _kubelet(place: Place, number: int) -> dict[str, object]:
         # Looked at often, so that a node is ready soon; reported only when something changes, as elsewhere.
         "nodeStatusUpdateFrequency": "1s",
         "nodeStatusReportFrequency": "5m",
+        # Renewed four times in that time: a node that lives is never taken for a lost one.
+        "nodeLeaseDurationSeconds": place.node_grace or 40,
     }
 
 
