@@ -14,7 +14,8 @@ from trainshed.backends.container.render import (
     without_secrets,
     words,
 )
-from trainshed.backends.container.run import BLANK, parse
+from trainshed.backends.container.run import BLANK
+from trainshed.backends.machine.init_record import parse_record
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
@@ -236,11 +237,11 @@ def test_podmans_own_words_say_all_that_the_body_says():
 
 
 def test_a_record_is_read_line_by_line_and_an_unended_one_is_none():
-    record = parse(b"init boot 1000000000\noom 2\nexit 3 2000000000\n" + BLANK)
+    record = parse_record(b"init boot 1000000000\noom 2\nexit 3 2000000000\n" + BLANK)
     assert record.begun and record.boot == "boot" and record.oom == 2 and record.exit == Exit(code=3)
-    assert parse(b"init boot 1000000000\nexit 3").exit is None
-    assert parse(b"init boot 1\nsignal 9 2\n").exit == Exit(signal=9)
-    assert not parse(BLANK).begun
+    assert parse_record(b"init boot 1000000000\nexit 3").exit is None
+    assert parse_record(b"init boot 1\nsignal 9 2\n").exit == Exit(signal=9)
+    assert not parse_record(BLANK).begun
 
 
 @pytest.mark.parametrize(
@@ -259,12 +260,12 @@ def test_a_record_is_read_line_by_line_and_an_unended_one_is_none():
     ],
 )
 def test_what_is_no_fact_is_passed_over(junk: bytes):
-    record = parse(b"init boot 1\n" + junk + b"\n")
+    record = parse_record(b"init boot 1\n" + junk + b"\n")
     assert record.begun and record.exit is None and record.oom == 0
 
 
 def test_only_the_first_beginning_counts():
-    assert parse(b"init a 1000000000\ninit b 9000000000\n").boot == "a"
+    assert parse_record(b"init a 1000000000\ninit b 9000000000\n").boot == "a"
 
 
 def test_a_file_of_the_run_has_no_values_of_secrets():

@@ -20,7 +20,8 @@ from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.loopback import LoopbackPort, loopback_ports
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.container.render_installer import InstallerFiles, body, changes
-from trainshed.backends.container.run import BLANK, ContainerRecord, parse
+from trainshed.backends.container.run import BLANK
+from trainshed.backends.machine.init_record import InitRecord, parse_record
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.layer_port import InstallKit, PipListener
@@ -159,5 +160,5 @@ class Installation:
         return bool(lines)
 
 
-def _read(record: str) -> ContainerRecord:
-    return parse(read_regular(record, len(BLANK)))
+def _read(record: str) -> InitRecord:
+    return parse_record(read_regular(record, len(BLANK)))

@@ -26,78 +26,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trainshed.backends.machine.init_record import MOST_RECORD, InitRecord, parse_record
 from trainshed.backends.machine.run import (
     MOST_LAUNCH,
     OVER_MEMORY,
-    KnownRecord,
     KnownRun,
     as_limit,
     as_plain,
-    not_run,
     note_of,
 )
 from trainshed.core.limits import too_many_processes
 from trainshed.core.names import RunKey
-from trainshed.core.replica import Exit, Handle
+from trainshed.core.replica import Handle
 from trainshed.regular_file import open_regular, read_regular, write_regular
 
-BLANK = b" " * 512
+BLANK = b" " * MOST_RECORD
 _LOCK = "hhqqi"  # struct flock of a 64-bit Linux
-_MOST_CODE = 255
-_MOST_SIGNAL = 64
 _ANYBODY = 0o666  # the image's user may be anybody; the folder above is closed to others
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerRecord(KnownRecord):
-    oom: int = 0
-    refusals: int = 0  # of processes and threads, by the kernel
-
-    @property
-    def begun(self) -> bool:
-        return self.started_at is not None
-
-
-def parse(text: bytes) -> ContainerRecord:
-    boot, oom, refusals, unstarted = "", 0, 0, ""
-    held_exit = ended = started_at = ended_at = None
-    for line in text[: len(BLANK)].decode("utf-8", "replace").split("\n")[:-1]:
-        with contextlib.suppress(ValueError, OverflowError, OSError):
-            match line.split():
-                case ["init", boot_id, at] if started_at is None:
-                    started_at, boot = _moment(at), boot_id
-                case ["oom", count]:
-                    oom = int(count)
-                case ["refused", count]:
-                    refusals = int(count)
-                case ["unstarted", number]:
-                    unstarted = not_run(number)
-                case ["held", how, number, at] if held_exit is None:
-                    ended_at, held_exit = _moment(at), _exit(how, number)
-                case ["exit" | "signal" as how, number, at]:
-                    ended, ended_at = held_exit or _exit(how, number), ended_at if held_exit else _moment(at)
-                case _:
-                    pass
-    return ContainerRecord(
-        boot=boot,
-        started_at=started_at,
-        oom=oom,
-        refusals=refusals,
-        held=held_exit,
-        exit=ended,
-        ended_at=ended_at,
-        unstarted=unstarted,
-    )
-
-
-def _exit(how: str, number: str) -> Exit:
-    """Raise ValueError where it is none: programs in the container can write into the record."""
-    value = int(number)
-    if how == "exit" and 0 <= value <= _MOST_CODE:
-        return Exit(code=value)
-    if how == "signal" and 0 < value <= _MOST_SIGNAL:
-        return Exit(signal=value)
-    raise ValueError(how)
 
 
 def lock_owner(path: str) -> int | None:
@@ -114,10 +59,6 @@ def lock_owner(path: str) -> int | None:
     finally:
         os.close(handle)
     return None if kind == fcntl.F_UNLCK else max(pid, 0)
-
-
-def _moment(nanoseconds: str) -> datetime:
-    return datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
 
 
 @dataclass(slots=True, eq=False)
@@ -166,14 +107,14 @@ class ContainerRun(KnownRun):
         write_regular(f"{self.folder}/.launch.json", json.dumps(launch).encode())
         os.rename(f"{self.folder}/.launch.json", f"{self.folder}/launch.json")
 
-    def read(self) -> ContainerRecord | None:
+    def read(self) -> InitRecord | None:
         """What the init wrote; None where the run is not prepared."""
         try:
-            return parse(read_regular(self.record, len(BLANK)))
+            return parse_record(read_regular(self.record, len(BLANK)))
         except FileNotFoundError:
             return None
         except OSError:
-            return ContainerRecord()
+            return InitRecord()
 
     def refused_processes(self) -> str:
         record = self.read()

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from trainshed.backends.container.containers import ContainerInfo, EngineContainers
-from trainshed.backends.container.run import ContainerRecord, ContainerRun
+from trainshed.backends.container.run import ContainerRun
 from trainshed.backends.machine import processes
+from trainshed.backends.machine.init_record import InitRecord
 from trainshed.backends.machine.processes import Identity
 from trainshed.backends.machine.watch import ProcessEndWatch
 from trainshed.background_tasks import BackgroundTasks
@@ -60,7 +61,7 @@ class ContainerRunSupervisor:
             # Prepared, and the server was killed: a start that was under way may still happen.
             self._background.run(self._await_init(run))
 
-    def _show(self, run: ContainerRun, started_at: datetime | None, record: ContainerRecord | None) -> None:
+    def _show(self, run: ContainerRun, started_at: datetime | None, record: InitRecord | None) -> None:
         """Show a run that is alive, running or held."""
         if record is not None and record.held is not None:
             memory = run.killed_for_memory if record.oom else ""
@@ -133,7 +134,7 @@ class ContainerRunSupervisor:
         self._end(run, record, record.exit, record.oom > 0)
         return True
 
-    def _end(self, run: ContainerRun, record: ContainerRecord, exit: Exit, oom: bool) -> None:
+    def _end(self, run: ContainerRun, record: InitRecord, exit: Exit, oom: bool) -> None:
         if run.gone.is_set():
             return
         run.unstarted = run.unstarted or record.unstarted
@@ -146,7 +147,7 @@ class ContainerRunSupervisor:
         )
         self._hint(run)
 
-    def _lose(self, run: ContainerRun, record: ContainerRecord | None) -> None:
+    def _lose(self, run: ContainerRun, record: InitRecord | None) -> None:
         if run.gone.is_set():
             return
         started_at = run.started_at or (record.started_at if record else None) or run.prepared_at()
@@ -179,7 +180,7 @@ class ContainerRunSupervisor:
         """Its init is dead. Without an end in the record, one is known only if we or the kernel killed it."""
         if run.gone.is_set() or self._told_end(run):
             return
-        record, oom = run.read() or ContainerRecord(), info is not None and info.out_of_memory
+        record, oom = run.read() or InitRecord(), info is not None and info.out_of_memory
         here = record.boot in ("", processes.boot_id())
         if record.held is not None:
             self._end(run, record, record.held, record.oom > 0)
