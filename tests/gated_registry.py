@@ -33,7 +33,7 @@ def _layer() -> bytes:
 
 
 class GatedRegistry:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         layer, machine = _layer(), platform.machine()
         packed = gzip.compress(layer, mtime=0)
         config = json.dumps(
@@ -54,14 +54,14 @@ class GatedRegistry:
         ).encode()
         self._blobs = {_digest(blob): blob for blob in (packed, config)}
         self._gate, self._moved = Gate.SHUT, asyncio.Event()
-        self._port = port
+        self._host, self._port = host, port
         self._server: asyncio.Server | None = None
 
     def image(self, name: str) -> str:
-        return f"127.0.0.1:{self._port}/{name}"
+        return f"{self._host}:{self._port}/{name}"
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", self._port)
+        self._server = await asyncio.start_server(self._answer, self._host, self._port)
 
     async def close(self) -> None:
         self.turn(Gate.EMPTY)

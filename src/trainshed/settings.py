@@ -136,6 +136,18 @@ class Settings:
         "Credentials for registries, as docker login writes them; asked before the engines' own.",
     )
     engine: str = _setting("auto", values.engine, "SOCKET", "Docker's or Podman's; none: no containers.")
+    kubernetes: bool = _setting(
+        False, values.switch, "", "Run jobs as pods of a Kubernetes cluster instead of on this machine."
+    )
+    kubeconfig: Path | None = _setting(
+        None,
+        values.place,
+        "FILE",
+        "The cluster's address and credentials.",
+        told="the pod's own, $KUBECONFIG or ~/.kube/config",
+    )
+    context: str = _setting("", str, "NAME", "A context of the kubeconfig.", told="its current one")
+    namespace: str = _setting("", str, "NAME", "Where its pods are made.", told="the context's")
     image_retention: timedelta | None = _setting(
         None,
         values.days,

@@ -21,6 +21,17 @@ def spec_of(*images: str) -> JobSpec:
     return JobSpec(pools=tuple(replace(a_pool(), image=image) for image in images))
 
 
+class WritesHere:
+    """For backends whose replicas write straight into the server's files."""
+
+    async def test_output_is_written_while_no_server_runs(self, bench: Bench):
+        await bench.backend.launch(bench.launch(bench.programs.prints("alone\n")))
+        await bench.backend.close()
+        await until(lambda: bench.out() == "alone\n")
+        bench.backend = await bench.world.backend()
+        assert (await bench.ended(bench.key())).exit == Exit(code=0)
+
+
 class BackendContract:
     many = 50  # runs at once
 
@@ -255,12 +266,12 @@ class BackendContract:
         await bench.ended(bench.key(1))
         assert bench.out() == text + "again\n"
 
-    async def test_output_is_written_while_no_server_runs(self, bench: Bench):
-        await bench.backend.launch(bench.launch(bench.programs.prints("alone\n")))
-        await bench.backend.close()
-        await until(lambda: bench.out() == "alone\n")
-        bench.backend = await bench.world.backend()
+    async def test_output_of_a_time_without_a_server_is_whole_when_the_end_is_shown(self, bench: Bench):
+        text = "".join(f"{n}\n" for n in range(2000))
+        await bench.backend.launch(bench.launch(bench.programs.prints(text)))
+        await bench.renew()
         assert (await bench.ended(bench.key())).exit == Exit(code=0)
+        assert bench.out() == text
 
     # 10. the loop goes on
 

@@ -89,6 +89,8 @@ async def until(check: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> No
 class Bench:
     """One job on one backend, with its output files."""
 
+    cpus = 1.0  # of each run
+
     def __init__(self, world: World, folder: Path) -> None:
         self.world = world
         self.programs = world.programs
@@ -113,7 +115,7 @@ class Bench:
             command=command,
             args=(),
             placement=Placement(
-                pool=0, index=index, node=self.node, host="127.0.0.1", cpus=1, memory=256 << 20
+                pool=0, index=index, node=self.node, host="127.0.0.1", cpus=self.cpus, memory=256 << 20
             ),
         )
 

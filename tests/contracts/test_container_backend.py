@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backend import BackendContract
+from tests.contracts.backend import BackendContract, WritesHere
 from tests.contracts.backend_bench import Programs, until
 from tests.contracts.test_process_backend import ShellPrograms
 from tests.engine import Podman
@@ -89,7 +89,7 @@ class ContainerWorld:
         await engine.close()
 
 
-class TestContainers(BackendContract):
+class TestContainers(WritesHere, BackendContract):
     many = 16  # an engine takes much of the CPU for each
 
     @pytest.fixture

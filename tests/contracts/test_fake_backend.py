@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backend import BackendContract
+from tests.contracts.backend import BackendContract, WritesHere
 from tests.contracts.backend_bench import Words
 from trainshed.core.errors import Unavailable
 from trainshed.core.fleet import Placement
@@ -82,7 +82,7 @@ class FakeWorld:
         return
 
 
-class TestFakeBackend(BackendContract):
+class TestFakeBackend(WritesHere, BackendContract):
     @pytest.fixture
     async def world(self, tmp_path: Path):
         yield FakeWorld()

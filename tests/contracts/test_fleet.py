@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import a_job, an_admission
-from tests.contracts.backend import BackendContract, spec_of
+from tests.contracts.backend import BackendContract, WritesHere, spec_of
 from tests.contracts.backend_bench import until
 from tests.contracts.stats import StatsContract
 from tests.contracts.test_fake_backend import FakeWorld
@@ -146,7 +146,7 @@ class TestTheSecondOfTwo(BackendContract, StatsContract):
         yield SecondOfTwo()
 
 
-class TestProcessesOfTwo(BackendContract):
+class TestProcessesOfTwo(WritesHere, BackendContract):
     @pytest.fixture
     async def world(self, tmp_path: Path):
         yield ProcessesOfTwo(tmp_path / "home", tmp_path)

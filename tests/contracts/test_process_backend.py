@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backend import BackendContract
+from tests.contracts.backend import BackendContract, WritesHere
 from tests.contracts.backend_bench import Bench, Programs, Words, until
 from trainshed.backends.machine.cgroup import locate
 from trainshed.backends.machine.run_storage import RunStorage
@@ -136,7 +136,7 @@ class ProcessWorld:
             (OWN_GROUP / label(self.home)).rmdir()
 
 
-class ProcessContract(BackendContract):
+class ProcessContract(WritesHere, BackendContract):
     keeper: str
 
     @pytest.fixture

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from trainshed.assembly.run_as import find_users
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
+from trainshed.backends.cluster.finder import ClusterFinder
 from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder
 from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.fleet import Fleet
@@ -21,7 +22,7 @@ from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.backends.process.interpreters import Interpreters
 from trainshed.buckets.view import DiskViewSource
-from trainshed.core.errors import NotFound
+from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Reason
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit
@@ -70,19 +71,40 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
         return await start_containers(settings, engine, node, runs, loopback)
 
     containers = EngineFinder(settings.home / "containers", settings.engine, os.environ, make, node=node)
+    here = (
+        PresentMember(processes, runs_as="as a process of this machine", own_images="trainshed/"),
+        LateMember(containers, runs_as="in a container"),
+    )
     return Backends(
-        fleet=Fleet(
-            (
-                PresentMember(processes, runs_as="as a process of this machine", own_images="trainshed/"),
-                LateMember(containers, runs_as="in a container"),
-            )
-        ),
+        fleet=Fleet(make_cluster(settings, runs) if settings.kubernetes else here),
         processes=processes,
         containers=containers,
         runtimes=runtimes,
         loopback=loopback,
         google=google,
     )
+
+
+def make_cluster(settings: Settings, storage: RunStorage) -> tuple[LateMember]:
+    """The one member of a server that runs all jobs in a cluster. Imported late: most servers have none."""
+    home = settings.home / "kubernetes"
+
+    async def make() -> Backend:
+        try:
+            from trainshed.backends.cluster.api import ClusterApi, find_config
+            from trainshed.backends.cluster.backend import ClusterBackend
+        except ImportError as error:
+            raise Unavailable(f"{error.name} is missing: install trainshed[kubernetes].") from error
+        config = find_config(str(settings.kubeconfig or ""), settings.context)
+        backend = ClusterBackend(home, ClusterApi(config, settings.namespace), files=storage.files)
+        try:
+            await backend.start()
+        except BaseException:
+            await backend.close()
+            raise
+        return backend
+
+    return (LateMember(ClusterFinder(home, make), runs_as="in a pod"),)
 
 
 def make_loopback(shared: SharedParts, storage: Storage, google: GoogleRedirect) -> LoopbackPort:

@@ -54,7 +54,8 @@ class Backend(Protocol):
     6. stopping or removing what is not there is no error.
     7. remove forgets a job's ended runs and leaves no process, cgroup or private file but the logs.
     8. a program that cannot be started ends with code 127 (not found) or 126, and says why on its stderr.
-    9. output goes to the files that RunFiles names, in order, whatever the server does.
+    9. output goes to the files that RunFiles names, in order, whatever the server does. All of it is there
+       when the end of the run is shown.
     10. nothing blocks the event loop.
     11. what prepare has called READY can be launched at once, until somebody takes it away again.
     12. what is PREPARING becomes READY or FAILED by itself, and every job that waits for it is hinted then.

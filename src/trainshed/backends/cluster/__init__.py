@@ -1,0 +1,1 @@
+"""Replicas as pods of a Kubernetes cluster."""

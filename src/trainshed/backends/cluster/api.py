@@ -1,0 +1,201 @@
+"""ClusterApi: the calls that the cluster backend makes to a Kubernetes API server, in plain JSON.
+
+Everything else in this package calls it. It knows addresses, credentials and failures, and nothing of jobs.
+lightkube reads the kubeconfig or the service account and signs the requests. Every call ends: with an answer,
+or with an ApiFault that says whether the server refused (with its words) or cannot be reached.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import httpx2
+from lightkube.config.client_adapter import AsyncClient as signed_client
+from lightkube.config.client_adapter import ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.core.exceptions import ConfigError
+
+from trainshed.core.errors import Unavailable
+
+Object = dict[str, Any]  # as Kubernetes writes it in JSON
+OPENED = "OPENED"  # the type of an event of ours: the watch has begun
+
+_TIMEOUT = 20.0  # seconds for an answer
+_WATCHED = 60  # seconds after which a watch ends and the next begins
+_MERGE = "application/merge-patch+json"
+_GROUPS = {"leases": "/apis/coordination.k8s.io/v1"}  # all others are in /api/v1
+_CLUSTER_WIDE = frozenset({"nodes", "namespaces", "persistentvolumes"})
+
+
+def part(item: Mapping[str, Any], name: str) -> Object:
+    """An object inside another; empty where it is not there."""
+    return item.get(name) or {}
+
+
+def parts(item: Mapping[str, Any], name: str) -> list[Object]:
+    """A list of objects inside another; empty where it is not there."""
+    return item.get(name) or []
+
+
+class ApiFault(Exception):
+    """The API server refused, or cannot be reached (status 0)."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.reason, self.message = status, reason, message
+
+    @property
+    def is_missing(self) -> bool:
+        return self.status == 404
+
+    @property
+    def is_there_already(self) -> bool:
+        return self.status == 409 and self.reason == "AlreadyExists"
+
+    @property
+    def is_expired(self) -> bool:
+        """The history that a watch wanted to go on from is gone."""
+        return self.status == 410
+
+    @property
+    def passing(self) -> bool:
+        """It may go well later, with nothing changed."""
+        return self.status in (0, 408, 429) or self.status >= 500
+
+    def as_unavailable(self, what: str) -> Unavailable:
+        return Unavailable(f"{what}: {self.message}")
+
+
+def find_config(path: str = "", context: str = "") -> SingleConfig:
+    """The credentials in that kubeconfig; else of the pod this runs in, of $KUBECONFIG or ~/.kube/config."""
+    try:
+        config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get(context or None)
+    except (ConfigError, OSError, KeyError, ValueError) as error:
+        raise Unavailable(f"There is no Kubernetes configuration that can be used: {error}.") from error
+    if config is None:
+        raise Unavailable("The Kubernetes configuration names no current context. Name one with --context.")
+    if config.user is not None and config.user.exec is not None:
+        # The answer of a plugin is the same in v1, which lightkube does not know yet.
+        config.user.exec.apiVersion = config.user.exec.apiVersion.replace(".io/v1", ".io/v1beta1").replace(
+            "v1beta1beta1", "v1beta1"
+        )
+    return config
+
+
+class ClusterApi:
+    def __init__(self, config: SingleConfig, namespace: str = "") -> None:
+        self.namespace = namespace or config.namespace
+        self.server = config.cluster.server or ""
+        timeout = httpx2.Timeout(_TIMEOUT)
+        self._client = signed_client(config, ConnectionParams(timeout=timeout, trust_env=False))
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def get(self, kind: str, name: str) -> Object:
+        return await self._call("GET", self.path(kind, name))
+
+    async def list(self, kind: str, labels: str = "", *, everywhere: bool = False) -> Object:
+        params = {"labelSelector": labels} if labels else {}
+        return await self._call("GET", self.path(kind, everywhere=everywhere), params=params)
+
+    async def create(self, kind: str, body: Mapping[str, Any]) -> Object:
+        return await self._call("POST", self.path(kind), body=body)
+
+    async def patch(self, kind: str, name: str, body: Mapping[str, Any]) -> Object:
+        return await self._call("PATCH", self.path(kind, name), body=body, content=_MERGE)
+
+    async def delete(self, kind: str, name: str, *, grace: int | None = None) -> None:
+        """Deleting what is not there is no fault."""
+        body: Object = {"propagationPolicy": "Background"}
+        if grace is not None:
+            body["gracePeriodSeconds"] = grace
+        try:
+            await self._call("DELETE", self.path(kind, name), body=body)
+        except ApiFault as fault:
+            if not fault.is_missing:
+                raise
+
+    async def version(self) -> Object:
+        return await self._call("GET", "/version")
+
+    async def watch(
+        self, kind: str, since: str, labels: str = "", *, everywhere: bool = False
+    ) -> AsyncGenerator[Object]:
+        """First OPENED, then the events after that version. Ends by itself; ApiFault where it breaks."""
+        params = {
+            "watch": "1",
+            "resourceVersion": since,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(_WATCHED),
+            **({"labelSelector": labels} if labels else {}),
+        }
+        timeout = httpx2.Timeout(_TIMEOUT, read=_WATCHED + _TIMEOUT)
+        path = self.path(kind, everywhere=everywhere)
+        try:
+            async with self._client.stream("GET", path, params=params, timeout=timeout) as answer:
+                if answer.status_code >= 400:
+                    raise _fault(answer.status_code, await answer.aread())
+                yield {"type": OPENED}
+                async for line in answer.aiter_lines():
+                    if line:
+                        yield _event(json.loads(line))
+        except (httpx2.HTTPError, ValueError) as error:
+            raise _unreachable(error) from error
+
+    def websocket(self, name: str, call: str, params: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """A session of `portforward` or `exec` with a pod, in the protocol that all versions know."""
+        path = f"{self.path('pods', name)}/{call}"
+        return self._client.websocket(
+            path, subprotocols=["v4.channel.k8s.io"], params=dict(params), timeout=_TIMEOUT
+        )
+
+    def path(self, kind: str, name: str = "", *, everywhere: bool = False) -> str:
+        base = _GROUPS.get(kind, "/api/v1")
+        if kind not in _CLUSTER_WIDE and not everywhere:
+            base += f"/namespaces/{self.namespace}"
+        return f"{base}/{kind}/{name}" if name else f"{base}/{kind}"
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        content: str = "application/json",
+    ) -> Object:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": content, "Accept": "application/json"}
+        try:
+            answer = await self._client.request(method, path, params=params, content=data, headers=headers)
+        except (httpx2.HTTPError, ConfigError, OSError) as error:
+            raise _unreachable(error) from error
+        if answer.status_code >= 400:
+            raise _fault(answer.status_code, answer.content)
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise _unreachable(error) from error
+
+
+def _fault(status: int, content: bytes) -> ApiFault:
+    try:
+        told: Object = json.loads(content)
+        return ApiFault(status, str(told.get("reason") or ""), str(told.get("message") or content.decode()))
+    except (ValueError, AttributeError):
+        text = content.decode(errors="replace").strip()[:300]
+        return ApiFault(status, "", text or f"it answers with status {status}")
+
+
+def _event(event: Object) -> Object:
+    if event.get("type") == "ERROR":
+        status: Object = event.get("object") or {}
+        raise ApiFault(int(status.get("code") or 500), str(status.get("reason")), str(status.get("message")))
+    return event
+
+
+def _unreachable(error: BaseException) -> ApiFault:
+    words = str(error) or type(error).__name__
+    return ApiFault(0, "", f"the Kubernetes API cannot be reached ({words})")

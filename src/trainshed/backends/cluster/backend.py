@@ -1,0 +1,323 @@
+"""ClusterBackend implements core.ports.Backend with pods of a Kubernetes cluster.
+
+The control loop calls it. Each run is a pod named after it, so that creating it twice creates it once. The
+folder of a run on the server says that it was launched and, once known, how it ended; the cluster has the
+rest. A server killed at any line finds both again. Pods and nodes are watched, so observing asks nobody.
+"""
+
+import asyncio
+import base64
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from trainshed.backends.cluster import pod as pods
+from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object
+from trainshed.backends.cluster.finder import CAPABILITIES, refuse
+from trainshed.backends.cluster.images import ClusterImages
+from trainshed.backends.cluster.nodes import nodes_of, slim_pod
+from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.pod import PodFrame
+from trainshed.backends.cluster.pod_state import state_of
+from trainshed.backends.cluster.run import PodRun, reload_run
+from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, take_away
+from trainshed.backends.machine.compiled import compiled
+from trainshed.backends.machine.run_folders import find_runs, run_folder
+from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
+from trainshed.core.fleet import Admission, Node
+from trainshed.core.job import JobSpec
+from trainshed.core.launch import Launch
+from trainshed.core.limits import memory_limit
+from trainshed.core.names import ReplicaName, RunKey, task_name
+from trainshed.core.ports import RunFiles
+from trainshed.core.readiness import PreparationProgress, Readiness, together
+from trainshed.core.replica import Handle, Observation
+from trainshed.regular_file import write_regular
+
+_PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
+_PATIENCE = 30.0  # seconds for which a launch waits for a program that begins alone
+_INIT = Path(__file__).with_name("pod_init.c")
+
+
+class ClusterBackend:
+    stats = stacks = shells = views = images = image_inventory = callers = node_stats = None
+
+    def __init__(
+        self,
+        home: Path,
+        api: ClusterApi,
+        *,
+        files: RunFiles,
+        pod_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`pod_options` are parts of every pod's spec: tolerations, imagePullSecrets, priorityClassName."""
+        home = home.absolute()
+        self.capabilities = CAPABILITIES
+        self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
+        self._api, self._files, self._options = api, files, dict(pod_options or {})
+        self._id, self._init = "", b""
+        self._hints: list[Callable[[str], None]] = []
+        self._runs: dict[str, dict[RunKey, PodRun]] = {}
+        self._tokens: dict[str, str] = {}  # by job
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._supervisor = PodRunSupervisor(
+            api, files, lambda run: self._hint(run.key.name.job), self._attempt
+        )
+        self._images: ClusterImages
+        self._pods: ObjectCache
+        self._nodes: ObjectCache
+        self._all_pods: ObjectCache
+
+    async def start(self) -> None:
+        """Raise Unavailable, with the reason, where the cluster cannot be used."""
+        earlier = await asyncio.to_thread(self._open)
+        self._images = ClusterImages(self._api, self._id, self._hint)
+        ours = f"{pods.HOME}={self._id}"
+        self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed)
+        self._nodes = ObjectCache(self._api, "nodes", changed=self._images.node_changed)
+        self._all_pods = ObjectCache(
+            self._api, "pods", everywhere=True, changed=lambda pod, is_gone: None, slim=slim_pod
+        )
+        for job, runs in earlier:
+            self._runs[job] = {run.key: run for run in runs}
+        try:
+            await self._bring_init()
+            await self._pods.start()
+            await self._nodes.start()
+            await self._all_pods.start()
+        except ApiFault as fault:
+            raise fault.as_unavailable("The Kubernetes cluster cannot be used") from fault
+        for job, runs in earlier:
+            for run in runs:
+                self._find_again(run, self._token(job))
+        await self._take_away_orphans()
+
+    async def close(self) -> None:
+        for cache in (self._pods, self._nodes, self._all_pods):
+            await cache.close()
+        await self._images.close()
+        await self._supervisor.close()
+        await self._api.close()
+
+    async def nodes(self) -> tuple[Node, ...]:
+        return nodes_of(self._nodes.objects.values(), self._all_pods.objects.values(), self._id)
+
+    def refuse_image(self, image: str) -> str | None:
+        return refuse(image)
+
+    def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
+        images = dict.fromkeys(pool.image for pool in spec.pools if not pool.is_empty)
+        return together([self._images.readiness(image, job) for image in images])
+
+    def preparing(self) -> tuple[PreparationProgress, ...]:
+        return self._images.preparing()
+
+    def render(self, launch: Launch) -> Mapping[str, object]:
+        return pods.render_pod(launch, self._frame())
+
+    async def launch(self, launch: Launch) -> Handle:
+        key, job = launch.key, launch.key.name.job
+        if not pods.is_safe(job):
+            raise Invalid((Violation("job", f"'{job}' cannot be part of the name of a pod."),))
+        async with self._lock(str(key.name)):
+            run = self._runs.get(job, {}).get(key)
+            if run is None or run.observation is None:
+                run = run or PodRun(key, str(run_folder(self._jobs_folder, key)), "")
+                self._runs.setdefault(job, {})[key] = run
+                try:
+                    await self._end_earlier_runs(key)
+                    await self._create(run, launch)
+                except ApiFault as fault:
+                    raise fault.as_unavailable(f"The pod of {key} cannot be created") from fault
+                except OSError as error:
+                    raise Unavailable(f"No place could be made for {key}: {error}.") from error
+            if run.gang == 1:
+                await self._supervisor.begun(run, _PATIENCE)
+            return run.handle
+
+    async def observe(self, job: str) -> tuple[Observation, ...]:
+        runs = self._runs.get(job)
+        return tuple(run.observation for run in runs.values() if run.observation is not None) if runs else ()
+
+    async def stop(self, key: RunKey, *, force: bool) -> None:
+        run = self._runs.get(key.name.job, {}).get(key)
+        if run is None or run.observation is None or run.gone.is_set():
+            return
+        try:
+            await (self._supervisor.kill(run) if force else self._supervisor.ask(run))
+        except ApiFault as fault:
+            raise fault.as_unavailable(f"{key} could not be stopped") from fault
+
+    async def remove(self, job: str) -> None:
+        if job not in self._runs:
+            return
+        async with self._lock(job):
+            runs = list(self._runs.get(job, {}).values())
+            alive = [run for run in runs if run.observation is not None and not run.gone.is_set()]
+            await asyncio.gather(*(self.stop(run.key, force=True) for run in alive))
+            if left := [str(run.key) for run in alive if not run.gone.is_set()]:
+                raise Unavailable(f"Pods of {', '.join(left)} do not end although they were killed.")
+            try:
+                await self._take_away_objects(job, [run.pod for run in runs if run.pod])
+            except ApiFault as fault:
+                raise fault.as_unavailable(f"The objects of job {job} cannot be removed") from fault
+            await asyncio.to_thread(self._remove_files, job)
+            self._runs.pop(job, None)
+            self._tokens.pop(job, None)
+
+    async def jobs(self) -> frozenset[str]:
+        return frozenset(self._runs)
+
+    async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
+        places = tuple(
+            replace(place, host=task_name(place.pool, place.index), port=_PORT)
+            for place in admission.placements
+        )
+        return replace(admission, placements=places, master_port=_MASTER_PORT)
+
+    def on_change(self, hint: Callable[[str], None]) -> None:
+        self._hints.append(hint)
+
+    # Starting
+
+    async def _create(self, run: PodRun, launch: Launch) -> None:
+        """Every step can be repeated: what is there already is left as it is."""
+        job = run.key.name.job
+        run.pod, run.holds = pods.pod_name(self._id, run.key), launch.held
+        run.gang, run.memory = max(len(launch.peers), 1), memory_limit(launch.placement, launch.room)
+        output = self._files.output(run.key.name)
+        await asyncio.to_thread(run.prepare, output)
+        token = self._token(job)
+        values = {"token": token, **pods.secret_values(launch)}
+        if not await self._make("secrets", pods.render_secret(self._id, job, values)) and len(values) > 1:
+            name = pods.job_object(self._id, job)
+            await self._api.patch("secrets", name, {"stringData": values})
+        await self._make("services", pods.render_service(self._id, job))
+        await self._make("pods", pods.render_pod(launch, self._frame()))
+        run.state = state_of(self._pods.objects.get(run.pod) or await self._api.get("pods", run.pod))
+        run.mark("created")  # before its program may begin: from here on it never begins again
+        self._supervisor.supervise(run, token)
+
+    async def _make(self, kind: str, body: Object) -> bool:
+        """Create it; False where it is there already."""
+        try:
+            await self._api.create(kind, body)
+        except ApiFault as fault:
+            if not fault.is_there_already:
+                raise
+            return False
+        return True
+
+    async def _end_earlier_runs(self, key: RunKey) -> None:
+        runs = self._runs[key.name.job].values()
+        others = [run for run in runs if run.key != key and _place(run.key) == _place(key)]
+        if any(run.key.name == key.name and run.key.run > key.run for run in others):
+            raise Conflict(f"A later run than {key} has been started.")
+        for run in others:
+            if run.observation is not None and not run.gone.is_set():
+                await self.stop(run.key, force=True)
+                if not run.gone.is_set():
+                    raise Unavailable(
+                        f"Run {run.key} is still alive although it was killed: {key} has to wait."
+                    )
+
+    def _frame(self) -> PodFrame:
+        return PodFrame(
+            home=self._id,
+            init=pods.init_name(self._init),
+            namespace=self._api.namespace,
+            options=self._options,
+        )
+
+    def _attempt(self, name: ReplicaName) -> Iterable[PodRun]:
+        runs = self._runs.get(name.job, {}).values()
+        return [run for run in runs if run.key.name.attempt == name.attempt]
+
+    # Beginning
+
+    def _open(self) -> list[tuple[str, list[PodRun]]]:
+        for folder in (self._home, self._jobs_folder, self._trash, self._home / "bin"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.rmtree(self._trash, ignore_errors=True)
+        self._trash.mkdir(mode=0o700, exist_ok=True)
+        self._id = _kept(self._home / "id", lambda: os.urandom(4).hex())
+        program = compiled(_INIT, self._home / "bin", kinds=(("-static", "-s"),))
+        if program is None:
+            raise Unavailable("The init of pods cannot be compiled here: it needs the C compiler 'cc'.")
+        self._init = program.read_bytes()
+        return list(find_runs(self._jobs_folder, reload_run))
+
+    async def _bring_init(self) -> None:
+        encoded = base64.b64encode(self._init).decode()
+        await self._make("configmaps", pods.render_init(self._id, self._init, encoded))
+        self._images.init = pods.init_name(self._init)
+
+    def _find_again(self, run: PodRun, token: str) -> None:
+        if run.gone.is_set() or not run.pod:
+            return
+        found = self._pods.objects.get(run.pod)
+        if found is None and not Path(run.folder, "created").exists():
+            return  # never created: it is launched again
+        run.state = None if found is None else state_of(found)
+        self._supervisor.supervise(run, token, found=True)
+
+    async def _take_away_orphans(self) -> None:
+        """Objects of jobs that were removed while the cluster could not be reached."""
+        for item in list(self._pods.objects.values()):
+            meta = item["metadata"]
+            if (job := meta["labels"].get(pods.JOB)) is not None and job not in self._runs:
+                with contextlib.suppress(ApiFault):
+                    await self._take_away_objects(job, [meta["name"]])
+
+    def _token(self, job: str) -> str:
+        if job not in self._tokens:
+            (self._jobs_folder / job).mkdir(mode=0o700, exist_ok=True)
+            self._tokens[job] = _kept(self._jobs_folder / job / "token", lambda: secrets.token_hex(32))
+        return self._tokens[job]
+
+    # Ending
+
+    async def _take_away_objects(self, job: str, names: Iterable[str]) -> None:
+        await asyncio.gather(*(take_away(self._api, name) for name in names))
+        name = pods.job_object(self._id, job)
+        await self._api.delete("services", name)
+        await self._api.delete("secrets", name)
+
+    def _remove_files(self, job: str) -> None:
+        # A rename is atomic, so a crash does not leave half a job.
+        removed = self._trash / f"{job}-{os.urandom(4).hex()}"
+        with contextlib.suppress(FileNotFoundError):
+            (self._jobs_folder / job).rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
+
+    def _pod_changed(self, item: Object, is_gone: bool) -> None:
+        self._supervisor.pod_changed(item, is_gone)
+        self._images.pod_changed(item, is_gone)
+
+    def _hint(self, job: str) -> None:
+        for hint in self._hints:
+            hint(job)
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
+
+
+def _place(key: RunKey) -> tuple[int, int]:
+    return key.name.pool, key.name.index
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """The text of the file, made once."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        draft = path.with_name(f".{path.name}")
+        write_regular(draft, make().encode())
+        draft.rename(path)
+        return path.read_text().strip()

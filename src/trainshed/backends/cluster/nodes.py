@@ -1,0 +1,91 @@
+"""The nodes of a cluster as our scheduler sees them: what pods of others leave free. Pure.
+
+`backend.py` calls it with the objects it keeps up to date. Nodes that take no pods of ours are left out.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from trainshed.backends.cluster.api import Object, part, parts
+from trainshed.backends.cluster.pod import GPU, HOME
+from trainshed.core.fleet import Node
+
+_FACTORS = {
+    "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50,
+}  # fmt: skip
+_KINDS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "accelerator")  # labels
+_ENDED = ("Succeeded", "Failed")
+
+
+def quantity(text: object) -> float:
+    """A number as Kubernetes writes it: 250m, 16Gi, 4."""
+    word = str(text or 0)
+    for suffix in sorted(_FACTORS, key=len, reverse=True):
+        if word.endswith(suffix):
+            return float(word.removesuffix(suffix)) * _FACTORS[suffix]
+    return float(word)
+
+
+def slim_pod(pod: Object) -> Object:
+    """What is needed of a pod to know what it takes of its node: whole ones fill the memory."""
+    meta, spec = part(pod, "metadata"), part(pod, "spec")
+    return {
+        "metadata": {
+            "name": meta["name"],
+            "namespace": meta.get("namespace"),
+            "resourceVersion": meta.get("resourceVersion"),
+            "labels": {HOME: part(meta, "labels").get(HOME)},
+        },
+        "node": spec.get("nodeName"),
+        "is_ended": part(pod, "status").get("phase") in _ENDED,
+        "takes": requested(spec),
+    }
+
+
+def requested(spec: Object) -> dict[str, float]:
+    """What the scheduler counts for a pod: its containers together, or its largest init container."""
+    together: dict[str, float] = {}
+    for container in parts(spec, "containers"):
+        for name, value in part(part(container, "resources"), "requests").items():
+            together[name] = together.get(name, 0.0) + quantity(value)
+    for container in parts(spec, "initContainers"):
+        for name, value in part(part(container, "resources"), "requests").items():
+            together[name] = max(together.get(name, 0.0), quantity(value))
+    return together
+
+
+def nodes_of(nodes: Iterable[Object], pods: Iterable[Object], home: str) -> tuple[Node, ...]:
+    """`pods` are slim. Those of this home are not counted: our own scheduler knows them."""
+    taken: dict[str, dict[str, float]] = {}
+    for pod in pods:
+        if pod["node"] and not pod["is_ended"] and pod["metadata"]["labels"].get(HOME) != home:
+            sums = taken.setdefault(pod["node"], {})
+            for name, value in pod["takes"].items():
+                sums[name] = sums.get(name, 0.0) + value
+    found = (_node(item, taken.get(item["metadata"]["name"], {})) for item in nodes if takes_pods(item))
+    return tuple(sorted(found, key=lambda node: node.name))
+
+
+def takes_pods(node: Object) -> bool:
+    spec, status = part(node, "spec"), part(node, "status")
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in parts(status, "conditions"))
+    shut = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in parts(spec, "taints"))
+    return ready and not shut and not spec.get("unschedulable")
+
+
+def _node(item: Object, taken: Mapping[str, float]) -> Node:
+    meta, status = part(item, "metadata"), part(item, "status")
+    offers, labels = part(status, "allocatable"), part(meta, "labels")
+    free = {
+        name: max(quantity(offers.get(name)) - taken.get(name, 0.0), 0.0) for name in ("cpu", "memory", GPU)
+    }
+    addresses = {a.get("type"): a.get("address") for a in parts(status, "addresses")}
+    gpus = int(free[GPU])
+    return Node(
+        name=str(meta["name"]),
+        host=str(addresses.get("InternalIP") or meta["name"]),
+        cpus=free["cpu"],
+        memory=int(free["memory"]),
+        gpus=tuple(map(str, range(gpus))),
+        gpu_kind=next((str(labels[name]) for name in _KINDS if name in labels), "") if gpus else "",
+    )

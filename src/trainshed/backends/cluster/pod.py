@@ -1,0 +1,217 @@
+"""The objects of a job as Kubernetes takes them: a pod for each run, a service for its names, a secret. Pure.
+
+The backend creates what this renders. A pod has one container, which runs our init (pod_init.c) from a
+ConfigMap, so any image will do. Names, labels and the finalizer are decided here and nowhere else.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainshed.backends.cluster.api import Object
+from trainshed.core.launch import Launch
+from trainshed.core.limits import memory_limit
+from trainshed.core.names import RunKey
+from trainshed.core.nfs import NfsMount
+
+GROUP = "trainshed.dev"
+HOME, JOB, TASK, RUN = f"{GROUP}/home", f"{GROUP}/job", f"{GROUP}/task", f"{GROUP}/run"
+FINALIZER = f"{GROUP}/exit-status"  # keeps a pod until its end is stored here
+PORT = 45_990  # of the init
+TOKEN = "TRAINSHED_POD_TOKEN"
+HOLD_SECONDS = 600  # for which an ended pod waits for a server that takes its output
+CONTAINER = "replica"
+INIT_KEY = "init"
+GPU = "nvidia.com/gpu"
+_BIN, _RUN_FOLDER = "/.trainshed/bin", "/.trainshed/run"
+INIT_MOUNT: Object = {"name": "init", "mountPath": _BIN, "readOnly": True}
+_SAFE = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
+_PYTHON = "python3"
+
+
+def is_safe(job: str) -> bool:
+    """Whether the id can be part of Kubernetes' names."""
+    return _SAFE.fullmatch(job) is not None
+
+
+def job_object(home: str, job: str) -> str:
+    """The name of the job's service and of its secret."""
+    return f"ts-{home}-{job}" if not job[:1].isalpha() else f"{job}-{home}"
+
+
+def pod_name(home: str, key: RunKey) -> str:
+    name = key.name
+    return f"{job_object(home, name.job)}-{name.attempt}-{name.task}-{key.run}"
+
+
+def labels(home: str, job: str) -> dict[str, str]:
+    return {HOME: home, JOB: job, "app.kubernetes.io/managed-by": "trainshed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFrame:
+    """What a pod needs beside the launch."""
+
+    home: str  # the server's id
+    init: str  # the ConfigMap with the init
+    namespace: str
+    domain: str = "cluster.local"  # of the cluster
+    options: Mapping[str, Any]  # parts of every pod's spec, as settings give them
+
+
+def render_pod(launch: Launch, frame: PodFrame) -> Object:
+    key, place = launch.key, launch.placement
+    service = job_object(frame.home, key.name.job)
+    volumes: list[Object] = [
+        init_volume(frame.init),
+        {"name": "run", "emptyDir": {}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+    ]
+    mounts: list[Object] = [
+        INIT_MOUNT,
+        {"name": "run", "mountPath": _RUN_FOLDER},
+        {"name": "memory", "mountPath": "/dev/shm"},
+    ]
+    for number, path in enumerate(launch.scratch):
+        volumes.append({"name": f"scratch-{number}", "emptyDir": {}})
+        mounts.append({"name": f"scratch-{number}", "mountPath": path})
+    for number, mount in enumerate(launch.nfs):
+        volumes.append({"name": f"nfs-{number}", "nfs": _nfs(mount)})
+        mounts.append({"name": f"nfs-{number}", "mountPath": mount.target, "readOnly": mount.read_only})
+    container: Object = {
+        "name": CONTAINER,
+        "image": launch.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), *(["--hold"] if launch.held else [])],
+        "args": list(_words(launch)),
+        "env": _env(launch, service),
+        "resources": _resources(launch),
+        "volumeMounts": mounts,
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "securityContext": {"allowPrivilegeEscalation": False},
+    }
+    if launch.working_directory:
+        container["workingDir"] = launch.working_directory
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name(frame.home, key),
+            "labels": {**labels(frame.home, key.name.job), TASK: key.name.task, RUN: str(key.run)},
+            "annotations": {RUN: str(key)},
+            "finalizers": [FINALIZER],
+        },
+        "spec": {
+            **frame.options,
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "hostname": key.name.task,
+            "subdomain": service,
+            # So that the others of the job are found by the names of their tasks alone.
+            "dnsConfig": {"searches": [f"{service}.{frame.namespace}.svc.{frame.domain}"]},
+            "terminationGracePeriodSeconds": max(int(launch.grace.total_seconds()), 1),
+            "affinity": _on(place.node),
+            "containers": [container],
+            "volumes": volumes,
+        },
+    }
+
+
+def render_service(home: str, job: str) -> Object:
+    """The names of the job's replicas, also of those that are not ready yet."""
+    name = job_object(home, job)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "labels": labels(home, job)},
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {HOME: home, JOB: job},
+        },
+    }
+
+
+def render_secret(home: str, job: str, values: Mapping[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": job_object(home, job), "labels": labels(home, job)},
+        "type": "Opaque",
+        "stringData": dict(values),
+    }
+
+
+def render_init(home: str, program: bytes, encoded: str) -> Object:
+    """The ConfigMap of the init, named after its content."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": init_name(program), "labels": {HOME: home}},
+        "binaryData": {INIT_KEY: encoded},
+    }
+
+
+def init_volume(name: str) -> Object:
+    return {"name": "init", "configMap": {"name": name, "defaultMode": 0o555}}
+
+
+def init_name(program: bytes) -> str:
+    return f"trainshed-init-{hashlib.sha256(program).hexdigest()[:16]}"
+
+
+def secret_values(launch: Launch) -> dict[str, str]:
+    """What the job's secret has for this replica."""
+    return {_secret_key(launch, name): launch.env[name] for name in launch.secrets if name in launch.env}
+
+
+def _secret_key(launch: Launch, variable: str) -> str:
+    name = launch.key.name
+    return f"{name.pool}.{name.index}.{hashlib.sha256(variable.encode()).hexdigest()[:12]}"
+
+
+def _env(launch: Launch, secret: str) -> list[Object]:
+    env = {"PYTHONUNBUFFERED": "1", **launch.env, "TRAINSHED_RUN": str(launch.key)}
+    result: list[Object] = [
+        {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": secret, "key": "token"}}},
+    ]
+    for name, value in env.items():
+        if name in launch.secrets:
+            source = {"name": secret, "key": _secret_key(launch, name)}
+            result.append({"name": name, "valueFrom": {"secretKeyRef": source}})
+        else:
+            result.append({"name": name, "value": _literal(value)})
+    return result
+
+
+def _words(launch: Launch) -> Sequence[str]:
+    words = (_PYTHON, "-m", launch.module, *launch.args) if launch.module else (*launch.command, *launch.args)
+    return [_literal(word) for word in words]
+
+
+def _literal(text: str) -> str:
+    """Text in which Kubernetes finds no $(VARIABLE)."""
+    return text.replace("$", "$$")
+
+
+def _resources(launch: Launch) -> Object:
+    place, memory = launch.placement, memory_limit(launch.placement, launch.room)
+    limits: Object = {"cpu": f"{max(round(place.cpus * 1000), 1)}m", "memory": str(memory.most)}
+    if place.gpus:
+        limits[GPU] = str(len(place.gpus))
+    return {"limits": limits, "requests": {**limits, "memory": str(min(memory.most, place.memory))}}
+
+
+def _on(node: str) -> Object:
+    """By the scheduler: a pod with `nodeName` would skip it, and with it the checks of what is free."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def _nfs(mount: NfsMount) -> Object:
+    return {"server": mount.server, "path": mount.path, "readOnly": mount.read_only}

@@ -1,0 +1,128 @@
+"""One run as a pod: its folder on the server, which outlives the pod, and what the server remembers of it.
+
+    launch.json   the pod's name, where its output begins in the files of the replica, and its limits
+    record        what its init wrote so far; once that has the end, nobody needs the pod any more
+    asked         exists once it was asked to end
+    lost          exists once nobody can know how it ended
+
+The backend and its parts call it from one event loop. It never talks to the cluster.
+"""
+
+import contextlib
+import json
+import os
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trainshed.backends.cluster.pod_state import PodState
+from trainshed.backends.machine.init_record import MOST_RECORD, InitRecord, parse_record
+from trainshed.backends.machine.run import MOST_LAUNCH, KnownRun, as_limit, as_plain
+from trainshed.core.names import RunKey
+from trainshed.core.ports import Sink
+from trainshed.core.replica import Exit, Handle, Sight
+from trainshed.regular_file import read_regular, write_regular
+
+
+@dataclass(slots=True, eq=False)
+class PodRun(KnownRun):
+    pod: str  # its name
+    _: KW_ONLY
+    base: tuple[int, int] = (0, 0)  # where its output begins in the replica's files
+    gang: int = 1  # pods that begin together
+    record: InitRecord = field(default_factory=InitRecord)
+    state: PodState | None = None  # as the cluster shows it; None: there is no such pod
+    has_limits: bool = True
+    killed: bool = False  # it was to be ended at once
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def handle(self) -> Handle:
+        return {"pod": self.pod}
+
+    def read(self) -> InitRecord:
+        return self.record
+
+    def refused_processes(self) -> str:
+        return ""
+
+    # The files
+
+    def prepare(self, output: Sink) -> None:
+        """Write where its output will begin, before there can be any: once, however often it is launched."""
+        if os.path.exists(f"{self.folder}/launch.json"):
+            return
+        os.makedirs(self.folder, 0o700, exist_ok=True)
+        self.base = (_size(output.stdout), _size(output.stderr))
+        launch = {
+            "pod": self.pod,
+            "base": self.base,
+            "gang": self.gang,
+            "hold": self.holds,
+            "memory": as_plain(self.memory),
+            "created_at": self.created_at.timestamp(),
+        }
+        write_regular(f"{self.folder}/.launch.json", json.dumps(launch).encode())
+        os.rename(f"{self.folder}/.launch.json", f"{self.folder}/launch.json")
+
+    def keep_record(self, text: bytes) -> None:
+        write_regular(f"{self.folder}/.record", text[:MOST_RECORD])
+        os.rename(f"{self.folder}/.record", f"{self.folder}/record")
+
+    def mark(self, name: str) -> None:
+        with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
+            write_regular(f"{self.folder}/{name}", b"")
+
+    # How it is shown
+
+    def show_running(self) -> None:
+        if self.gone.is_set():
+            return
+        started_at = self.record.started_at or self.created_at
+        if self.record.held is not None:
+            ended_at, memory = self.record.ended_at, self.killed_for_memory if self.record.oom else ""
+            self.show(Sight.HELD, started_at, exit=self.record.held, ended_at=ended_at, out_of_memory=memory)
+        else:
+            self.show(Sight.RUNNING, started_at)
+
+    def show_end(self, exit: Exit, *, out_of_memory: bool = False) -> None:
+        record = self.record
+        self.unstarted = self.unstarted or record.unstarted
+        self.show(
+            Sight.LOST if exit.lost else Sight.ENDED,
+            record.started_at or self.created_at,
+            exit=exit,
+            ended_at=record.ended_at or (self.state and self.state.ended_at) or datetime.now(UTC),
+            out_of_memory=self.killed_for_memory if out_of_memory or record.oom else "",
+        )
+
+
+def _size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+def reload_run(key: RunKey, path: Path) -> PodRun:
+    """A run as an earlier server left it."""
+    launch: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        launch = json.loads(read_regular(path / "launch.json", MOST_LAUNCH))
+    out, err = launch.get("base") or (0, 0)
+    run = PodRun(
+        key,
+        str(path),
+        str(launch.get("pod") or ""),
+        base=(int(out), int(err)),
+        gang=int(launch.get("gang") or 1),
+        holds=bool(launch.get("hold")),
+        memory=as_limit(launch.get("memory")),
+        asked=(path / "asked").exists(),
+    )
+    run.created_at = datetime.fromtimestamp(float(launch.get("created_at") or 0), UTC)
+    with contextlib.suppress(OSError):
+        run.record = parse_record(read_regular(path / "record", MOST_RECORD))
+    if run.record.exit is not None:
+        run.show_end(run.record.exit)
+    elif (path / "lost").exists():
+        run.show_end(Exit())
+    return run
