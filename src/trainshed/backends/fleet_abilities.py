@@ -99,7 +99,8 @@ class FleetViews:
         self._members = members
 
     def view_of(self, job: str) -> str | None:
-        return self._of(job).view_of(job)
+        labels = (views.view_of(job) for views in self._there())
+        return next((label for label in labels if label is not None), None)
 
     async def scan(self, job: str) -> ViewScan:
         return await self._of(job).scan(job)
@@ -144,6 +145,8 @@ class FleetViews:
     def _of(self, job: str) -> Views:
         """Of a job that has none the first answers: it knows nothing of it either."""
         there = self._there()
+        if not there:
+            raise Unavailable("No backend of this server has views of buckets.")
         return next((views for views in there if views.view_of(job) is not None), there[0])
 
     def _there(self) -> list[Views]:

@@ -142,6 +142,8 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
                 )
             case _:
                 return replica
+    if sight.sight is Sight.STARTING:
+        return replace(replica, missing_since=None)
     replica = replace(
         replica, missing_since=None, not_before=None, started_at=sight.started_at or replica.started_at or now
     )
@@ -174,11 +176,13 @@ def _mark_running(
         return (status if unseen or status.waiting is None else replace(status, waiting=None)), ()
     if unseen:
         message = f"{total - unseen} of {total} replicas have started."
-        waiting = Waiting(reason=Reason.STARTING, message=message, remedy="The others start by themselves.")
+        waits_for = next((item.waits_for for item in seen if item.waits_for), "")
+        remedy = "The others start by themselves."
+        waiting = Waiting(reason=Reason.STARTING, message=f"{message} {waits_for}".strip(), remedy=remedy)
         refused = next((r for r in status.replicas if r.unstarted), None)
         if refused is not None:
             waiting = closings.unstarted(refused)
-        if status.waiting is None or status.waiting.reason is not waiting.reason:
+        if status.waiting is None or status.waiting.reason is not waiting.reason or waits_for:
             return replace(status, waiting=waiting), ()
         return status, ()
     status = replace(status, state=JobState.RUNNING, waiting=None, started_at=_started_at(status, now))

@@ -47,6 +47,7 @@ def signal_name(number: int) -> str:
 class Sight(StrEnum):
     """What a backend sees of a run it has launched."""
 
+    STARTING = "STARTING"  # it was launched, and its program has not begun: it may have to wait for its place
     RUNNING = "RUNNING"  # at least one of its processes is alive
     HELD = "HELD"  # its program has failed with a known exit status; its files stay until it is stopped
     ENDED = "ENDED"  # all processes are gone and its exit status is known
@@ -70,12 +71,13 @@ class Observation:
     over_limit: bool = False  # it exceeded a limit of its own, as the next run would
     no_room: bool = False  # the disk of its output was full when its end was seen
     unstarted: str = ""  # why its program never started; empty: it did
+    waits_for: str = ""  # a sentence, where it is starting and has to wait
     last_words: str | None = None  # of a crash (core/crash.py); None: not read
     note: str = ""  # a remark about its start, for the job's history
 
     @property
     def alive(self) -> bool:
-        return self.sight in (Sight.RUNNING, Sight.HELD)
+        return self.sight in (Sight.STARTING, Sight.RUNNING, Sight.HELD)
 
 
 class Phase(StrEnum):

@@ -25,6 +25,7 @@ _TIMEOUT = 20.0  # seconds for an answer
 _WATCHED = 60  # seconds after which a watch ends and the next begins
 _MERGE = "application/merge-patch+json"
 _GROUPS = {"leases": "/apis/coordination.k8s.io/v1"}  # all others are in /api/v1
+_NAMESPACES = {"leases": "kube-node-lease"}  # all others are in the namespace of the settings
 _CLUSTER_WIDE = frozenset({"nodes", "namespaces", "persistentvolumes"})
 
 
@@ -154,7 +155,7 @@ class ClusterApi:
     def path(self, kind: str, name: str = "", *, everywhere: bool = False) -> str:
         base = _GROUPS.get(kind, "/api/v1")
         if kind not in _CLUSTER_WIDE and not everywhere:
-            base += f"/namespaces/{self.namespace}"
+            base += f"/namespaces/{_NAMESPACES.get(kind, self.namespace)}"
         return f"{base}/{kind}/{name}" if name else f"{base}/{kind}"
 
     async def _call(

@@ -21,12 +21,14 @@ from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object
 from trainshed.backends.cluster.finder import CAPABILITIES, refuse
 from trainshed.backends.cluster.images import ClusterImages
+from trainshed.backends.cluster.node_watch import NodeWatch
 from trainshed.backends.cluster.nodes import nodes_of, slim_pod
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.pod import PodFrame
 from trainshed.backends.cluster.pod_state import state_of
 from trainshed.backends.cluster.run import PodRun, reload_run
 from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, take_away
+from trainshed.backends.cluster.unsupported import REMEDY, unsupported
 from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -36,8 +38,9 @@ from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.names import ReplicaName, RunKey, task_name
 from trainshed.core.ports import RunFiles
-from trainshed.core.readiness import PreparationProgress, Readiness, together
+from trainshed.core.readiness import PreparationProgress, Readiness, ReadinessState, together
 from trainshed.core.replica import Handle, Observation
+from trainshed.core.verdict import Cause, Verdict
 from trainshed.regular_file import write_regular
 
 _PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
@@ -67,12 +70,13 @@ class ClusterBackend:
         self._tokens: dict[str, str] = {}  # by job
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._supervisor = PodRunSupervisor(
-            api, files, lambda run: self._hint(run.key.name.job), self._attempt
+            api, files, lambda run: self._hint(run.key.name.job), self._attempt, self._is_node_silent
         )
         self._images: ClusterImages
         self._pods: ObjectCache
         self._nodes: ObjectCache
         self._all_pods: ObjectCache
+        self._node_watch: NodeWatch
 
     async def start(self) -> None:
         """Raise Unavailable, with the reason, where the cluster cannot be used."""
@@ -84,6 +88,7 @@ class ClusterBackend:
         self._all_pods = ObjectCache(
             self._api, "pods", everywhere=True, changed=lambda pod, is_gone: None, slim=slim_pod
         )
+        self._node_watch = NodeWatch(self._api, self._nodes)
         for job, runs in earlier:
             self._runs[job] = {run.key: run for run in runs}
         try:
@@ -91,6 +96,7 @@ class ClusterBackend:
             await self._pods.start()
             await self._nodes.start()
             await self._all_pods.start()
+            await self._node_watch.start()
         except ApiFault as fault:
             raise fault.as_unavailable("The Kubernetes cluster cannot be used") from fault
         for job, runs in earlier:
@@ -99,8 +105,8 @@ class ClusterBackend:
         await self._take_away_orphans()
 
     async def close(self) -> None:
-        for cache in (self._pods, self._nodes, self._all_pods):
-            await cache.close()
+        for part in (self._pods, self._nodes, self._all_pods, self._node_watch):
+            await part.close()
         await self._images.close()
         await self._supervisor.close()
         await self._api.close()
@@ -112,6 +118,9 @@ class ClusterBackend:
         return refuse(image)
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
+        if sentence := unsupported(spec):
+            verdict = Verdict(cause=Cause.UNKNOWN, summary=sentence, lines=(sentence,), advice=REMEDY)
+            return Readiness(standing=ReadinessState.FAILED, message=sentence, remedy=REMEDY, verdict=verdict)
         images = dict.fromkeys(pool.image for pool in spec.pools if not pool.is_empty)
         return together([self._images.readiness(image, job) for image in images])
 
@@ -238,6 +247,9 @@ class ClusterBackend:
     def _attempt(self, name: ReplicaName) -> Iterable[PodRun]:
         runs = self._runs.get(name.job, {}).values()
         return [run for run in runs if run.key.name.attempt == name.attempt]
+
+    def _is_node_silent(self, node: str) -> bool:
+        return self._node_watch.is_silent(node)
 
     # Beginning
 

@@ -20,7 +20,8 @@ GROUP = "trainshed.dev"
 HOME, JOB, TASK, RUN = f"{GROUP}/home", f"{GROUP}/job", f"{GROUP}/task", f"{GROUP}/run"
 FINALIZER = f"{GROUP}/exit-status"  # keeps a pod until its end is stored here
 PORT = 45_990  # of the init
-TOKEN = "TRAINSHED_POD_TOKEN"
+TOKEN, NAMES = "TRAINSHED_POD_TOKEN", "TRAINSHED_POD_NAMES"  # for the init; programs do not see them
+MOST_NAMES = 64  # of which a pod waits for the addresses
 HOLD_SECONDS = 600  # for which an ended pod waits for a server that takes its output
 CONTAINER = "replica"
 INIT_KEY = "init"
@@ -64,15 +65,19 @@ class PodFrame:
 def render_pod(launch: Launch, frame: PodFrame) -> Object:
     key, place = launch.key, launch.placement
     service = job_object(frame.home, key.name.job)
+    domain = f"{service}.{frame.namespace}.svc.{frame.domain}"
     volumes: list[Object] = [
         init_volume(frame.init),
         {"name": "run", "emptyDir": {}},
         {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "no-buckets", "emptyDir": {}},
     ]
     mounts: list[Object] = [
         INIT_MOUNT,
         {"name": "run", "mountPath": _RUN_FOLDER},
         {"name": "memory", "mountPath": "/dev/shm"},
+        # Not there yet. What a program writes there must not seem to be stored.
+        {"name": "no-buckets", "mountPath": "/gcs", "readOnly": True},
     ]
     for number, path in enumerate(launch.scratch):
         volumes.append({"name": f"scratch-{number}", "emptyDir": {}})
@@ -86,7 +91,7 @@ def render_pod(launch: Launch, frame: PodFrame) -> Object:
         "imagePullPolicy": "IfNotPresent",
         "command": [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), *(["--hold"] if launch.held else [])],
         "args": list(_words(launch)),
-        "env": _env(launch, service),
+        "env": _env(launch, service, domain),
         "resources": _resources(launch),
         "volumeMounts": mounts,
         "terminationMessagePath": "/dev/termination-log",
@@ -112,7 +117,7 @@ def render_pod(launch: Launch, frame: PodFrame) -> Object:
             "hostname": key.name.task,
             "subdomain": service,
             # So that the others of the job are found by the names of their tasks alone.
-            "dnsConfig": {"searches": [f"{service}.{frame.namespace}.svc.{frame.domain}"]},
+            "dnsConfig": {"searches": [domain]},
             "terminationGracePeriodSeconds": max(int(launch.grace.total_seconds()), 1),
             "affinity": _on(place.node),
             "containers": [container],
@@ -174,11 +179,14 @@ def _secret_key(launch: Launch, variable: str) -> str:
     return f"{name.pool}.{name.index}.{hashlib.sha256(variable.encode()).hexdigest()[:12]}"
 
 
-def _env(launch: Launch, secret: str) -> list[Object]:
+def _env(launch: Launch, secret: str, domain: str) -> list[Object]:
     env = {"PYTHONUNBUFFERED": "1", **launch.env, "TRAINSHED_RUN": str(launch.key)}
     result: list[Object] = [
         {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": secret, "key": "token"}}},
     ]
+    if len(launch.peers) > 1:
+        names = " ".join(f"{peer}.{domain}" for peer in launch.peers[:MOST_NAMES])
+        result.append({"name": NAMES, "value": names})
     for name, value in env.items():
         if name in launch.secrets:
             source = {"name": secret, "key": _secret_key(launch, name)}

@@ -21,6 +21,8 @@
  * The frame with the end comes after all output. Of several servers the last one to connect is heard.
  * For `kubectl logs` the output is also copied to the init's own, as fast as that is read.
  *
+ * Where TRAINSHED_POD_NAMES has names, the program begins once the cluster's DNS knows each of them, or after a while.
+ *
  * With --hold the place of a program that fails without having been asked to end stays until it is asked.
  * After the end the init waits for "done", for HOLD_SECONDS at most: nobody can read the output of a pod that is gone.
  */
@@ -46,6 +48,10 @@
 #define RECORD "/dev/termination-log"
 #define PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define TOKEN "TRAINSHED_POD_TOKEN"
+#define NAMES "TRAINSHED_POD_NAMES"
+#define MOST_NAMES 64
+#define ASK_AGAIN 100000000LL   /* nanoseconds between two questions for a name */
+#define GIVE_UP 30000000000LL   /* nanoseconds after which the program begins although names are not known */
 #define BROKEN 125 /* it cannot begin */
 #define CHUNK 65536
 
@@ -133,6 +139,64 @@ static void begin(void) {
         note(entry);
     }
     state = RUNNING;
+}
+
+/* The names of the others */
+
+static char *names[MOST_NAMES];
+static int named, known[MOST_NAMES], resolver = -1, is_to_begin;
+static long long asked_at, named_since;
+
+static void read_names(void) {
+    char config[4096], *place, *rest;
+    struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(53)};
+    char *list = getenv(NAMES) ? strdup(getenv(NAMES)) : NULL;
+    unsetenv(NAMES);
+    if (!list || slurp("/etc/resolv.conf", config, sizeof config) <= 0) return;
+    for (place = strtok_r(config, "\n", &rest); place; place = strtok_r(NULL, "\n", &rest)) {
+        char address[64];
+        if (sscanf(place, "nameserver %63s", address) == 1 && inet_pton(AF_INET, address, &server.sin_addr) == 1) break;
+    }
+    if (!place) return;
+    resolver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (resolver < 0 || connect(resolver, (struct sockaddr *)&server, sizeof server) < 0) return;
+    for (place = strtok_r(list, " ", &rest); place && named < MOST_NAMES; place = strtok_r(NULL, " ", &rest))
+        names[named++] = place;
+}
+
+/* Ask for the address of one name: its number is the number of the question. */
+static void ask_for(int number) {
+    unsigned char question[300] = {(unsigned char)(number >> 8), (unsigned char)number, 1, 0, 0, 1};
+    size_t size = 12;
+    for (const char *label = names[number]; *label;) {
+        size_t length = strcspn(label, ".");
+        if (length == 0 || length > 63 || size + length > 280) return;
+        question[size++] = (unsigned char)length;
+        memcpy(question + size, label, length);
+        size += length;
+        label += length + (label[length] == '.');
+    }
+    memcpy(question + size, "\0\0\1\0\1", 5);
+    if (send(resolver, question, size + 5, MSG_NOSIGNAL) < 0) return; /* it is asked again */
+}
+
+/* Begin the program once every name is known. */
+static void look_at_names(void) {
+    unsigned char answer[1500];
+    int missing = 0;
+    ssize_t size;
+    while ((size = recv(resolver, answer, sizeof answer, MSG_DONTWAIT)) >= 12) {
+        int number = answer[0] << 8 | answer[1];
+        if (number < named && (answer[3] & 15) == 0 && (answer[6] || answer[7])) known[number] = 1;
+    }
+    int is_time = now() - asked_at > ASK_AGAIN;
+    for (int number = 0; number < named; number++) {
+        if (known[number]) continue;
+        missing++;
+        if (is_time) ask_for(number);
+    }
+    if (is_time) asked_at = now();
+    if (!missing || now() - named_since > GIVE_UP) begin();
 }
 
 /* What the kernel counted here under that word: in a file of version 2 of cgroups, else of version 1. */
@@ -263,7 +327,10 @@ static void send_record(void) {
 }
 
 static void obey(const char *word) {
-    if (strcmp(word, "go") == 0) begin();
+    if (strcmp(word, "go") == 0 && !is_to_begin) {
+        is_to_begin = 1;
+        named_since = now();
+    }
     if (strcmp(word, "term") == 0) ask();
     if (strcmp(word, "kill") == 0) {
         asked = 1;
@@ -348,8 +415,9 @@ static void turn(int signals, const char *token, int milliseconds) {
         {.fd = newcomer, .events = POLLIN},
         {.fd = is_behind(0) ? 1 : -1, .events = POLLOUT},
         {.fd = is_behind(1) ? 2 : -1, .events = POLLOUT},
+        {.fd = is_to_begin && state == WAITING ? resolver : -1, .events = POLLIN},
     };
-    poll(wait, 7, milliseconds);
+    poll(wait, 8, milliseconds);
     while (read(signals, &signal_told, sizeof signal_told) == sizeof signal_told)
         if (signal_told.ssi_signo == SIGTERM) ask();
     reap();
@@ -374,6 +442,7 @@ int main(int count, char **arguments) {
     listener = open_listener(arguments[1]);
     snprintf(token, sizeof token, "%s", getenv(TOKEN) ? getenv(TOKEN) : "");
     unsetenv(TOKEN);
+    read_names();
     if (signals < 0 || watch < 0 || listener < 0 || !*token || open_output(0) < 0 || open_output(1) < 0) {
         dprintf(2, "trainshed: the init of this pod cannot begin: %s\n", strerror(errno));
         return BROKEN;
@@ -390,7 +459,8 @@ int main(int count, char **arguments) {
         int more = send_output(0) | send_output(1);
         if (!more) send_record();
         more |= show_output(0) | show_output(1);
-        turn(signals, token, more ? 0 : state == ENDED ? 1000 : -1);
+        if (is_to_begin && state == WAITING && !asked) look_at_names();
+        turn(signals, token, more ? 0 : state == ENDED ? 1000 : is_to_begin && state == WAITING ? 50 : -1);
     }
     return state == ENDED ? shell_status() : BROKEN;
 }

@@ -20,6 +20,7 @@ _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodState:
     uid: str
+    node: str = ""
     address: str = ""  # of the pod; empty: it has none yet
     is_running: bool = False  # its container
     is_over: bool = False  # its container has ended, or the pod failed without one
@@ -39,6 +40,7 @@ def state_of(pod: Object) -> PodState:
     terminated, waiting = part(state, "terminated"), part(state, "waiting")
     return PodState(
         uid=str(metadata.get("uid") or ""),
+        node=str(part(pod, "spec").get("nodeName") or ""),
         address=str(status.get("podIP") or ""),
         is_running="running" in state,
         is_over=bool(terminated) or status.get("phase") in ("Failed", "Succeeded"),

@@ -76,11 +76,13 @@ class PodRun(KnownRun):
 
     # How it is shown
 
-    def show_running(self) -> None:
+    def show_alive(self) -> None:
         if self.gone.is_set():
             return
-        started_at = self.record.started_at or self.created_at
-        if self.record.held is not None:
+        started_at = self.record.started_at
+        if started_at is None:
+            self.show(Sight.STARTING, None, waits_for=self.state.waits_for if self.state else "")
+        elif self.record.held is not None:
             ended_at, memory = self.record.ended_at, self.killed_for_memory if self.record.oom else ""
             self.show(Sight.HELD, started_at, exit=self.record.held, ended_at=ended_at, out_of_memory=memory)
         else:

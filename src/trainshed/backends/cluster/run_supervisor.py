@@ -45,9 +45,11 @@ class PodRunSupervisor:
         files: RunFiles,
         hint: Callable[[PodRun], None],
         peers: Callable[[ReplicaName], Iterable[PodRun]],
+        is_node_silent: Callable[[str], bool],
     ) -> None:
         """`peers` gives the runs of a replica's attempt."""
         self._api, self._files, self._hint, self._peers = api, files, hint, peers
+        self._is_node_silent = is_node_silent
         self._background = BackgroundTasks()
         self._supervised: dict[PodRun, _Supervision] = {}
         self._by_pod: dict[str, PodRun] = {}
@@ -63,7 +65,7 @@ class PodRunSupervisor:
         channel = PodChannel(self._api, run.pod, token, output, run.base)
         self._supervised[run] = _Supervision(channel, is_told=found)
         self._by_pod[run.pod] = run
-        run.show_running()
+        run.show_alive()
         self._background.run(self._follow(run, self._supervised[run]))
 
     def pod_changed(self, pod: Object, is_gone: bool) -> None:
@@ -71,9 +73,14 @@ class PodRunSupervisor:
         if run is None:
             return
         state = None if is_gone else state_of(pod)
-        if state != run.state:
-            run.state = state
-            self._tell(run)
+        if state == run.state:
+            return
+        waits_for = run.state.waits_for if run.state is not None else ""
+        run.state = state
+        if state is not None and state.waits_for != waits_for and not run.record.begun:
+            run.show_alive()
+            self._hint(run)
+        self._tell(run)
 
     async def begun(self, run: PodRun, patience: float) -> None:
         """Wait until its program has begun or can never begin, or the patience is over."""
@@ -125,7 +132,10 @@ class PodRunSupervisor:
                         continue
                     lasted = asyncio.get_running_loop().time() - began
                     pause = _LEAST_PAUSE if lasted > _MOST_PAUSE else min(pause * 2, _MOST_PAUSE)
-                    await self._news(run, pause)
+                    if self._is_node_silent(state.node):
+                        self._lose(run)
+                    else:
+                        await self._news(run, pause)
                 else:
                     await self._news(run, None)
         finally:
@@ -148,11 +158,10 @@ class PodRunSupervisor:
             supervision.channel.order("kill" if run.killed else "term")
         elif not run.record.begun:
             self._begin_gang(run)
-        run.show_running()
+        run.show_alive()
         if run.record != before:
             self._tell(run)
-            if run.record.held is not None:
-                self._hint(run)
+            self._hint(run)
 
     async def _hang_up(self, run: PodRun, supervision: _Supervision) -> None:
         """Where an init stays although it was told that all is here, its connection is given up."""
@@ -196,8 +205,17 @@ class PodRunSupervisor:
         elif run.asked and not run.record.begun:
             self._end(run, Exit(signal=_ASKED))
         else:
-            run.mark("lost")
-            self._end(run, Exit())
+            self._lose(run)
+
+    def _lose(self, run: PodRun) -> None:
+        """Nobody can know how it ended. Should its machine come back, nothing of it may run on there."""
+        run.mark("lost")
+        self._background.run(self._take_away(run))
+        self._end(run, Exit())
+
+    async def _take_away(self, run: PodRun) -> None:
+        with contextlib.suppress(ApiFault):
+            await take_away(self._api, run.pod)
 
     def _end(self, run: PodRun, exit: Exit, *, out_of_memory: bool = False) -> None:
         if run.gone.is_set():

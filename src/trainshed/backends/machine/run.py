@@ -89,6 +89,7 @@ class KnownRun(ABC):
         exit: Exit | None = None,
         ended_at: datetime | None = None,
         out_of_memory: str = "",
+        waits_for: str = "",
     ) -> None:
         self.sight = sight
         failed = exit is not None and not exit.ok
@@ -109,6 +110,7 @@ class KnownRun(ABC):
             process_limit=over_processes or refused,
             no_gcs=self.no_gcs,
             unstarted=self.unstarted,
+            waits_for=waits_for,
             over_limit=bool(self.full)
             or bool(over_memory)
             or bool(over_processes)
