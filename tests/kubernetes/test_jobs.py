@@ -1,4 +1,4 @@
-"""Jobs on a real cluster, through a real server: gangs, logs, cancelling, kill -9, pods that others delete."""
+"""Jobs on a real cluster, through a real server: gangs, logs, cancelling, kill -9, deleted pods."""
 
 import json
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object
 from trainshed.backends.cluster.finder import CAPABILITIES, refuse
 from trainshed.backends.cluster.images import ClusterImages
 from trainshed.backends.cluster.node_watch import NodeWatch
-from trainshed.backends.cluster.nodes import nodes_of, slim_pod
+from trainshed.backends.cluster.nodes import nodes_of, slim_pod, takes_pods
 from trainshed.backends.cluster.object_cache import ObjectCache
 from trainshed.backends.cluster.pod import PodFrame
 from trainshed.backends.cluster.pod_state import state_of
@@ -208,7 +208,12 @@ class ClusterBackend:
             name = pods.job_object(self._id, job)
             await self._api.patch("secrets", name, {"stringData": values})
         await self._make("services", pods.render_service(self._id, job))
-        await self._make("pods", pods.render_pod(launch, self._frame()))
+        node = launch.placement.node
+        anywhere = not takes_pods(self._nodes.objects.get(node) or {}) or self._is_node_silent(node)
+        if anywhere:
+            task = run.key.name.task
+            run.note = f"Node {node} takes no pods any more, so Kubernetes chooses another for {task}."
+        await self._make("pods", pods.render_pod(launch, self._frame(), anywhere=anywhere))
         run.state = state_of(self._pods.objects.get(run.pod) or await self._api.get("pods", run.pod))
         run.mark("created")  # before its program may begin: from here on it never begins again
         self._supervisor.supervise(run, token)

@@ -50,30 +50,36 @@ class PodChannel:
 
     async def follow(self, address: str, record: Callable[[bytes], None]) -> None:
         """Take output until the connection ends; `record` is called with what the init has written so far."""
-        async with self._connected(address) as (reader, writer):
-            files = [self._open(self._output.stdout), self._open(self._output.stderr)]
-            try:
-                offsets = (
-                    os.fstat(file).st_size - base for file, base in zip(files, self._base, strict=True)
-                )
-                writer.write(f"{self._token} {next(offsets)} {next(offsets)}\n".encode())
-                self._writer = writer
-                while True:
-                    head = await reader.readexactly(_HEAD)
-                    kind, size = head[:1], int.from_bytes(head[1:])
-                    if size > _MOST_FRAME:
-                        raise ChannelBroken(f"a frame of {size} bytes")
-                    data = await reader.readexactly(size)
-                    if kind == b"r":
-                        record(data)
-                    else:
-                        _append(files[kind == b"e"], data)
-            except (OSError, EOFError) as error:
-                raise ChannelBroken(str(error) or type(error).__name__) from error
-            finally:
-                self._writer = None
-                for file in files:
-                    os.close(file)
+        try:
+            async with self._connected(address) as (reader, writer):
+                await self._take(reader, writer, record)
+        except ChannelBroken:
+            raise
+        except Exception as error:  # a WebSocket breaks in many ways, also as a group of errors
+            raise ChannelBroken(str(error) or type(error).__name__) from error
+
+    async def _take(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, record: Callable[[bytes], None]
+    ) -> None:
+        files = [self._open(self._output.stdout), self._open(self._output.stderr)]
+        try:
+            out, err = (os.fstat(file).st_size - base for file, base in zip(files, self._base, strict=True))
+            writer.write(f"{self._token} {out} {err}\n".encode())
+            self._writer = writer
+            while True:
+                head = await reader.readexactly(_HEAD)
+                kind, size = head[:1], int.from_bytes(head[1:])
+                if size > _MOST_FRAME:
+                    raise ChannelBroken(f"a frame of {size} bytes")
+                data = await reader.readexactly(size)
+                if kind == b"r":
+                    record(data)
+                else:
+                    _append(files[kind == b"e"], data)
+        finally:
+            self._writer = None
+            for file in files:
+                os.close(file)
 
     @asynccontextmanager
     async def _connected(

@@ -62,7 +62,8 @@ class PodFrame:
     options: Mapping[str, Any]  # parts of every pod's spec, as settings give them
 
 
-def render_pod(launch: Launch, frame: PodFrame) -> Object:
+def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Object:
+    """For the node of its placement, or for any that Kubernetes chooses."""
     key, place = launch.key, launch.placement
     service = job_object(frame.home, key.name.job)
     domain = f"{service}.{frame.namespace}.svc.{frame.domain}"
@@ -119,7 +120,7 @@ def render_pod(launch: Launch, frame: PodFrame) -> Object:
             # So that the others of the job are found by the names of their tasks alone.
             "dnsConfig": {"searches": [domain]},
             "terminationGracePeriodSeconds": max(int(launch.grace.total_seconds()), 1),
-            "affinity": _on(place.node),
+            **({} if anywhere else {"affinity": _on(place.node)}),
             "containers": [container],
             "volumes": volumes,
         },

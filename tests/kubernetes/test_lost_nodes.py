@@ -1,0 +1,69 @@
+"""What becomes of a job whose node is powered off, cut off or drained: it goes on elsewhere, once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import Cluster, a_cluster_apart, wait_for
+from tests.kubernetes.test_jobs import ENDS_IN_ITS_SECOND_RUN, is_gone, lines, pod_of, submit
+from tests.live import PARENT, LiveServer
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with a_cluster_apart(Path(tmp_path_factory.mktemp("lost")) / "c") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def server(apart: Cluster) -> Iterator[LiveServer]:
+    with LiveServer("--kubernetes", "--kubeconfig", str(apart.place.kubeconfig)) as server:
+        yield server
+
+
+def begun(server: LiveServer, apart: Cluster) -> tuple[str, str]:
+    """A job that ends in its second run, and the node of its first."""
+    job = submit(server, ENDS_IN_ITS_SECOND_RUN)
+    wait_for(lambda: "ready" in lines(server, job), "that its program runs")
+    return job, str(apart.ask("GET", pod_of(apart, job))["spec"]["nodeName"])
+
+
+def restarts(server: LiveServer, job: str) -> list[str]:
+    events: list[Any] = server.get(f"/v1/{job}:events")["events"]
+    return [str(event["message"]) for event in events if event["reason"] == "REPLICA_RESTARTED"]
+
+
+def cordon(apart: Cluster, node: str, value: bool | None) -> None:
+    body = {"spec": {"unschedulable": value}}
+    assert apart.api.ask("PATCH", f"/api/v1/nodes/{node}", body, "application/merge-patch+json").ok
+
+
+@pytest.mark.parametrize(("harm", "mend"), [("cut", "join"), ("off", "on")])
+def test_a_replica_of_a_node_that_is_lost_runs_on_another_node(
+    server: LiveServer, apart: Cluster, harm: str, mend: str
+):
+    job, node = begun(server, apart)
+    apart.command("node", node, harm)
+    try:
+        assert server.wait(job, 240)["state"] == "JOB_STATE_SUCCEEDED"
+        assert "was lost" in restarts(server, job)[0]
+        is_gone(apart, job)
+    finally:
+        apart.command("node", node, mend)
+    wait_for(lambda: len(server.get(f"{PARENT}/nodes")["nodes"]) == 2, "that both nodes are back")
+
+
+def test_a_replica_of_a_node_that_is_drained_runs_on_another_node(server: LiveServer, apart: Cluster):
+    job, node = begun(server, apart)
+    cordon(apart, node, True)
+    try:
+        apart.ask("DELETE", pod_of(apart, job))
+        assert server.wait(job, 180)["state"] == "JOB_STATE_SUCCEEDED"
+        assert "signal 15" in restarts(server, job)[0]
+        is_gone(apart, job)
+    finally:
+        cordon(apart, node, None)
