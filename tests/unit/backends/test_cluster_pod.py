@@ -1,0 +1,100 @@
+"""Pods as Kubernetes takes them: names, places, variables, secrets."""
+
+from dataclasses import replace
+
+import pytest
+
+from trainshed.backends.cluster.pod import (
+    FINALIZER,
+    NAMES,
+    TOKEN,
+    PodFrame,
+    is_safe,
+    pod_name,
+    render_pod,
+    render_secret,
+    render_service,
+    secret_values,
+)
+from trainshed.core.fleet import Placement
+from trainshed.core.launch import Launch
+from trainshed.core.names import ReplicaName, RunKey
+
+FRAME = PodFrame(home="0a1b2c3d", init="trainshed-init-1", namespace="ml", options={})
+PLACE = Placement(pool=1, index=0, node="n1", host="workerpool1-0", cpus=1.5, memory=1 << 30)
+LAUNCH = Launch(
+    key=RunKey(ReplicaName("179", 2, 1, 0), 3),
+    image="example/train:1",
+    command=("python3",),
+    args=("train.py",),
+    placement=PLACE,
+)
+
+
+def container(launch: Launch) -> dict:
+    return render_pod(launch, FRAME)["spec"]["containers"][0]
+
+
+def env(launch: Launch) -> dict[str, object]:
+    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container(launch)["env"]}
+
+
+def test_a_pod_is_named_after_its_run_and_kept_until_its_end_is_stored():
+    pod = render_pod(LAUNCH, FRAME)
+    assert pod["metadata"]["name"] == pod_name("0a1b2c3d", LAUNCH.key) == "ts-0a1b2c3d-179-2-workerpool1-0-3"
+    assert pod["metadata"]["finalizers"] == [FINALIZER]
+    assert pod["metadata"]["labels"]["trainshed.dev/job"] == "179"
+    assert pod["spec"]["restartPolicy"] == "Never"
+
+
+def test_two_servers_and_two_runs_never_share_the_name_of_a_pod():
+    keys = [replace(LAUNCH.key, run=run) for run in (0, 1)]
+    assert len({pod_name(home, key) for home in ("a", "b") for key in keys}) == 4
+
+
+@pytest.mark.parametrize("job", ["Job", "a_b", "", "-a", "a" * 60, "a.b"])
+def test_a_job_whose_id_kubernetes_would_refuse_is_not_safe(job: str):
+    assert not is_safe(job)
+
+
+def test_a_pod_goes_to_the_node_of_its_placement_or_anywhere():
+    affinity = render_pod(LAUNCH, FRAME)["spec"]["affinity"]["nodeAffinity"]
+    [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchFields"][0]["values"] == ["n1"]
+    assert "affinity" not in render_pod(LAUNCH, FRAME, anywhere=True)["spec"]
+
+
+def test_a_pod_asks_for_what_its_replica_was_given():
+    resources = container(replace(LAUNCH, placement=replace(PLACE, gpus=("0", "1"))))["resources"]
+    assert resources["limits"] == {"cpu": "1500m", "memory": str(1 << 30), "nvidia.com/gpu": "2"}
+    assert resources["requests"] == resources["limits"]
+
+
+def test_kubernetes_finds_no_variables_of_its_own_in_commands_and_values():
+    launch = replace(LAUNCH, command=("sh", "-c", "kill $$; echo $(HOME)"), env={"A": "$(B) $$"})
+    assert container(launch)["args"][:3] == ["sh", "-c", "kill $$$$; echo $$(HOME)"]
+    assert env(launch)["A"] == "$$(B) $$$$"
+
+
+def test_values_of_secrets_are_in_the_secret_and_not_in_the_pod():
+    launch = replace(LAUNCH, env={"KEY": "s3cret", "OPEN": "yes"}, secrets=frozenset({"KEY"}))
+    assert "s3cret" not in str(render_pod(launch, FRAME))
+    [(key, value)] = secret_values(launch).items()
+    reference = {"secretKeyRef": {"name": "ts-0a1b2c3d-179", "key": key}}
+    assert value == "s3cret" and env(launch)["KEY"] == reference
+    assert render_secret("0a1b2c3d", "179", {key: value})["stringData"] == {key: "s3cret"}
+    assert env(launch)[TOKEN] == {"secretKeyRef": {"name": "ts-0a1b2c3d-179", "key": "token"}}
+
+
+def test_the_pods_of_a_gang_wait_for_each_others_names():
+    launch = replace(LAUNCH, peers=("workerpool0-0", "workerpool1-0"))
+    domain = "ts-0a1b2c3d-179.ml.svc.cluster.local"
+    assert env(launch)[NAMES] == f"workerpool0-0.{domain} workerpool1-0.{domain}"
+    assert render_pod(launch, FRAME)["spec"]["dnsConfig"] == {"searches": [domain]}
+    assert NAMES not in env(LAUNCH)
+    assert render_service("0a1b2c3d", "179")["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_what_a_program_writes_to_a_place_without_buckets_does_not_seem_stored():
+    mounts = {mount["mountPath"]: mount for mount in container(LAUNCH)["volumeMounts"]}
+    assert mounts["/gcs"]["readOnly"] is True

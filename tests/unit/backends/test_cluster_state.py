@@ -1,0 +1,102 @@
+"""What pods and nodes say, as objects of the API server: pure readings of them."""
+
+from typing import Any
+
+import pytest
+
+from trainshed.backends.cluster.nodes import nodes_of, quantity, slim_pod
+from trainshed.backends.cluster.pod import HOME
+from trainshed.backends.cluster.pod_state import state_of
+
+
+def pod(phase: str = "Pending", state: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
+    containers = [] if state is None else [{"name": "replica", "state": state}]
+    return {"metadata": {"uid": "u"}, "status": {"phase": phase, "containerStatuses": containers, **status}}
+
+
+def test_a_pod_without_a_status_waits_to_be_placed():
+    state = state_of({"metadata": {"uid": "u"}})
+    assert not state.is_running and not state.is_over and "not placed it yet" in state.waits_for
+
+
+def test_a_pod_that_fits_nowhere_says_so_in_the_schedulers_words():
+    words = "0/2 nodes are available: 2 Insufficient cpu."
+    unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
+    assert state_of(pod(conditions=[unplaced])).waits_for == f"Kubernetes cannot place it: {words}"
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
+def test_an_image_that_cannot_be_pulled_shows_the_registrys_words(reason: str):
+    state = state_of(pod(state={"waiting": {"reason": reason, "message": "manifest unknown"}}))
+    assert state.pull_failure == "manifest unknown" and reason in state.waits_for
+
+
+def test_a_running_pod_waits_for_nothing():
+    state = state_of(pod("Running", {"running": {}}, podIP="10.0.0.7"))
+    assert state.is_running and state.address == "10.0.0.7" and state.waits_for == ""
+
+
+def test_the_end_of_a_pod_has_what_its_init_left_and_what_kubernetes_saw():
+    ended = {
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "message": "init - 1\n",
+        "finishedAt": "2026-11-17T10:00:00Z",
+    }
+    state = state_of(pod("Failed", {"terminated": ended}))
+    assert state.is_over and state.out_of_memory and state.record == "init - 1\n"
+    assert state.ended_at is not None and state.ended_at.hour == 10
+
+
+def test_an_evicted_pod_is_over_without_a_container():
+    state = state_of(pod("Failed", reason="Evicted"))
+    assert state.is_over and state.is_evicted and state.record == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("250m", 0.25), ("2", 2), ("1Gi", 1 << 30), ("3k", 3000), (None, 0), ("16Ki", 16384)]
+)
+def test_quantities_are_read_as_kubernetes_writes_them(text: str | None, number: float):
+    assert quantity(text) == number
+
+
+def node(name: str = "n1", ready: str = "True", **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "H200"}},
+        "spec": spec,
+        "status": {
+            "allocatable": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"},
+            "conditions": [{"type": "Ready", "status": ready}],
+            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+        },
+    }
+
+
+def other_pod(cpu: str, home: str = "", phase: str = "Running") -> dict[str, Any]:
+    requests = {"resources": {"requests": {"cpu": cpu, "memory": "1Gi", "nvidia.com/gpu": "1"}}}
+    return slim_pod(
+        {
+            "metadata": {"name": "p", "namespace": "x", "labels": {HOME: home} if home else {}},
+            "spec": {"nodeName": "n1", "containers": [requests]},
+            "status": {"phase": phase},
+        }
+    )
+
+
+def test_a_node_offers_what_pods_of_others_leave():
+    pods = [other_pod("500m"), other_pod("1", home="ours"), other_pod("1", phase="Succeeded")]
+    [offered] = nodes_of([node()], pods, "ours")
+    assert (offered.cpus, offered.memory, offered.gpus) == (3.5, 7 << 30, ("0",))
+    assert offered.host == "10.0.0.1" and offered.gpu_kind == "H200"
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        node(ready="Unknown"),
+        node(unschedulable=True),
+        node(taints=[{"key": "a", "effect": "NoSchedule"}]),
+    ],
+)
+def test_a_node_that_takes_no_pods_is_not_offered(closed: dict[str, Any]):
+    assert nodes_of([closed], [], "ours") == ()
