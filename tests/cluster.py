@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "scripts" / "cluster"
 LONG = 5 * PATIENCE  # a start beside all other tests
 GRACE = 8  # seconds until a silent node is not ready, in a cluster apart
+GUARDS: list["subprocess.Popen[bytes]"] = []  # they outlive this process
 
 
 @cache
@@ -124,8 +125,12 @@ def the_cluster() -> Iterator[Cluster]:
 def _start_shared(folder: Path, users: Path) -> Cluster:
     """A guard removes it as soon as nobody uses it, also where the test run was killed."""
     guard = ["flock", str(users), sys.executable, str(SCRIPT), "--folder", str(folder), "down"]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.Popen(guard, start_new_session=True, cwd="/", **quiet)
+    nothing = subprocess.DEVNULL
+    GUARDS.append(
+        subprocess.Popen(
+            guard, start_new_session=True, cwd="/", stdin=nothing, stdout=nothing, stderr=nothing
+        )
+    )
     command(folder, "up")
     cluster = started(folder)
     assert cluster is not None

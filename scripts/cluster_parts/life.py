@@ -14,7 +14,9 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from scripts.cluster_parts import certificates, control_plane, groups, names, network, node
 from scripts.cluster_parts.api import Api
@@ -35,19 +37,31 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def write_record(place: Place) -> None:
-    settings = {"slot": place.addresses.slot, "nodes": place.nodes, "programs": str(place.programs.folder)}
+def write_record(place: Place, whole: bool) -> None:
+    """Whole: `up` came to its end with it."""
+    settings = {
+        "whole": whole,
+        "slot": place.addresses.slot,
+        "nodes": place.nodes,
+        "programs": str(place.programs.folder),
+    }
     settings |= {"node_grace": place.node_grace, "eviction": place.eviction}
     part = place.folder / f"{RECORD}.part"
     part.write_text(json.dumps(settings))
     part.rename(place.folder / RECORD)
 
 
+def _record(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / RECORD).read_text())
+    except FileNotFoundError:
+        return {}
+
+
 def find(folder: Path) -> Place | None:
     """The cluster that was started in this folder."""
-    try:
-        settings = json.loads((folder / RECORD).read_text())
-    except FileNotFoundError:
+    settings = _record(folder)
+    if not settings:
         return None
     return Place(
         folder=folder,
@@ -74,46 +88,55 @@ def is_ready(place: Place) -> bool:
 
 
 def up(folder: Path, programs: Programs, nodes: int, node_grace: int | None, eviction: int | None) -> Place:
-    """A cluster that is there already is left as it is."""
+    """Of a cluster that is there already, only what does not run is started: somebody may be using it."""
     place = find(folder)
-    if place is not None and running(folder, "apiserver") and is_ready(place):
+    if place is not None and _record(folder).get("whole") and running(folder, "etcd"):
+        for number in place.numbers():
+            network.join(place, number)
+        _start(place)
         return place
     down(folder)
     folder.mkdir(parents=True, mode=0o700)
-    begun = time.monotonic()
     place = Place(folder, programs, network.claim(folder), nodes, node_grace, eviction)
-    write_record(place)
+    write_record(place, whole=False)
     try:
         certificates.make(place)
         network.make(place)
         for number in place.numbers():
             node.write_files(place, number)
-        _start(place, begun)
+        _start(place)
     except BaseException:
         stop(folder)  # the logs stay
         raise
+    write_record(place, whole=True)
     return place
 
 
-def _start(place: Place, begun: float) -> None:
-    def say(text: str) -> None:
-        print(f"cluster: {text} after {time.monotonic() - begun:.1f} s", flush=True)
+def _start(place: Place) -> None:
+    begun, parts = time.monotonic(), {}
+    present = set(running(place.folder).values())
 
-    parts = {"etcd": control_plane.etcd(place), "apiserver": control_plane.apiserver(place)}
-    for number in place.numbers():
-        parts[node.name_of(number)] = node.switch_on(place, number)
+    def start(part: str, begin: Callable[[], "subprocess.Popen[bytes] | None"]) -> None:
+        if part not in present and (process := begin()) is not None:
+            parts[part] = process
+
+    def wait(what: str, happens: Callable[[], bool]) -> None:
+        _wait(place, parts, what, happens)
+        print(f"cluster: {what} after {time.monotonic() - begun:.1f} s", flush=True)
+
     api = admin(place)
-    _wait(place, parts, "the API server answers", lambda: api.get("/readyz", timeout=5).ok)
-    say("the API server answers")
-    parts["controller-manager"] = control_plane.controller_manager(place)
-    parts["scheduler"] = control_plane.scheduler(place)
-    parts["names"] = control_plane.names(place)
-    if (registry := control_plane.registry(place)) is not None:
-        parts["registry"] = registry
-    _wait(place, parts, "all nodes are ready", lambda: _nodes_ready(place))
-    say(f"{place.nodes} nodes are ready")
-    _wait(place, parts, "the default service account has a token", lambda: _has_token(api))
-    _wait(place, parts, "names resolve", lambda: _resolves(place))
+    start("etcd", lambda: control_plane.etcd(place))
+    start("apiserver", lambda: control_plane.apiserver(place))
+    for number in place.numbers():
+        start(node.name_of(number), partial(node.switch_on, place, number))
+    wait("the API server answers", lambda: api.get("/readyz", timeout=5).ok)
+    start("controller-manager", lambda: control_plane.controller_manager(place))
+    start("scheduler", lambda: control_plane.scheduler(place))
+    start("names", lambda: control_plane.names(place))
+    start("registry", lambda: control_plane.registry(place))
+    wait("all nodes are ready", lambda: _nodes_ready(place))
+    wait("pods are accepted", lambda: _has_token(api))
+    wait("names resolve", lambda: _resolves(place))
 
 
 def _wait(

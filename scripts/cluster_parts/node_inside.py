@@ -51,10 +51,10 @@ def separate(folder: str, seen: list[str]) -> None:
     handles = {path: os.open(path, os.O_PATH) for path in seen if _below(path, HIDDEN)}
     own = os.open(f"{folder}/var", os.O_PATH)
     _mount("--types", "tmpfs", "--options", "mode=755", "tmpfs", "/run")
-    _mount("--bind", f"/proc/self/fd/{own}", "/var", keep=own)
+    _bind(own, "/var")
     for path, handle in handles.items():
         Path(path).mkdir(parents=True, exist_ok=True)
-        _mount("--bind", f"/proc/self/fd/{handle}", path, keep=handle)
+        _bind(handle, path)
     for name in ("lib", "log", "tmp", "lib/kubelet"):
         Path("/var", name).mkdir(exist_ok=True)
     if not Path("/var/run").is_symlink():
@@ -70,9 +70,14 @@ def _below(path: str, tops: tuple[str, ...]) -> bool:
     return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
-def _mount(*words: str, keep: int | None = None) -> None:
-    kept = () if keep is None else (keep,)
-    subprocess.run(["mount", *words], check=True, pass_fds=kept)
+def _mount(*words: str) -> None:
+    subprocess.run(["mount", *words], check=True)
+
+
+def _bind(handle: int, path: str) -> None:
+    """Of a folder that is open: its own path may be hidden by now, so nobody may look for it there."""
+    words = ["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{handle}", path]
+    subprocess.run(words, check=True, pass_fds=(handle,))
 
 
 def _start(node: Any, name: str, programs: dict[str, list[str]]) -> int:
