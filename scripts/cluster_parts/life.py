@@ -135,7 +135,7 @@ def _start(place: Place) -> None:
     start("names", lambda: control_plane.names(place))
     start("registry", lambda: control_plane.registry(place))
     wait("all nodes are ready", lambda: _nodes_ready(place))
-    wait("pods are accepted", lambda: _has_token(api))
+    wait("pods are accepted", lambda: _accepts_pods(api))
     wait("names resolve", lambda: _resolves(place))
 
 
@@ -157,20 +157,25 @@ def _wait(
 
 
 def _nodes_ready(place: Place) -> bool:
-    rows = admin(place).get("/api/v1/nodes").body.get("items", [])
-    ready = [row["metadata"]["name"] for row in rows if condition(row) == "True"]
+    ready = [row for row in _nodes(admin(place)) if condition(row) == "True"]
     return len(ready) == place.nodes
 
 
-def condition(row: dict, kind: str = "Ready") -> str:
+def _nodes(api: Api) -> list[Any]:
+    answer = api.get("/api/v1/nodes", timeout=10)
+    return answer.body["items"] if answer.ok else []
+
+
+def condition(row: Any, kind: str = "Ready") -> str:
     conditions = row.get("status", {}).get("conditions") or []
     return next((one["status"] for one in conditions if one["type"] == kind), "Unknown")
 
 
-def _has_token(api: Api) -> bool:
-    """Before that, pods are refused."""
+def _accepts_pods(api: Api) -> bool:
+    """Pods are refused before their account has a token, and wait before the nodes have lost their taints."""
     account = api.get("/api/v1/namespaces/default/serviceaccounts/default")
-    return account.ok and bool(account.body.get("secrets"))
+    has_token = account.ok and bool(account.body.get("secrets"))
+    return has_token and not any(row["spec"].get("taints") for row in _nodes(api))
 
 
 def _resolves(place: Place) -> bool:
@@ -222,7 +227,7 @@ def states(place: Place) -> Iterator[str]:
     parts = sorted(set(running(place.folder).values()))
     yield f"runs: {', '.join(parts)}"
     try:
-        rows = admin(place).get("/api/v1/nodes", timeout=5).body.get("items", [])
+        rows = _nodes(admin(place))
     except OSError as reason:
         yield f"the API server does not answer: {reason}"
         rows = []

@@ -14,8 +14,9 @@ VERSION = "1.20.2"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as Debian and Go call them
 SLOTS = 10  # clusters at once on one machine
 MOST_NODES = 9
-OWNER = "TRAINSHED_CLUSTER"  # in the environment of each process of a cluster: the folder of that cluster
-PART = "TRAINSHED_CLUSTER_PART"  # and which part of it the process belongs to
+# In the environment of each process of a cluster: the folder of that cluster, and the part of it.
+OWNER = "TRAINSHED_PROCESS_OF_CLUSTER"
+PART = "TRAINSHED_PART_OF_CLUSTER"
 
 
 def architecture() -> str:

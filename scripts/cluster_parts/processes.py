@@ -76,4 +76,4 @@ def _part(pid: int, folder: Path) -> str | None:
     if f"{OWNER}={folder}".encode() not in entries:
         return None
     prefix = f"{PART}=".encode()
-    return next((entry[len(prefix) :].decode() for entry in entries if entry.startswith(prefix)), "")
+    return next((entry[len(prefix) :].decode() for entry in entries if entry.startswith(prefix)), None)
