@@ -42,10 +42,11 @@ def build(target: Path) -> int:
         except BlockingIOError:
             print("cluster: another process builds Kubernetes; waiting for it", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
+        work = target.with_name(f"{target.name}.part")
         if not target.is_dir():
-            work = target.with_name(f"{target.name}.part")
             work.mkdir(exist_ok=True)
             _build(work, target)
+        if work.exists():  # also that of a build that was killed while it removed it
             shutil.rmtree(work)
     return 0
 
