@@ -137,3 +137,23 @@ def test_a_job_that_needs_what_pods_do_not_have_fails_at_once_and_says_what(serv
     done = server.wait(job, 60)
     assert done["state"] == "JOB_STATE_FAILED"
     assert "buckets are not mounted yet" in json.dumps(done["error"]), done["error"]
+
+
+def test_what_a_server_that_is_gone_for_good_kept_can_be_released(cluster: Cluster):
+    config = str(cluster.place.kubeconfig)
+    with (
+        cluster.namespace() as namespace,
+        LiveServer("--kubernetes", "--kubeconfig", config, "--namespace", namespace) as server,
+    ):
+        job = submit(server, WAITS)
+        wait_for(lambda: "ready" in lines(server, job), "that its program runs")
+        server.kill()
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        [pod] = cluster.ask("GET", path)["items"]
+        cluster.ask("DELETE", f"{path}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+        words = ["--delete", "--json", "--kubeconfig", config, "--namespace", namespace]
+        released = server.cli("kube", "release", *words)
+        assert released.returncode == 0, released.stderr
+        kinds = {row["kind"] for row in json.loads(released.stdout)["deleted"]}
+        assert kinds == {"pods", "services", "secrets", "configmaps"}
+        wait_for(lambda: not cluster.ask("GET", path)["items"], "that the pod is gone")

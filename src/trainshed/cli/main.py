@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "nodes": "Show the machines: what is free, and who holds the rest.",
         "images": "See, build, load, save, push, pull and remove container images.",
         "runtimes": "See, build and remove the environments jobs run in.",
+        "kube": "See to what jobs left in a Kubernetes cluster, without a server.",
         "env": "Print the variables that point gcloud and scripts at the server.",
     },
     "Other ways in": {

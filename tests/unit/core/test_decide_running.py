@@ -23,7 +23,7 @@ from tests.builders import (
 from trainshed.core.decide import Plan, Start, Stop, decide
 from trainshed.core.event import Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Scheduling, Status
-from trainshed.core.replica import Exit, Phase, Replica
+from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 
 GANG = (a_pool(), a_pool(2))
 
@@ -51,6 +51,36 @@ def test_a_job_not_admitted_within_its_longest_wait_fails_and_says_so():
 def test_an_admitted_job_does_not_wait_too_long_any_more():
     job = running(a_job(scheduling=Scheduling(max_wait=seconds(60))))
     assert decide(job, all_alive(job), at(3600)).status == job.status
+
+
+def starting(job: Job, pool: int, index: int, waits_for: str = "") -> Observation:
+    return Observation(key=key(job, pool, index), sight=Sight.STARTING, waits_for=waits_for)
+
+
+def test_a_replica_that_is_starting_is_neither_started_again_nor_counted_as_running():
+    job = admitted(a_job(*GANG))
+    others = [alive(key(job, 1, 0)), alive(key(job, 1, 1))]
+    plan = decide(job, [starting(job, 0, 0), *others], at(1))
+    assert plan.actions == ()
+    assert plan.status.state is JobState.PENDING
+    assert plan.status.replicas[0].phase is Phase.PLANNED
+
+
+def test_a_job_whose_replica_has_to_wait_for_its_place_says_why_and_goes_on_saying_it():
+    job = admitted(a_job(*GANG))
+    for words in ("Kubernetes cannot place it: no CPU.", "Its image is being pulled."):
+        status = decide(job, [starting(job, 0, 0, words)], at(1)).status
+        assert (
+            status.waiting is not None and status.waiting.message == f"0 of 3 replicas have started. {words}"
+        )
+        job = replace(job, status=status)
+
+
+def test_a_cancelled_job_stops_what_is_starting():
+    job = admitted(a_job())
+    job = replace(job, status=replace(job.status, cancel_asked_at=at(1)))
+    closing = replace(job, status=decide(job, [starting(job, 0, 0)], at(1)).status)
+    assert decide(closing, [starting(job, 0, 0)], at(2)).actions == (Stop(key(job), False),)
 
 
 def test_every_replica_of_an_admitted_job_is_started():

@@ -1,0 +1,81 @@
+"""`python -m trainshed.backends.cluster.release`: frees every pod that a server of ours keeps in a cluster.
+
+`trainshed kube release` becomes this program. It needs no server and no home: for the day on which somebody
+removes those first. A pod keeps our finalizer until its end is stored; without a server that never happens,
+and neither the pod nor its namespace can be deleted.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+
+from trainshed.backends.cluster import pod as pods
+from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config, part, parts
+from trainshed.core.errors import TrainshedError
+
+_KINDS = ("pods", "services", "secrets", "configmaps")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Released:
+    namespace: str
+    kind: str
+    name: str
+
+
+async def release(api: ClusterApi, *, everywhere: bool, delete: bool) -> list[Released]:
+    """Take our finalizer from all pods; with `delete`, remove all objects of ours too."""
+    released: list[Released] = []
+    for kind in _KINDS if delete else ("pods",):
+        for item in parts(await api.list(kind, pods.HOME, everywhere=everywhere), "items"):
+            meta = part(item, "metadata")
+            api.namespace, name = str(meta["namespace"]), str(meta["name"])
+            others = [word for word in meta.get("finalizers") or () if word != pods.FINALIZER]
+            if pods.FINALIZER in (meta.get("finalizers") or ()):
+                await api.patch(kind, name, {"metadata": {"finalizers": others or None}})
+            elif not delete:
+                continue
+            if delete:
+                await api.delete(kind, name)
+            released.append(Released(api.namespace, kind, name))
+    return sorted(released)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="trainshed kube release")
+    parser.add_argument("--kubeconfig", default="")
+    parser.add_argument("--context", default="")
+    parser.add_argument("--namespace", default="")
+    parser.add_argument("--delete", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    try:
+        released = asyncio.run(_released(args))
+    except (TrainshedError, ApiFault) as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        return 1
+    verb = "deleted" if args.delete else "released"
+    if args.json:
+        rows = [{"namespace": row.namespace, "kind": row.kind, "name": row.name} for row in released]
+        print(json.dumps({verb: rows}))
+    else:
+        for row in released:
+            print(f"{verb} {row.kind}/{row.name} in namespace {row.namespace}")
+        print(
+            f"{len(released)} objects {verb}" if released else "nothing of trainshed is kept in this cluster"
+        )
+    return 0
+
+
+async def _released(args: argparse.Namespace) -> list[Released]:
+    api = ClusterApi(find_config(args.kubeconfig, args.context), args.namespace)
+    try:
+        return await release(api, everywhere=not args.namespace, delete=args.delete)
+    finally:
+        await api.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
