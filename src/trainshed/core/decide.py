@@ -15,11 +15,12 @@ from trainshed.core import closing as closings
 from trainshed.core import hold
 from trainshed.core.crash import place_of_crash, repeats
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
+from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status
 from trainshed.core.names import RunKey
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 from trainshed.core.restart import STARTS, Meaning, backoff, meaning
+from trainshed.core.success import deciding
 
 MISSING_FOR = timedelta(seconds=2)  # a backend may show a run late; a run that is really gone is rare
 BEGUN = timedelta(seconds=1)  # after failed starts, a program that runs so long counts as started
@@ -100,7 +101,7 @@ def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
     replicas = tuple(_absorb(r, runs.get(job.key(r)), now) for r in job.status.replicas)
     status = replace(job.status, replicas=replicas)
     status, events = _mark_running(status, runs.values(), now)
-    succeeded = _primary(job, replicas)
+    succeeded = deciding(job, replicas)
     closing = _own_failure(job, replicas, now) or _timed_out(job, status, now)
     if closing is None and succeeded:
         closing = _finished(job, replicas, succeeded, now)
@@ -196,15 +197,6 @@ def _started_at(status: Status, now: datetime) -> datetime:
     starts = [r.started_at for r in status.replicas if r.started_at is not None]
     earliest = status.admitted_at or now
     return status.started_at or min(now, max([earliest, *starts]))
-
-
-def _primary(job: Job, replicas: tuple[Replica, ...]) -> Replica | None:
-    """The primary replica, once it has succeeded: its success is the job's."""
-    first = primary(job.spec)
-    for replica in replicas:
-        if (replica.pool, replica.index) == first:
-            return replica if replica.exit is not None and replica.exit.ok else None
-    return None
 
 
 def _timed_out(job: Job, status: Status, now: datetime) -> Closing | None:

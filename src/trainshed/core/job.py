@@ -93,6 +93,7 @@ class Scheduling:
     priority: int = 0
     grace: timedelta = timedelta(seconds=30)  # the Kubernetes default, the same on all backends
     drain: timedelta = timedelta(seconds=60)  # how long others may run after the primary has succeeded
+    success_pools: tuple[int, ...] = ()  # all their replicas must succeed; empty: the primary alone
     hold: timedelta = timedelta()  # how long replicas of a failed job are held for inspection
     restart: RestartRule = RestartRule()
     hang: HangRule = DEFAULT_WATCH

@@ -13,10 +13,11 @@ from typing import assert_never
 from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.explanation import clock, lasting
 from trainshed.core.hang import HangPolicy, Pulse, ReplicaLife, Stall, StallKind, Suspicion
-from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, primary
+from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Phase
 from trainshed.core.stacks import MOST_GROUPS, StackGroup, drawn, told
+from trainshed.core.success import deciding
 
 SERVERS, EVALUATOR = 2, 3  # pools whose end says nothing about the other pools
 SEEMS = "It seems to hang"
@@ -31,9 +32,8 @@ def is_watched(job: Job) -> bool:
 
 
 def may_hang(job: Job) -> bool:
-    status, first = job.status, primary(job.spec)
-    chief = next((r for r in status.replicas if (r.pool, r.index) == first), None)
-    done = chief is not None and chief.exit is not None and chief.exit.ok
+    status = job.status
+    done = deciding(job, status.replicas) is not None
     ending = status.closing is not None or status.cancel_asked_at is not None
     return status.state is JobState.RUNNING and not ending and not done
 

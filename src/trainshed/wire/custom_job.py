@@ -6,6 +6,7 @@ passes unknown fields on, so they work with the real gcloud too):
     priority: 10                     a higher number starts first; default 0, may be negative
     gracePeriod: "30s"               between asking a replica to stop and killing it, 0 to 600 s
     drainDuration: "60s"             how long others may go on once the primary has succeeded, up to a day
+    successPools: [0, 1]             succeed with all replicas of these pools, not with the primary alone
     holdOnFailure: "1800s"           how long replicas of a failed job are kept for inspection, up to 7 days
     restartRule:
       retryExitCodes: ["129-255", "42"]    which exit codes are worth another try
@@ -132,6 +133,7 @@ def parse_custom_job(
         extras=base.write(job, job_schema.JobExtras),
         secrets=parser.secrets,
     )
+    _check_success(draft.spec, faults)
     faults.settle()
     return draft
 
@@ -159,6 +161,12 @@ def _pools(
         pools[REDUCER_POOL] = reducer
     offer.check_together(pools, _POOLS, faults)
     return tuple(pools)
+
+
+def _check_success(spec: JobSpec, faults: Faults) -> None:
+    for number in spec.scheduling.success_pools:
+        if number >= len(spec.pools) or spec.pools[number].is_empty:
+            faults.add("job_spec.scheduling.success_pools", f"names pool {number}, which has no replicas.")
 
 
 def _output(output: job_schema.GcsDestination | None, faults: Faults) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
+from trainshed.core.job import MAX_POOLS
 from trainshed.wire import enums, scalars
 from trainshed.wire.base import (
     Message,
@@ -41,6 +42,14 @@ def read_exit_codes(value: object) -> tuple[int, int]:
     raise ValueError(
         f'must be an exit code or a range from 1 to 255, such as "129-255", not {scalars.shown(value)}.'
     )
+
+
+def read_pool(value: object) -> int:
+    """The number of a pool."""
+    number = scalars.read_int(value, MAX_POOLS - 1)
+    if number < 0:
+        raise ValueError(f"must be the number of a pool, from 0, not {number}.")
+    return number
 
 
 class EnvVar(Message):
@@ -149,6 +158,7 @@ class SchedulingSpec(Message):
     priority: int = int32()
     grace_period: timedelta | None = duration()
     drain_duration: timedelta | None = duration()
+    success_pools: tuple[int, ...] = values(read_pool)
     hold_on_failure: timedelta | None = duration()
     restart_rule: RestartRuleSpec | None = part(RestartRuleSpec)
     hang_watch: HangWatchSpec | None = part(HangWatchSpec)

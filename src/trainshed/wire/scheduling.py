@@ -1,7 +1,8 @@
 """The `scheduling` part of a job: limits, the restart rule and the hang watch. For the job parsers.
 
-`priority`, `gracePeriod`, `drainDuration`, `holdOnFailure`, `restartRule` and `hangWatch` are ours. Answers
-have them only where they differ from the default, so that a job without them looks exactly like Google's.
+`priority`, `gracePeriod`, `drainDuration`, `successPools`, `holdOnFailure`, `restartRule` and `hangWatch` are
+ours. Answers have them only where they differ from the default, so that a job without them looks exactly like
+Google's.
 """
 
 from collections.abc import Mapping
@@ -49,6 +50,7 @@ def parse_scheduling(given: job_schema.SchedulingSpec | None, path: str, faults:
         priority=given.priority,
         grace=limited("grace_period", LONGEST_GRACE, _DEFAULT.grace),
         drain=limited("drain_duration", LONGEST_DRAIN, _DEFAULT.drain),
+        success_pools=tuple(sorted(set(given.success_pools))),
         hold=limited("hold_on_failure", LONGEST_HOLD, _NONE),
         restart=_parse_rule(given, f"{path}.restart_rule", faults),
         hang=_parse_watch(given.hang_watch, f"{path}.hang_watch", faults),
@@ -130,6 +132,8 @@ def render_scheduling(scheduling: Scheduling, *, enum_ints: bool) -> dict[str, A
         answer["gracePeriod"] = duration_text(scheduling.grace)
     if scheduling.drain != _DEFAULT.drain:
         answer["drainDuration"] = duration_text(scheduling.drain)
+    if scheduling.success_pools:
+        answer["successPools"] = list(scheduling.success_pools)
     if scheduling.hold:
         answer["holdOnFailure"] = duration_text(scheduling.hold)
     if ours := _render_rule(rule):
