@@ -2,7 +2,7 @@
 
 `core/launching.py` and `api/environment.py` call it. The variables are Google's (CLUSTER_SPEC, TF_CONFIG,
 CLOUD_ML_*, AIP_*), PyTorch's (MASTER_ADDR, RANK, …), torchrun's (PET_*) and two that older guides print. The
-job's own `env` wins over all of them.
+job's own `env` wins over all of them; where its grammar says so, it may name them (`core/pool_words.py`).
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from trainshed.core.fleet import Admission
 from trainshed.core.job import Job, JobSpec, Pool
+from trainshed.core.pool_words import LateValues
 from trainshed.core.replica import Replica
 from trainshed.core.task_names import known_as
 
@@ -40,8 +41,18 @@ def cluster_env(job: Job, replica: Replica) -> dict[str, str]:
     env |= _output(job.spec)
     if job.origin is not None and job.origin.index_variable:
         env[job.origin.index_variable] = str(replica.index)
-    env |= dict(job.spec.pools[replica.pool].env)
-    return env
+    own = dict(job.spec.pools[replica.pool].env)
+    late = late_values(job, replica, env)
+    return env | (own if late is None else {name: late.fill(value) for name, value in own.items()})
+
+
+def late_values(job: Job, replica: Replica, env: Mapping[str, str]) -> LateValues | None:
+    """What `$(NAME)` stands for in the texts of a replica with these variables; None: for itself."""
+    admission, origin = job.status.admission, job.origin
+    if admission is None or origin is None or not origin.pools:
+        return None
+    hosts = {(place.pool, place.index): place.host for place in admission.placements}
+    return origin.pools[replica.pool].late_values(replica.index, env, hosts)
 
 
 def cluster_spec(job: Job, admission: Admission, replica: Replica) -> dict[str, object]:

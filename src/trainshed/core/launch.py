@@ -33,6 +33,7 @@ class Launch:
     placement: Placement
     room: SharedRoom | None = None  # what the job's replicas share, where the job was cut to fit
     peers: tuple[str, ...] = ()  # the hosts of all replicas of the job, in their order
+    names: tuple[tuple[str, ...], ...] = ()  # further names of each of these hosts; empty: they have none
     grace: timedelta = timedelta(seconds=30)
     view: View | None = None  # the buckets that it sees below /gcs
     nfs: tuple[NfsMount, ...] = ()

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainshed.core.pool_words import PoolWords
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -19,4 +21,5 @@ class Origin:
     chief: str = "chief"  # TF_CONFIG's name for the first replica
     lists_evaluators: bool = True  # whether TF_CONFIG has evaluators in the cluster
     index_variable: str = ""  # the variable that tells a replica its index; empty: none
+    pools: tuple[PoolWords, ...] = ()  # for each pool; empty: the texts of pools are meant as they are
     trial: str = ""  # the number of the trial that the job runs; empty: it runs none

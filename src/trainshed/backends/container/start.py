@@ -100,6 +100,8 @@ class Starter:
         self, run: ContainerRun, launch: Launch, net: JobNetwork | None = None, output: Sink | None = None
     ) -> ContainerFrame:
         hosts = {name: net.address(number) for number, name in enumerate(launch.peers)} if net else {}
+        pairs = zip(launch.peers, launch.names, strict=True) if net and launch.names else ()
+        hosts |= {name: hosts[peer] for peer, names in pairs for name in names if name not in hosts}
         return ContainerFrame(
             home=self.home,
             init=self.init,

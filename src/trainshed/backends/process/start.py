@@ -27,6 +27,7 @@ from trainshed.backends.process.hand_over import (
     open_way,
 )
 from trainshed.backends.process.interpreters import Interpreters
+from trainshed.backends.process.job_hosts import JobHosts
 from trainshed.backends.process.job_users import JobUsers
 from trainshed.backends.process.keeper import Keeper, StartRequest
 from trainshed.backends.process.net import NO_GROUPS, RunCgroups
@@ -71,7 +72,7 @@ class RunStarter:
         self.warm_pool = interpreters.warm_pool(frame.jobs.with_name("warm"))
         self._runtimes, self._groups, self._spares = interpreters.runtimes, places.groups, places.spares
         self._code, self._views, self._users = places.code, places.views, places.users
-        self._hosts = hosts
+        self._hosts, self._job_hosts = hosts, JobHosts(frame.jobs)
 
     def frame_for(self, launch: Launch) -> ProcessFrame:
         """The frame with the interpreter of the launch's runtime."""
@@ -96,6 +97,7 @@ class RunStarter:
         hosts = ""
         if launch.google is not None and (hosts := self._hosts.path()):
             launch = with_google(launch, launch.google, self._hosts.roots, self.frame)
+        hosts, no_names = await self._job_hosts.show(launch, hosts, keeper)
         user = self._users.assign(launch.key.name.job)
         frame = self.frame_for(launch)
         rendered = render(launch, frame, report)
@@ -114,7 +116,7 @@ class RunStarter:
             launch = replace(launch, env={**launch.env, **local_env(launch.view, shown.root)})
             rendered = render(launch, frame, report)
         no_hold = NO_HOLD if launch.held and not keeper.holds else ""
-        run.note, run.no_gcs = _join(unmounted(launch.nfs), no_hold, shown.note), shown.fault
+        run.note, run.no_gcs = _join(unmounted(launch.nfs), no_hold, no_names, shown.note), shown.fault
         if not self._prepare(run, launch, rendered, output, keeper):
             return run, None
         if user is not None:
