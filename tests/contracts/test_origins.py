@@ -15,6 +15,7 @@ from trainshed.assembly.storage import ORIGINS
 from trainshed.core.errors import Unavailable
 from trainshed.core.job import Job
 from trainshed.core.origin import Origin
+from trainshed.core.pool_words import PoolWords
 from trainshed.core.task_names import known_as, task_called
 from trainshed.dialects.ai_platform.origin import TrainingJobRecord, key_of, with_roles
 from trainshed.dialects.kubernetes.origin import KubernetesManifest
@@ -22,6 +23,12 @@ from trainshed.store.sql import SqlStore
 
 TRAINING = TrainingJobRecord(job_id="mine", training_input={"runtimeVersion": "1.15"}, request="k").origin
 MANIFEST = KubernetesManifest(kind="Job", name="digits", digest="d", is_indexed=True).origin
+NAMED = KubernetesManifest(
+    kind="JobSet",
+    name="digits",
+    digest="d",
+    pools=(PoolWords(hosts=("digits-$(job-index)",), group=2, first=1),),
+).origin
 
 
 def a_training_job() -> Job:
@@ -43,9 +50,11 @@ async def test_a_job_of_another_grammar_is_read_as_it_was_written(tmp_path: Path
     async with opened(tmp_path) as store:
         training = await store.insert(a_training_job(), (), key_of("mine"))
         manifest = await store.insert(a_job(2, origin=MANIFEST), ())
+        named = await store.insert(a_job(3, origin=NAMED), ())
     async with opened(tmp_path) as store:
         assert await store.load(training.id) == training
         assert await store.load(manifest.id) == manifest
+        assert await store.load(named.id) == named
         assert known_as(training) == "mine"
         assert task_called(training, "workerpool1-1") == "worker-replica-1"
 

@@ -1,10 +1,12 @@
-"""From what a person calls a job to the job: an id, the beginning of one, a display name, a full name.
+"""From what a person calls a job to the job: an id, the beginning of one, a display name, a full name, or the
+kind and name of a manifest (`pytorchjob/digits`).
 
 A program submitted again and again gives many jobs one name: who looks means the newest, and is told so. Who
 cancels or deletes could end another's work by a wrong guess: there, and with the beginning of an id, what
 could mean two jobs is refused with both named.
 """
 
+import importlib
 import re
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,6 +15,7 @@ import click
 
 from trainshed.cli import words
 from trainshed.cli.failure import CommandFailed
+from trainshed.cli.manifest_kinds import job_called
 from trainshed.client import ApiError, Client, Json
 
 SHOWN = 10  # candidates named in the error
@@ -28,6 +31,10 @@ def find(client: Client, called: str, *, exactly: bool = False, alive: bool = Fa
     """
     if called.startswith("projects/"):
         return client.get(called)
+    kind, name = job_called(called)
+    if kind and (applied := _applied(client, kind, name)):
+        return client.get(applied)
+    called = name if kind else called
     if re.fullmatch(r"[A-Za-z0-9._-]+", called):
         try:
             return client.get(called)
@@ -55,6 +62,13 @@ def find(client: Client, called: str, *, exactly: bool = False, alive: bool = Fa
             ["list them with: trainshed ls --location=-", "choose another project with --project"],
         )
     raise CommandFailed(f"{called!r} could mean several jobs; say which by its id", _candidates(matches))
+
+
+def _applied(client: Client, kind: str, name: str) -> str:
+    """The full name of the latest job that was applied as that kind and name; "" where none was."""
+    from trainshed.cli.main import DIALECTS
+
+    return importlib.import_module(DIALECTS["get"]).applied(client, kind, name)
 
 
 def _named(client: Client, called: str, location: str, *, alive: bool) -> list[Json]:

@@ -6,9 +6,10 @@
 import re
 from pathlib import Path
 
+from trainshed.cli.manifest_kinds import NO_JOBS, kind_called
+
 MANIFEST = re.compile(r"^\s*apiVersion\s*:", re.MULTILINE)
 FILE_FLAGS = ("-f", "--filename", "--file")
-KINDS = ("job", "jobs", "pod", "pods", "po")
 
 
 def meant(args: list[str]) -> list[str]:
@@ -27,13 +28,12 @@ def meant(args: list[str]) -> list[str]:
 
 def _described(args: list[str]) -> list[str]:
     """`describe JOB`, and as kubectl has it `describe job JOB` and `describe job/JOB`."""
-    kind, slash, name = args[0].partition("/") if args else ("", "", "")
-    if kind.lower() in ("imagecache", "imagecaches", "ic", "experiment", "experiments"):
+    kind, slash, _ = args[0].partition("/") if args else ("", "", "")
+    meant = kind_called(kind)
+    if meant in NO_JOBS:
         return ["get", *args, "-o", "yaml"]
-    if kind.lower() in KINDS and slash:
-        return ["show", name, *args[1:]]
-    if kind.lower() in KINDS and len(args) > 1 and not args[1].startswith("-"):
-        return ["show", *args[1:]]
+    if meant and not slash and len(args) > 1 and not args[1].startswith("-"):
+        return ["show", f"{kind}/{args[1]}", *args[2:]]
     return ["show", *args]
 
 

@@ -21,8 +21,9 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: hello}\n"
         ("status digits --json", "show digits --json"),
         ("status --url http://x digits", "show --url http://x digits"),
         ("describe digits", "show digits"),
-        ("describe job digits", "show digits"),
-        ("describe pod/digits --json", "show digits --json"),
+        ("describe job digits", "show job/digits"),
+        ("describe pod/digits --json", "show pod/digits --json"),
+        ("describe pytorchjob digits", "show pytorchjob/digits"),
         ("describe job", "show job"),
         ("describe imagecache tensorflow", "get imagecache tensorflow -o yaml"),
         ("create -f pod.yaml", "apply -f pod.yaml"),
@@ -60,7 +61,10 @@ def test_one_job_is_printed_in_the_form_asked_for(terminal: Terminal) -> None:
     assert terminal("get", "77", "-o", "wide").out == terminal("get", "77").out
     assert "RUNNING" in terminal("get", "77").out
     result = terminal("get", "podz")
-    assert (result.code, "none of pods, jobs, imagecaches, experiments, and no job" in result.err) == (
+    assert (
+        result.code,
+        "none of pods, jobs, pytorchjobs, imagecaches, experiments, and no job" in result.err,
+    ) == (
         2,
         True,
     )

@@ -7,15 +7,18 @@ reads nothing about running jobs.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trainshed.core.errors import Invalid
+from trainshed.core.machine import Catalogue
 from trainshed.dialects.kubernetes.experiment import Experiment, convert_experiment, prefixed
-from trainshed.dialects.kubernetes.job import Wanted, convert, plain
+from trainshed.dialects.kubernetes.job import convert, plain
 from trainshed.dialects.kubernetes.machine import amount
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, digest_of
+from trainshed.dialects.kubernetes.pod import Wanted
+from trainshed.dialects.kubernetes.pytorch_job import convert_pytorch_job
 from trainshed.dialects.kubernetes.shape import check, number, part, text, texts
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job
 from trainshed.wire.faults import Faults
@@ -29,8 +32,15 @@ VERSIONS = {
     "Job": ("batch/v1", "batch/v1beta1"),
     "ImageCache": ("eci.alibabacloud.com/v1",),
     "Experiment": ("kubeflow.org/v1beta1",),
+    "PyTorchJob": ("kubeflow.org/v1",),
 }
 CACHE, EXPERIMENT = "ImageCache", "Experiment"
+# The readers of the kinds that become a job.
+_READERS: Mapping[str, Callable[[Mapping[str, Any], Catalogue, Faults], Wanted]] = {
+    "Pod": convert,
+    "Job": convert,
+    "PyTorchJob": convert_pytorch_job,
+}
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
@@ -79,12 +89,12 @@ def parse_manifest(
     if kind == EXPERIMENT:
         return _experiment(document, manifest, offer, faults, notes)
     wanted, draft = _job(document, offer, faults)
-    manifest = replace(manifest, is_indexed=wanted.is_indexed)
+    manifest = replace(manifest, is_indexed=wanted.is_indexed, pools=wanted.pools)
     return JobManifest(manifest=manifest, draft=draft, notes=tuple(dict.fromkeys((*notes, *wanted.notes))))
 
 
 def _job(document: Mapping[str, Any], offer: Offer, faults: Faults) -> tuple[Wanted, JobDraft]:
-    wanted = convert(document, offer.catalogue, faults)
+    wanted = _READERS.get(str(document.get("kind")), convert)(document, offer.catalogue, faults)
     try:
         draft = parse_custom_job(wanted.body, offer)
     except Invalid as error:

@@ -8,9 +8,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from trainshed.core.job import Job
 from trainshed.core.origin import Origin
+from trainshed.core.pool_words import PoolWords
 
 KIND = "manifest"  # as stored and in answers; never change it
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -21,18 +23,22 @@ _KEY = "manifests\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesManifest:
-    kind: str  # Pod, Job
+    kind: str  # Pod, Job, JobSet, …
     name: str
     digest: str
     is_indexed: bool = False  # replicas get their number as JOB_COMPLETION_INDEX
+    pools: tuple[PoolWords, ...] = ()  # of a kind whose replicas have names
 
     @property
     def origin(self) -> Origin:
         record: dict[str, object] = {"kind": self.kind, "name": self.name, "digest": self.digest}
+        record |= {"indexed": True} if self.is_indexed else {}
+        record |= {"pools": [_words_record(words) for words in self.pools]} if self.pools else {}
         return Origin(
             kind=KIND,
-            record=record | ({"indexed": True} if self.is_indexed else {}),
+            record=record,
             index_variable=INDEX_VARIABLE if self.is_indexed else "",
+            pools=self.pools,
         )
 
     def key(self, location: str, before: str) -> str:
@@ -50,7 +56,16 @@ def manifest_of(job: Job) -> KubernetesManifest | None:
         name=str(record["name"]),
         digest=str(record["digest"]),
         is_indexed=bool(record.get("indexed")),
+        pools=tuple(_words(row) for row in record.get("pools", ())),
     )
+
+
+def _words_record(words: PoolWords) -> dict[str, object]:
+    return {"hosts": list(words.hosts), "group": words.group, "first": words.first}
+
+
+def _words(record: Mapping[str, Any]) -> PoolWords:
+    return PoolWords(hosts=tuple(record["hosts"]), group=record["group"], first=record["first"])
 
 
 def with_manifest_words(job: Job) -> Job:

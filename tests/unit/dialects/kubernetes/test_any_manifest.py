@@ -12,9 +12,9 @@ from tests.unit.dialects.kubernetes.test_manifest import JOB, OFFER, POD
 from trainshed.cli.failure import CommandFailed
 from trainshed.core.errors import Invalid
 from trainshed.dialects.kubernetes.cli.file import documents
-from trainshed.dialects.kubernetes.job import IMAGE_CACHE, SPOT
 from trainshed.dialects.kubernetes.machine import GPU_TYPE, INSTANCE_TYPE, USE_SPECS
 from trainshed.dialects.kubernetes.manifest import VERSIONS, parse_manifest
+from trainshed.dialects.kubernetes.pod import IMAGE_CACHE, SPOT
 from trainshed.dialects.kubernetes.shape import shapes
 
 KEYS = ("cpu", "memory", "nvidia.com/gpu", GPU_TYPE, INSTANCE_TYPE, USE_SPECS, IMAGE_CACHE, SPOT)

@@ -10,9 +10,10 @@ from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import Invalid
 from trainshed.core.image import refusal
 from trainshed.dialects.kubernetes.cli.file import documents
-from trainshed.dialects.kubernetes.job import References, convert
+from trainshed.dialects.kubernetes.job import convert
 from trainshed.dialects.kubernetes.machine import amount
 from trainshed.dialects.kubernetes.manifest import CacheManifest, JobManifest, parse_manifest
+from trainshed.dialects.kubernetes.pod import References
 from trainshed.wire.faults import Faults
 from trainshed.wire.pool import Offer
 

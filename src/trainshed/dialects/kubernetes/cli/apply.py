@@ -1,4 +1,4 @@
-"""`trainshed apply`: Kubernetes' manifests as they are: Pods and Jobs become jobs, Experiments studies."""
+"""`trainshed apply`: Kubernetes' manifests as they are become jobs, studies and image caches."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from trainshed.dialects.kubernetes.cli.file import Document, documents
 from trainshed.dialects.kubernetes.client import ManifestsClient
 
 
-@click.command("apply", short_help="Run Kubernetes' manifests: Pod, Job, ImageCache, Katib's Experiment.")
+@click.command("apply", short_help="Run Kubernetes' manifests: Pod, Job, JobSet, PyTorchJob and more.")
 @click.option(
     "-f",
     "--filename",
@@ -29,12 +29,13 @@ from trainshed.dialects.kubernetes.client import ManifestsClient
 @as_json
 @connected
 def command(client: Client, files: tuple[str, ...], dry_run: bool, again: bool, as_json: bool) -> int:
-    """Run Kubernetes' manifests: Pod, Job, ImageCache, Katib's Experiment.
+    """Run Kubernetes' manifests: Pod, Job, JobSet, PyTorchJob and more.
 
-    A Pod or Job becomes a job: its containers are pools, its name is the job's. An Experiment becomes a
-    study. What cannot be had is refused with its line, what is ignored is said. Indentation that got lost, as
-    on web pages, is repaired. The same manifest again is the same job; what has changed is applied once the
-    job of that name is over. Several documents in a file are checked before the first is applied.
+    A Pod, Job or PyTorchJob becomes a job: its containers are pools, its name is the job's. An ImageCache
+    brings images, an Experiment of Katib becomes a study. What cannot be had is refused with its line, what
+    is ignored is said. Indentation that got lost, as on web pages, is repaired. The same manifest again is
+    the same job; what has changed is applied once the job of that name is over. Several documents in a file
+    are checked before the first is applied.
 
     \b
     Example:

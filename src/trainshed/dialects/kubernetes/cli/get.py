@@ -8,16 +8,11 @@ import click
 
 from trainshed.cli import words
 from trainshed.cli.failure import CommandFailed, Misuse
+from trainshed.cli.manifest_kinds import KINDS, kind_called
 from trainshed.cli.options import as_json, connected
 from trainshed.client import ApiError, Client, Json
 from trainshed.dialects.kubernetes.client import ManifestsClient
 
-KINDS = {
-    "Pod": ("pods", "pod", "po"),
-    "Job": ("jobs", "job"),
-    "ImageCache": ("imagecaches", "imagecache", "ic"),
-    "Experiment": ("experiments", "experiment"),
-}
 FORMS = ("wide", "json", "yaml", "name")
 _PHASES = {
     "QUEUED": "Pending",
@@ -30,8 +25,8 @@ _PHASES = {
 }
 
 
-@click.command("get", short_help="List what was applied: pods, jobs, imagecaches, experiments.")
-@click.argument("kind", metavar="pods|jobs|imagecaches|experiments|JOB")
+@click.command("get", short_help="List what was applied: pods, jobs, pytorchjobs and more.")
+@click.argument("kind", metavar="KIND|JOB")
 @click.argument("name", required=False, default="")
 @click.option(
     "-o", "--output", "form", type=click.Choice(FORMS), default="wide", help="[default: wide, a table]"
@@ -39,10 +34,11 @@ _PHASES = {
 @as_json
 @connected
 def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> None:
-    """List what was applied: pods, jobs, imagecaches, experiments.
+    """List what was applied: pods, jobs, pytorchjobs and more.
 
-    Of each name the latest is shown. `trainshed show`, `logs` and `events` take the same names. Any other JOB
-    is shown alone, by its id or name.
+    KIND is one of pods, jobs, pytorchjobs, imagecaches, experiments. Of each name the latest is shown.
+    `trainshed show`, `logs` and `events` take the same names, alone or as KIND/NAME. Any other JOB is shown
+    alone, by its id or name.
 
     \b
     Example:
@@ -52,7 +48,7 @@ def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> N
     """
     word, _, after = kind.partition("/") if not kind.startswith("projects/") else (kind, "", "")
     form = "json" if as_json else form
-    kind = next((known for known, names in KINDS.items() if word.lower() in names), "")
+    kind = kind_called(word)
     name = name or after
     if not kind:
         _print([_any_job(client, word)], form, ls_drawn, alone=True)
@@ -75,6 +71,12 @@ def command(client: Client, kind: str, name: str, form: str, as_json: bool) -> N
         return
     draw = {"ImageCache": _drawn_caches, "Experiment": _drawn_experiments}.get(kind, _drawn)
     _print(rows, form, draw, alone=bool(name))
+
+
+def applied(client: Client, kind: str, name: str) -> str:
+    """For `find`: the full name of the latest job of that kind and name; "" where there is none."""
+    row: Json | None = next(ManifestsClient(client).all(kind, name), None)
+    return "" if row is None else str(words.part(row, "job")["name"])
 
 
 def _any_job(client: Client, called: str) -> Json:
