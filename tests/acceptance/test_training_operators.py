@@ -1,7 +1,9 @@
 """Files for Kubeflow's operators and for JobSet on a live server: what they train really meets and ends."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -59,6 +61,77 @@ spec:
     Worker:{worker}
 """
 
+DRIVER = """
+import os, socket
+server = socket.create_server(("", int(os.environ["MASTER_PORT"])))
+told = []
+while len(told) < 4:
+    connection, _ = server.accept()
+    told.append(connection.makefile().readline().strip())
+    connection.close()
+print("met", *sorted(told), flush=True)
+"""
+WORKER = """
+import os, socket, time
+place = os.environ["DRIVER"], int(os.environ["MASTER_PORT"])
+for _ in range(600):
+    try:
+        connection = socket.create_connection(place, 5)
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+connection.sendall(f"{os.environ['JOB']}.{os.environ['JOB_COMPLETION_INDEX']}\\n".encode())
+if connection.recv(1) == b"":
+    print("told", flush=True)
+if os.environ["JOB"] == "1":
+    time.sleep(1)  # the job is not over with its first replica
+    print("late", flush=True)
+"""
+JOB_SET = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: pair}}
+spec:
+  network: {{enableDNSHostnames: true, subdomain: meeting}}
+  failurePolicy: {{maxRestarts: 1}}
+  replicatedJobs:
+  - name: driver
+    template:
+      spec:
+        backoffLimit: 0
+        template:
+          spec:
+            containers:
+            - name: driver
+              image: {image}
+              command: [python, -c]
+              args:
+              - |
+{driver}
+              resources: {{limits: {{cpu: 500m, memory: 256Mi}}}}
+  - name: workers
+    replicas: 2
+    template:
+      spec:
+        parallelism: 2
+        completions: 2
+        backoffLimit: 0
+        template:
+          spec:
+            containers:
+            - name: worker
+              image: {image}
+              command: [python, -c]
+              args:
+              - |
+{worker}
+              env:
+              - {{name: DRIVER, value: {address}}}
+              - name: JOB
+                valueFrom: {{fieldRef: {{fieldPath: "metadata.labels['jobset.sigs.k8s.io/job-index']"}}}}
+              resources: {{limits: {{cpu: 500m, memory: 256Mi}}}}
+"""
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LiveServer]:
@@ -99,3 +172,17 @@ class TestAPyTorchJob:
         assert bash("trainshed apply -f job.yaml").stdout.startswith("pytorchjob/adding unchanged")
         assert bash("trainshed delete -f job.yaml").returncode == 0
         assert "no pytorchjobs were applied" in bash("trainshed get pytorchjobs").stderr
+
+
+def test_the_jobs_of_a_set_reach_each_other_by_name_and_all_must_end_well(bash: Shell) -> None:
+    words = {"image": IMAGE, "driver": indent(DRIVER, " " * 16), "worker": indent(WORKER, " " * 16)}
+    (bash.folder / "set.yaml").write_text(JOB_SET.format(address="pair-driver-0-0.meeting", **words))
+    done = bash("trainshed apply -f set.yaml && trainshed wait jobset/pair")
+    said = bash("trainshed logs jobset/pair; trainshed events jobset/pair").stdout
+    assert done.returncode == 0, (done.stdout, done.stderr, said)
+    assert "met 0.0 0.1 1.0 1.1" in said
+    assert (said.count("told"), said.count("late")) == (4, 2)
+    found = json.loads(bash("trainshed get jobset pair --json").stdout)
+    assert (found["kind"], found["job"]["state"]) == ("JobSet", "JOB_STATE_SUCCEEDED")
+    assert bash("trainshed get js -o name").stdout == "jobset/pair\n"
+    assert bash("trainshed delete -f set.yaml").returncode == 0

@@ -4,9 +4,11 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
+from tests.acceptance.test_training_operators import DRIVER, JOB_SET, WORKER
 from tests.engine import Podman
 from tests.engine_images import BASE
 from tests.live import IMAGE, LiveServer
@@ -239,3 +241,14 @@ spec:
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert "training on http://minio:9000 datasets" in done.stdout
     assert "containers[0].imagePullPolicy is ignored" in done.stderr
+
+
+def test_the_jobs_of_a_set_reach_each_other_by_name_in_containers(shell: Shell):
+    words = {"image": BASE, "driver": indent(DRIVER, " " * 16), "worker": indent(WORKER, " " * 16)}
+    address = "pair-driver-0-0.meeting.default.svc.cluster.local"
+    (shell.folder / "set.yaml").write_text(JOB_SET.format(address=address, **words))
+    done = shell("trainshed apply -f set.yaml && trainshed wait jobset/pair", 240)
+    said = shell("trainshed logs jobset/pair").stdout
+    assert done.returncode == 0, (done.stdout, done.stderr, said)
+    assert "met 0.0 0.1 1.0 1.1" in said
+    assert (said.count("told"), said.count("late")) == (4, 2)

@@ -6,6 +6,7 @@
 KINDS = {
     "Pod": ("pods", "pod", "po"),
     "Job": ("jobs", "job"),
+    "JobSet": ("jobsets", "jobset", "js"),
     "PyTorchJob": ("pytorchjobs", "pytorchjob"),
     "ImageCache": ("imagecaches", "imagecache", "ic"),
     "Experiment": ("experiments", "experiment"),

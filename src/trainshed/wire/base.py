@@ -133,9 +133,9 @@ def texts() -> Any:
     return _field(_TEXTS, ())
 
 
-def values(read_one: Callable[[object], object]) -> Any:
-    """A list of scalars. `read_one` raises ValueError for a wrong item."""
-    return _field(FieldKind(_each(_scalar(read_one), tuple), list), ())
+def values(read_one: Callable[[object], object], instead: Callable[[], object] = tuple) -> Any:
+    """A list of scalars. `read_one` raises ValueError for a wrong item, which `instead` replaces."""
+    return _field(FieldKind(_each(_scalar(read_one), instead), list), ())
 
 
 def scalar(read_one: Callable[[object], object]) -> Any:

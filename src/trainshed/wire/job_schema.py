@@ -158,7 +158,7 @@ class SchedulingSpec(Message):
     priority: int = int32()
     grace_period: timedelta | None = duration()
     drain_duration: timedelta | None = duration()
-    success_pools: tuple[int, ...] = values(read_pool)
+    success_pools: tuple[int, ...] = values(read_pool, int)
     hold_on_failure: timedelta | None = duration()
     restart_rule: RestartRuleSpec | None = part(RestartRuleSpec)
     hang_watch: HangWatchSpec | None = part(HangWatchSpec)

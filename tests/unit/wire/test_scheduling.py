@@ -70,6 +70,13 @@ def test_what_was_said_is_answered(said: dict[str, object]) -> None:
     assert render_custom_job(a_job(a_body(scheduling=said)))["jobSpec"]["scheduling"] == said
 
 
+@pytest.mark.parametrize("pool", [-1, 10, "x", None, [0]])
+def test_what_is_no_pool_cannot_be_one_of_the_success_pools(pool: object) -> None:
+    assert list(faults(a_body(scheduling={"success_pools": [0, pool]}))) == [
+        "job_spec.scheduling.success_pools[1]"
+    ]
+
+
 def test_a_first_backoff_above_the_usual_ceiling_raises_it() -> None:
     assert scheduling(restartRule={"backoff": "60s"}).restart.backoff_most == timedelta(seconds=60)
 

@@ -19,6 +19,7 @@ from trainshed.dialects.kubernetes.shape import number, part, parts, text
 from trainshed.wire.faults import Faults
 
 LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")  # a part of a host name
+_SUCCESS = "job_spec.scheduling.success_pools"
 _TIMEOUT, _GRACE = "job_spec.scheduling.timeout", "job_spec.scheduling.grace_period"
 
 
@@ -58,7 +59,7 @@ class GangReader:
 
     def convert(self, pools: Sequence[GangPool], counted_at: str, scheduling: Mapping[str, Any]) -> Wanted:
         """The job with these pools. `counted_at`: the path of their list."""
-        self.wanted.origins[POOLS] = counted_at
+        self.wanted.origins |= {POOLS: counted_at, _SUCCESS: counted_at}
         specs = [spec for at, pool in enumerate(pools) for spec in self._pool(at, pool)]
         if not pools:
             self.faults.add(counted_at, "is required: at least one replica.")

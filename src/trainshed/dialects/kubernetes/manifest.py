@@ -15,6 +15,7 @@ from trainshed.core.errors import Invalid
 from trainshed.core.machine import Catalogue
 from trainshed.dialects.kubernetes.experiment import Experiment, convert_experiment, prefixed
 from trainshed.dialects.kubernetes.job import convert, plain
+from trainshed.dialects.kubernetes.job_set import convert_job_set
 from trainshed.dialects.kubernetes.machine import amount
 from trainshed.dialects.kubernetes.origin import KubernetesManifest, digest_of
 from trainshed.dialects.kubernetes.pod import Wanted
@@ -33,6 +34,7 @@ VERSIONS = {
     "ImageCache": ("eci.alibabacloud.com/v1",),
     "Experiment": ("kubeflow.org/v1beta1",),
     "PyTorchJob": ("kubeflow.org/v1",),
+    "JobSet": ("jobset.x-k8s.io/v1alpha2",),
 }
 CACHE, EXPERIMENT = "ImageCache", "Experiment"
 # The readers of the kinds that become a job.
@@ -40,6 +42,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Catalogue, Faults], Wanted]]
     "Pod": convert,
     "Job": convert,
     "PyTorchJob": convert_pytorch_job,
+    "JobSet": convert_job_set,
 }
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
