@@ -61,6 +61,22 @@ spec:
     Worker:{worker}
 """
 
+TRAIN_JOB = """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: adding}}
+spec:
+  runtimeRef: {{name: torch-distributed}}
+  trainer:
+    image: {image}
+    command: [{torchrun}, {file}]
+    env:
+    - name: WHO
+      valueFrom: {{fieldRef: {{fieldPath: metadata.name}}}}
+    numNodes: 2
+    numProcPerNode: 2
+    resourcesPerNode: {{limits: {{cpu: 1, memory: 2Gi}}}}
+"""
 DRIVER = """
 import os, socket
 server = socket.create_server(("", int(os.environ["MASTER_PORT"])))
@@ -186,3 +202,22 @@ def test_the_jobs_of_a_set_reach_each_other_by_name_and_all_must_end_well(bash: 
     assert (found["kind"], found["job"]["state"]) == ("JobSet", "JOB_STATE_SUCCEEDED")
     assert bash("trainshed get js -o name").stdout == "jobset/pair\n"
     assert bash("trainshed delete -f set.yaml").returncode == 0
+
+
+class TestATrainJob:
+    pytestmark = NEEDS_TORCH
+
+    def test_torchrun_starts_the_processes_of_all_nodes_by_its_variables(self, bash: Shell) -> None:
+        program = bash.folder / "add_up.py"
+        program.write_text(ADD_UP)
+        torchrun = demo.PYTHON.with_name("torchrun")
+        words = {"image": IMAGE, "torchrun": torchrun, "file": program}
+        (bash.folder / "job.yaml").write_text(TRAIN_JOB.format(**words))
+        done = bash("trainshed apply -f job.yaml && trainshed wait trainjob/adding", PATIENCE)
+        said = bash("trainshed logs trainjob/adding").stdout
+        assert done.returncode == 0, (done.stdout, done.stderr, said)
+        assert sorted(line.partition("rank ")[2] for line in said.splitlines() if "rank " in line) == [
+            f"{rank} of 4: 1111, adding-node-0-{rank // 2}" for rank in range(4)
+        ]
+        assert bash("trainshed get trainjobs -o name").stdout == "trainjob/adding\n"
+        assert bash("trainshed delete trainjob/adding").returncode == 0

@@ -8,6 +8,7 @@ KINDS = {
     "Job": ("jobs", "job"),
     "JobSet": ("jobsets", "jobset", "js"),
     "PyTorchJob": ("pytorchjobs", "pytorchjob"),
+    "TrainJob": ("trainjobs", "trainjob"),
     "ImageCache": ("imagecaches", "imagecache", "ic"),
     "Experiment": ("experiments", "experiment"),
 }

@@ -49,7 +49,7 @@ def convert_job_set(document: Mapping[str, Any], catalogue: Catalogue, faults: F
     names = [row.name for row in rows]
     subdomain = _subdomain(part(spec, "network"), reader)
     coordinator = _coordinator(part(spec, "coordinator"), rows, faults) if spec.get("coordinator") else ""
-    pools = [_pool(row, rows, subdomain, coordinator, reader) for row in rows]
+    pools = [pod_pool(row, rows, subdomain, coordinator, reader) for row in rows]
     _note_order(spec, reader)
     scheduling = _restarts(part(spec, "failurePolicy"), rows, reader)
     scheduling |= _deadline(rows, reader)
@@ -95,13 +95,14 @@ def _subdomain(network: Mapping[str, Any], reader: GangReader) -> str:
     return subdomain or reader.name
 
 
-def _pool(
+def pod_pool(
     row: ReplicatedJob,
     rows: Sequence[ReplicatedJob],
     subdomain: str,
     coordinator: str,
     reader: GangReader,
 ) -> GangPool:
+    """The Pods of a replicated job. Without a `subdomain` they have no names."""
     template = part(row.spec, "template")
     job = f"{reader.name}-{row.name}-$({JOB_INDEX})"
     host = f"{job}-$({POD_INDEX})"

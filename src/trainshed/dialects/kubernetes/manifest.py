@@ -21,6 +21,7 @@ from trainshed.dialects.kubernetes.origin import KubernetesManifest, digest_of
 from trainshed.dialects.kubernetes.pod import Wanted
 from trainshed.dialects.kubernetes.pytorch_job import convert_pytorch_job
 from trainshed.dialects.kubernetes.shape import check, number, part, text, texts
+from trainshed.dialects.kubernetes.train_job import convert_train_job
 from trainshed.wire.custom_job import LONGEST_NAME, JobDraft, parse_custom_job
 from trainshed.wire.faults import Faults
 from trainshed.wire.image_cache import cache_faults
@@ -35,6 +36,7 @@ VERSIONS = {
     "Experiment": ("kubeflow.org/v1beta1",),
     "PyTorchJob": ("kubeflow.org/v1",),
     "JobSet": ("jobset.x-k8s.io/v1alpha2",),
+    "TrainJob": ("trainer.kubeflow.org/v1alpha1",),
 }
 CACHE, EXPERIMENT = "ImageCache", "Experiment"
 # The readers of the kinds that become a job.
@@ -43,6 +45,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Catalogue, Faults], Wanted]]
     "Job": convert,
     "PyTorchJob": convert_pytorch_job,
     "JobSet": convert_job_set,
+    "TrainJob": convert_train_job,
 }
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
