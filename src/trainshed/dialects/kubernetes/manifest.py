@@ -1,4 +1,4 @@
-"""Parses a Kubernetes manifest: a job (Pod, Job), an image cache (ImageCache) or a study (Experiment).
+"""Parses a Kubernetes manifest: a job (Pod, Job, …), an image cache (ImageCache) or a study (Experiment).
 
 `http.py` calls it.
 
@@ -37,6 +37,12 @@ VERSIONS = {
     "PyTorchJob": ("kubeflow.org/v1",),
     "JobSet": ("jobset.x-k8s.io/v1alpha2",),
     "TrainJob": ("trainer.kubeflow.org/v1alpha1",),
+}
+# Kinds that people have and that cannot run here, with what to use instead.
+_REFUSED = {
+    "MPIJob": "cannot be MPIJob: mpirun starts its workers over ssh, and replicas have no keys for that. "
+    "Write a PyTorchJob, or a JobSet whose replicas start by themselves: they find MASTER_ADDR, MASTER_PORT, "
+    "RANK and WORLD_SIZE. Where one machine is enough, a Job can run mpirun in its own container.",
 }
 CACHE, EXPERIMENT = "ImageCache", "Experiment"
 # The readers of the kinds that become a job.
@@ -81,7 +87,8 @@ def parse_manifest(
     faults = Faults("manifest")
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in VERSIONS:
-        faults.lose("kind", f"must be one of {', '.join(VERSIONS)}, not {shown(kind)}.")
+        sentence = f"must be one of {', '.join(VERSIONS)}, not {shown(kind)}."
+        faults.lose("kind", _REFUSED.get(kind, sentence) if isinstance(kind, str) else sentence)
         faults.settle()
         raise AssertionError("unreachable")
     if document.get("apiVersion") not in VERSIONS[kind]:
