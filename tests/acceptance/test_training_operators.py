@@ -61,6 +61,31 @@ spec:
     Worker:{worker}
 """
 
+ELASTIC = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: elastic}}
+spec:
+  nprocPerNode: "1"
+  elasticPolicy:
+    rdzvBackend: c10d
+    minReplicas: 2
+    maxReplicas: 2
+    maxRestarts: 1
+    rdzvConf: [{{key: timeout, value: "120"}}]
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: ExitCode
+      template:
+        spec:
+          containers:
+          - name: pytorch
+            image: {image}
+            command: [{torchrun}, {file}]
+            env: [{{name: WHO, value: $(PET_NODE_RANK)}}]
+            resources: {{limits: {{cpu: 1, memory: 1Gi}}}}
+"""
 TRAIN_JOB = """
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -182,12 +207,24 @@ class TestAPyTorchJob:
             "1 of 3: 111, worker",
             "2 of 3: 111, worker",
         ]
-        table = bash("trainshed get pytorchjobs").stdout.splitlines()[1].split()
+        table = bash("trainshed get pytorchjobs adding").stdout.splitlines()[1].split()
         assert (table[0], table[2]) == ("adding", "Succeeded")
         assert "SUCCEEDED" in bash("trainshed describe pytorchjob/adding").stdout
         assert bash("trainshed apply -f job.yaml").stdout.startswith("pytorchjob/adding unchanged")
         assert bash("trainshed delete -f job.yaml").returncode == 0
-        assert "no pytorchjobs were applied" in bash("trainshed get pytorchjobs").stderr
+        assert "there is no PyTorchJob 'adding'" in bash("trainshed get pytorchjobs adding").stderr
+
+    def test_elastic_workers_meet_at_the_rendezvous_of_the_first(self, bash: Shell) -> None:
+        program = bash.folder / "add_up.py"
+        program.write_text(ADD_UP)
+        words = {"image": IMAGE, "torchrun": demo.PYTHON.with_name("torchrun"), "file": program}
+        (bash.folder / "job.yaml").write_text(ELASTIC.format(**words))
+        done = bash("trainshed apply -f job.yaml && trainshed wait pytorchjob/elastic", PATIENCE)
+        said = bash("trainshed logs pytorchjob/elastic").stdout
+        assert done.returncode == 0, (done.stdout, done.stderr, said)
+        ranks = [line.partition("rank ")[2] for line in said.splitlines() if " of 2: " in line]
+        assert sorted(rank.partition(",")[0] for rank in ranks) == ["0 of 2: 11", "1 of 2: 11"]
+        assert sorted(rank.partition(", ")[2] for rank in ranks) == ["0", "1"]
 
 
 def test_the_jobs_of_a_set_reach_each_other_by_name_and_all_must_end_well(bash: Shell) -> None:
