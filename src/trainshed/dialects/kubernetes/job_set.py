@@ -21,6 +21,7 @@ from trainshed.wire.scalars import shown
 
 _JOBS = "spec.replicatedJobs"
 _SET, _BATCH = "jobset.sigs.k8s.io/", "batch.kubernetes.io/"
+_CASES = ("onJobFailureReasons", "onJobFailureMessagePatterns", "targetReplicatedJobs")  # of a rule
 _TOGETHER = "all replicas of a job start together"
 
 
@@ -198,11 +199,26 @@ def _restarts(policy: Mapping[str, Any], rows: Sequence[ReplicatedJob], reader: 
         if limit != least:
             reader.notes.append(f"{path}.backoffLimit is read as {least}, the least of all.")
     retries = reader.limit(policy, "maxRestarts", "spec.failurePolicy", default=0)
+    retries = 0 if _fails_at_once(policy, reader.faults) else retries
     strategy = text(policy, "restartStrategy")
     if strategy not in ("", "Recreate", "BlockingRecreate", "InPlaceRestart"):
         sentence = f"must be Recreate or BlockingRecreate, not {shown(strategy)}."
         reader.faults.add("spec.failurePolicy.restartStrategy", sentence)
     return restart_rule(least, retries)
+
+
+def _fails_at_once(policy: Mapping[str, Any], faults: Faults) -> bool:
+    """Whether the first rule is to end the set at any failure. Without a rule the set starts again."""
+    rules = parts(policy, "rules")
+    if rules and text(rules[0], "action") == "FailJobSet" and not any(rules[0].get(name) for name in _CASES):
+        return True
+    for at, rule in enumerate(rules):
+        if (action := text(rule, "action")) != "RestartJobSet":
+            sentence = (
+                f"must be RestartJobSet, or FailJobSet in a first rule for all cases, not {shown(action)}."
+            )
+            faults.add(f"spec.failurePolicy.rules[{at}].action", sentence)
+    return False
 
 
 def _deadline(rows: Sequence[ReplicatedJob], reader: GangReader) -> dict[str, Any]:

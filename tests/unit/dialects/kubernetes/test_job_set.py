@@ -138,6 +138,13 @@ def test_the_success_of_some_jobs_can_be_that_of_the_set():
     assert found["successPools"] == [0]
 
 
+@pytest.mark.parametrize(("action", "retries"), [("RestartJobSet", 2), ("FailJobSet", None)])
+def test_a_rule_for_all_failures_decides_whether_the_set_starts_again(action: str, retries: int | None):
+    found = scheduling_of(read(SET, failurePolicy={"maxRestarts": 2, "rules": [{"action": action}]}))
+    assert found.get("restartRule", {}).get("maxJobRetries") == retries
+    assert found.get("disableRetries", False) is (retries is None)
+
+
 def test_a_replicated_job_without_replicas_is_no_pool():
     document = read(SET)
     document["spec"]["replicatedJobs"][0]["replicas"] = 0
@@ -165,7 +172,14 @@ def test_an_order_of_starts_is_ignored_and_that_is_said():
         ({"volumeClaimPolicies": [{}]}, "spec.volumeClaimPolicies"),
         ({"network": {"subdomain": "a b"}}, "spec.network.subdomain"),
         ({"failurePolicy": {"maxRestarts": -1}}, "spec.failurePolicy.maxRestarts"),
-        ({"failurePolicy": {"rules": [{"action": "FailJobSet"}]}}, "spec.failurePolicy.rules"),
+        (
+            {"failurePolicy": {"rules": [{"action": "FailJobSet", "targetReplicatedJobs": ["driver"]}]}},
+            "spec.failurePolicy.rules[0].action",
+        ),
+        (
+            {"failurePolicy": {"rules": [{"action": "RestartJobSet"}, {"action": "RestartJob"}]}},
+            "spec.failurePolicy.rules[1].action",
+        ),
         ({"failurePolicy": {"restartStrategy": "Hope"}}, "spec.failurePolicy.restartStrategy"),
         ({"successPolicy": {"operator": "Any"}}, "spec.successPolicy.operator"),
         ({"successPolicy": {"operator": "Most"}}, "spec.successPolicy.operator"),
