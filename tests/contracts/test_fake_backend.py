@@ -27,6 +27,9 @@ class FakePrograms:
     def prints(self, text: str) -> Words:
         return ("print", text)
 
+    def finds(self, host: str) -> Words:
+        return ("find", host)
+
     def sleeps(self) -> Words:
         return ("sleep",)
 

@@ -56,6 +56,9 @@ class ShellPrograms:
     def prints(self, text: str) -> Words:
         return ("printf", "%s", text)
 
+    def finds(self, host: str) -> Words:
+        return ("python3", "-c", f"import socket; socket.gethostbyname({host!r})")
+
     def sleeps(self) -> Words:
         return ("sh", "-c", "echo ready; exec sleep 1000")
 

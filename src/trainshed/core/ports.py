@@ -63,6 +63,8 @@ class Backend(Protocol):
     14. a run launched to be held is HELD, with its exit status, once its program has ended badly and was not
         asked to; its place stays until it is stopped or a later run is launched. Where that cannot be done
         its note says so.
+    15. a program finds each peer by all names that its launch has for it. Where that cannot be done its note
+        says so.
     """
 
     @property

@@ -312,7 +312,7 @@ class FakeBackend:
 
     def _start(self, launch: Launch) -> None:
         machine, key = self.machine, launch.key
-        program = read_program(launch.command + launch.args)
+        program = read_program(launch.command + launch.args, {n for names in launch.names for n in names})
         output = None if self._files is None else self._files.output(key.name)
         machine.runs[key] = run = FakeRun(launch, program, machine.clock.now(), output)
         machine.starts[key] += 1

@@ -3,6 +3,7 @@
 exit CODE [SECONDS]     end with a code, at once or after a while
 die SIGNAL [SECONDS]    end by a signal
 print TEXT              write TEXT to stdout and exit 0
+find NAME               exit 0 where NAME is one of its job's host names, else 1
 sleep                   run until stopped (also what any other words mean)
 stubborn                the same, and ignore SIGTERM
 count                   the same, and write "term" at each SIGTERM
@@ -11,6 +12,7 @@ abandon CODE            leave such a child behind and exit
 missing, forbidden      cannot be started
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -27,8 +29,11 @@ class Program:
     obeys: bool = True  # ends at SIGTERM
 
 
-def read_program(words: tuple[str, ...]) -> Program:
+def read_program(words: tuple[str, ...], names: Iterable[str] = ()) -> Program:
+    """`names` are the host names that the program knows."""
     match words:
+        case ("find", name):
+            return Program(exit=Exit(code=0 if name in names else 1))
         case ("exit", code, *rest):
             return Program(exit=Exit(code=int(code)), after=_seconds(rest))
         case ("die", number, *rest):
