@@ -258,3 +258,22 @@ class TestATrainJob:
         ]
         assert bash("trainshed get trainjobs -o name").stdout == "trainjob/adding\n"
         assert bash("trainshed delete trainjob/adding").returncode == 0
+
+
+def test_a_job_of_a_manifest_that_is_retried_tells_its_replicas_the_same_again(bash: Shell) -> None:
+    worker = {"image": IMAGE, "command": ["python", "-c", "import sys; print(*sys.argv[1:])"]}
+    worker |= {"name": "pytorch", "args": ["$(RANK)", "of", "$(WORLD_SIZE)", "$$(RANK)"]}
+    replica = {"replicas": 2, "template": {"spec": {"containers": [worker]}}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "twice"},
+        "spec": {"pytorchReplicaSpecs": {"Worker": replica}},
+    }
+    (bash.folder / "job.json").write_text(json.dumps(job))
+    done = bash("trainshed apply -f job.json && trainshed wait twice && trainshed retry pytorchjob/twice -f")
+    assert done.returncode == 0, done.stderr
+    for said in (done.stdout, bash("trainshed logs pytorchjob/twice").stdout):
+        assert "0 of 2 $(RANK)" in said
+        assert "1 of 2 $(RANK)" in said
+    assert bash("trainshed apply -f job.json").stdout.startswith("pytorchjob/twice unchanged")

@@ -62,6 +62,8 @@ class CustomJobHandlers:
         body = render_custom_job(first) | call.body  # what is not for the submitter to say is passed over
         secrets = await self.jobs.secrets_of(first.project, first.location, first.id)
         request = read_request(replace(call, body=body), self.offer, secrets)
+        if first.origin is not None and first.origin.is_told:
+            request = replace(request, origin=first.origin)
         job = await self.jobs.submit(first.project, first.location, request, call.idempotency_key())
         return await self._with_warnings(call, job)
 

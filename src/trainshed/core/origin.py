@@ -23,3 +23,8 @@ class Origin:
     index_variable: str = ""  # the variable that tells a replica its index; empty: none
     pools: tuple[PoolWords, ...] = ()  # for each pool; empty: the texts of pools are meant as they are
     trial: str = ""  # the number of the trial that the job runs; empty: it runs none
+
+    @property
+    def is_told(self) -> bool:
+        """Whether replicas are told something in its words: a copy of the job needs it too."""
+        return bool(self.pools or self.index_variable)

@@ -1,4 +1,4 @@
-"""manifests: applies Kubernetes' Pod and Job, Alibaba's ImageCache and Katib's Experiment, and lists them."""
+"""manifests: applies Kubernetes' manifests (jobs, image caches, studies) and lists them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
