@@ -12,7 +12,7 @@ from trainshed.core.errors import Conflict, NotFound
 from trainshed.core.job import Job
 from trainshed.core.names import task_name
 from trainshed.core.replica import Replica
-from trainshed.core.secret import shown_env
+from trainshed.core.secret import MASK, secret_names
 
 
 def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Json:
@@ -36,7 +36,7 @@ def environment(job: Job, project_env: Mapping[str, str], task: str = "") -> Jso
 
 
 def _shown(job: Job, replica: Replica) -> dict[str, str]:
-    return cluster_env(job, replica) | dict(shown_env(job.spec.pools[replica.pool]))
+    return cluster_env(job, replica) | dict.fromkeys(secret_names(job.spec.pools[replica.pool]), MASK)
 
 
 def _names(tasks: list[str]) -> str:

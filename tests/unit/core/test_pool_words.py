@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from tests.builders import a_job, a_pool, admitted
+from trainshed.api.environment import environment
 from trainshed.core.cluster_env import cluster_env
 from trainshed.core.job import Job
 from trainshed.core.launching import launch_of
 from trainshed.core.origin import Origin
 from trainshed.core.pool_words import LateValues, PoolWords, host_reference, is_late
 from trainshed.core.replica import Replica
+from trainshed.core.secret import MASK
 
 WORDS = (
     PoolWords(hosts=("set-driver-$(job-index)-$(pod-index)",)),
@@ -28,6 +30,16 @@ def test_texts_have_the_numbers_and_addresses_of_their_replica():
     launch = launch_of(a_set(), Replica(pool=1, index=3))
     assert launch.env["ME"] == "1/1 of 4"
     assert launch.args == ("--driver", "10.0.0.1:2300", "$(TF_CONFIG)")
+
+
+def test_what_users_are_shown_of_the_environment_is_what_programs_find():
+    job = a_set()
+    [shown] = environment(job, {}, "workerpool1-3")["replicas"]
+    assert shown["environment"]["ME"] == "1/1 of 4"
+    secret = replace(job.spec.pools[1], env=(("API_KEY", "$(RANK)"),))
+    job = replace(job, spec=replace(job.spec, pools=(job.spec.pools[0], secret)))
+    [shown] = environment(job, {}, "workerpool1-3")["replicas"]
+    assert shown["environment"]["API_KEY"] == MASK
 
 
 def test_an_escaped_reference_and_one_that_is_not_known_stay():
