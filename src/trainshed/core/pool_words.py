@@ -6,6 +6,7 @@ variables) may have `$(NAME)` for what is known only when a replica is placed. `
 All other text stays as it is. Each value is short, so that no text can grow without limit.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ class PoolWords:
 
     def names(self, index: int) -> tuple[str, ...]:
         """The names by which other replicas reach this one."""
-        return LateValues(self.numbers(index)).fill_all(self.hosts)
+        return _names(self, index)
 
     def late_values(
         self, index: int, env: Mapping[str, str], hosts: Mapping[tuple[int, int], str]
@@ -76,3 +77,8 @@ class PoolWords:
         """Of the replica with these variables, given the addresses of all."""
         known = {name: env[name] for name in VARIABLES if name in env}
         return LateValues(known | self.numbers(index), hosts)
+
+
+@functools.lru_cache(maxsize=4096)  # every replica of a job asks for the names of all
+def _names(words: PoolWords, index: int) -> tuple[str, ...]:
+    return LateValues(words.numbers(index)).fill_all(words.hosts)

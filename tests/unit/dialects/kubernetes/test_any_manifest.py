@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.dialects.kubernetes.test_job_set import SET
 from tests.unit.dialects.kubernetes.test_manifest import JOB, OFFER, POD
+from tests.unit.dialects.kubernetes.test_pytorch_job import JOB as PYTORCH_JOB
+from tests.unit.dialects.kubernetes.test_train_job import JOB as TRAIN_JOB
 from trainshed.cli.failure import CommandFailed
 from trainshed.core.errors import Invalid
 from trainshed.dialects.kubernetes.cli.file import documents
@@ -64,7 +67,7 @@ def test_what_is_no_manifest_is_refused(document: dict[str, Any]):
         parse_manifest(document, OFFER)
 
 
-@given(st.randoms(use_true_random=False), st.sampled_from([POD, JOB]))
+@given(st.randoms(use_true_random=False), st.sampled_from([POD, JOB, PYTORCH_JOB, SET, TRAIN_JOB]))
 def test_however_indentation_got_lost_it_is_mended_or_told_and_only_space_is_changed(
     chance: random.Random, text: str
 ):
