@@ -1,6 +1,7 @@
 """The addresses of the console, for tests that look at every page: a new page is a row here."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from playwright.sync_api import Page, expect
@@ -65,7 +66,37 @@ def pages() -> list[Address]:
 
 def visit(page: Page, address: Address, job: str) -> None:
     """Go there, and wait until the page shows what it has. `job` is its name in the API."""
+    page.goto(_path(address, job))
+    _wait(page)
+
+
+def visit_all(page: Page, job: str) -> Iterator[Address]:
+    """Each page in turn: the first is loaded, and the others are gone to from there, as by a link.
+
+    So the scripts of the console, and those of the test, are read once for all of them.
+    """
+    first, *others = pages()
+    visit(page, first, job)
+    yield first
+    for address in others:
+        page.evaluate(_FOLLOW, _path(address, job))
+        _wait(page)
+        yield address
+
+
+# What was there before is still shown until the next drawing.
+_FOLLOW = """path => {
+  history.pushState(null, "", path);
+  dispatchEvent(new PopStateEvent("popstate"));
+  return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())));
+}"""
+
+
+def _path(address: Address, job: str) -> str:
     _, project, _, location, _, number = job.split("/")
-    page.goto(address.path.format(job=f"{project}/{location}/{number}"))
+    return address.path.format(job=f"{project}/{location}/{number}")
+
+
+def _wait(page: Page) -> None:
     expect(page.locator("main").locator("h1, [role=alert]").first).to_be_visible()
     expect(page.locator("main .loading, main [aria-busy=true]")).to_have_count(0)

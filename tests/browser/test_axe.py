@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.addresses import REFUSALS, pages, visit
+from tests.browser.addresses import REFUSALS, visit_all
 from tests.browser.page import ON_BOTH_SCREENS, Complaints, Screen, axe_in_both_themes
 from tests.live import LiveServer, pool, python
 
@@ -32,8 +32,7 @@ def job(server: LiveServer) -> str:
 def test_axe_finds_nothing_on_any_page(console: Page, no_complaints: Complaints, job: str, screen: Screen):
     no_complaints.but(*REFUSALS)
     wrong: list[str] = []
-    for address in pages():
-        visit(console, address, job)
+    for address in visit_all(console, job):
         assert no_complaints.unexpected() == [], address
         wrong += [f"{address}: {sentence}" for sentence in axe_in_both_themes(console, str(address))]
     assert wrong == []

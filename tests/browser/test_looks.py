@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.addresses import JOB, REFUSALS, pages, visit
+from tests.browser.addresses import JOB, REFUSALS, visit, visit_all
 from tests.browser.page import NARROW, ON_BOTH_SCREENS, Complaints, Screen
 from tests.live import LiveServer, pool, python
 
@@ -39,8 +39,7 @@ def left_edges(links: Locator) -> list[float]:
 @pytest.mark.parametrize("screen", [NARROW], ids=str)
 def test_no_page_is_wider_than_a_phone(console: Page, job: str, no_complaints: Complaints):
     no_complaints.but(*REFUSALS)
-    for address in pages():
-        visit(console, address, job)
+    for address in visit_all(console, job):
         assert console.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
 
 
