@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from trainshed.core.job import Job, JobSpec, JobState, Pool, Status
+from trainshed.store.codec import write_time
 from trainshed.store.connection import insert_into
 from trainshed.store.rows import job_values
 from trainshed.store.sql import SqlStore
@@ -24,7 +25,7 @@ def keep_ended_jobs(
     with ThreadPoolExecutor(1) as thread:  # a test of a page has a loop of its own in this one
         thread.submit(lambda: asyncio.run(_make(path))).result()
     began = datetime.now(UTC) - age
-    rows = [job_values(_job(at, project, began + timedelta(seconds=at)), "") for at in range(number)]
+    rows = _rows(number, project, began)
     connection = sqlite3.connect(path)
     with connection:
         connection.executemany(insert_into("jobs", JOBS), rows)
@@ -35,6 +36,24 @@ async def _make(path: Path) -> None:
     store = SqlStore(f"sqlite:///{path}")
     await store.start()
     await store.close()
+
+
+def _rows(number: int, project: str, began: datetime) -> list[dict[str, object]]:
+    """Two are made as the store makes them, and the others from these: ten times as fast."""
+    good, failed = (job_values(_job(kind, project, began), "") for kind in (0, 9))
+    first, last = str(good["created_at"]), str(good["ended_at"])
+    rows: list[dict[str, object]] = []
+    for at in range(number):
+        like = failed if at % 10 == 9 else good
+        start = write_time(began + timedelta(seconds=at))
+        end = write_time(began + timedelta(seconds=at + 60))
+        times = {"created_at": start, "updated_at": start, "started_at": start, "ended_at": end}
+        status = str(like["status"]).replace(last, "\0").replace(first, start).replace("\0", end)
+        own = {"id": f"{at:019d}", "display_name": f"old {at:03d}", "labels": f'{{"seed":"{at % 50}"}}'}
+        rows.append({**like, **own, **times, "status": status})
+    for at in range(number)[-11:]:
+        assert rows[at] == job_values(_job(at, project, began + timedelta(seconds=at)), "")
+    return rows
 
 
 def _job(number: int, project: str, at: datetime) -> Job:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.page import ON_BOTH_SCREENS, WIDE, Screen, axe, screenshot
+from tests.browser.page import NARROW, Screen, axe, screenshot
 from tests.live import LiveServer
 from tests.long_log import NEEDLE, prints
 from tests.many_jobs import keep_ended_jobs
@@ -57,7 +57,7 @@ def texts_at_rest(page: Page) -> list[str]:
     raise AssertionError("the log still moves, or lines of it are missing")
 
 
-@ON_BOTH_SCREENS
+@pytest.mark.parametrize("screen", [NARROW], ids=str)  # test_jobs_page.py sorts and pages on a wide one
 def test_a_hundred_thousand_jobs_are_counted_filtered_sorted_and_paged(console: Page, screen: Screen) -> None:
     console.goto("/console/jobs?project=old")
     expect(first_job(console)).to_have_text(f"old {JOBS - 1}")
@@ -83,10 +83,7 @@ def test_a_hundred_thousand_jobs_are_counted_filtered_sorted_and_paged(console: 
     expect(first_job(console)).to_have_text(f"old {JOBS - 51}")
 
     # The last pages are the first ones of the other order.
-    if screen is WIDE:
-        console.get_by_role("button", name="Submitted").click()
-    else:
-        console.get_by_label("Sort by").select_option("Submitted ↑")
+    console.get_by_label("Sort by").select_option("Submitted ↑")
     expect(first_job(console)).to_have_text("old 000")
     console.get_by_role("button", name="Next").click()
     expect(first_job(console)).to_have_text("old 050")
@@ -95,7 +92,7 @@ def test_a_hundred_thousand_jobs_are_counted_filtered_sorted_and_paged(console: 
     screenshot(console, f"large-jobs-{screen}")
 
 
-@ON_BOTH_SCREENS
+# Once: test_logs_page.py has both screens, and only the length of this one is special.
 def test_a_log_of_a_gigabyte_is_opened_at_its_end_searched_and_scrolled_in_little_memory(
     console: Page, long_log: str, screen: Screen
 ) -> None:
