@@ -69,7 +69,8 @@ class Complaints:
 
 
 def chromium() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome")
+    """First the one without windows, which draws the same pages and takes a sixth less of the CPU."""
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     return next(filter(None, map(shutil.which, names)), None)
 
 
