@@ -1,5 +1,7 @@
 """What tests of every folder may ask for, and the order in which their files are run."""
 
+import gc
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,17 @@ settings.load_profile("trainshed")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the programs in C lie that are compiled once for all tests of a worker."""
     return tmp_path_factory.mktemp("tools")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All that is made for the tests stays to the end: who looks for garbage need not look there, ever."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
