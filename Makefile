@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 cluster cluster-stop programs dev bytecode test check unit quick fuzz chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 cluster cluster-stop programs dev bytecode test check style types console-types rules unit quick fuzz chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
@@ -56,11 +56,19 @@ dev: setup ## what tests and checks need, in .venv
 	@scripts/venv .venv requirements-dev.lock
 	@$(BIN)/python scripts/console-assets --tools
 
-check: dev ## format, lint, types, import rules and budgets
+check: style types console-types rules ## format, lint, types, import rules and budgets
+
+style: dev
 	$(BIN)/ruff format --check src tests examples scripts
 	$(BIN)/ruff check src tests examples scripts
+
+types: dev
 	$(BIN)/pyright
+
+console-types: dev
 	scripts/console-types
+
+rules: dev
 	$(BIN)/pytest tests/rules
 
 unit: dev ## the tests that take seconds: no process, no socket
@@ -70,8 +78,9 @@ quick: check ## check, and all tests that are neither slow nor of containers or 
 	@scripts/postgres
 	$(BIN)/pytest $(SPREAD) --ignore=tests/rules -m "not slow and not containers and not cluster"
 
+# The types first: of all that needs .venv they take longest, and one core.
 test: ## set up, check, and run all everyday tests
-	@$(MAKE) -j4 check bytecode sdk demo-env s3 programs
+	@$(MAKE) -j5 types check bytecode sdk demo-env s3 programs
 	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
 
 # One after the other: the package manager serves one at a time.
