@@ -37,11 +37,18 @@ def shared_server() -> Iterator[LiveServer]:
 @pytest.fixture
 def server(shared_server: LiveServer) -> Iterator[LiveServer]:
     """All tests have the same one, and each a bucket that is new."""
-    make_bucket(shared_server)
-    yield shared_server
-    for name in names(shared_server):
-        shared_server.request("DELETE", f"/storage/v1/b/{BUCKET}/o/{quote(name, safe='')}")
-    shared_server.request("DELETE", f"/storage/v1/b/{BUCKET}")
+    with a_bucket(shared_server):
+        yield shared_server
+
+
+@contextmanager
+def a_bucket(server: LiveServer) -> Iterator[None]:
+    """A new one, which goes with all of its objects."""
+    make_bucket(server)
+    yield
+    for name in names(server):
+        server.request("DELETE", f"/storage/v1/b/{BUCKET}/o/{quote(name, safe='')}")
+    server.request("DELETE", f"/storage/v1/b/{BUCKET}")
 
 
 @pytest.fixture

@@ -1,16 +1,16 @@
 """What holds of /gcs for processes holds in containers: the same tests, with an image."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from tests.acceptance import test_gcs_paths as of_processes
 from tests.acceptance import test_gcs_unannounced as unannounced
-from tests.acceptance.test_gcs_paths import BUCKET
 from tests.engine import Podman
 from tests.engine_images import BASE
-from tests.live import IMAGE, JOBS, PROJECT, LiveServer
+from tests.live import IMAGE, JOBS, LiveServer
 
 pytestmark = pytest.mark.containers
 
@@ -56,16 +56,29 @@ def _boxed(body: Any) -> Any:
     return BASE if body == IMAGE else body
 
 
-@pytest.fixture
-def server(podman: Podman) -> Iterator[LiveServer]:
+@contextmanager
+def a_server(podman: Podman) -> Iterator[LiveServer]:
     flags = ("--engine", str(podman.socket), "--subnets", podman.subnets)
     with BoxedServer(*flags, "--cpus", "32", "--memory", "120GiB") as live:
-        live.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
         yield live
         assert "Traceback" not in live.said(), live.said()
 
 
+@pytest.fixture(scope="module")
+def shared_server(podman: Podman) -> Iterator[LiveServer]:
+    with a_server(podman) as live:
+        yield live
+
+
 @pytest.fixture
-def own_server(server: LiveServer) -> LiveServer:
-    """Here every test has its own."""
-    return server
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """All tests have the same one, and each a bucket that is new."""
+    with of_processes.a_bucket(shared_server):
+        yield shared_server
+
+
+@pytest.fixture
+def own_server(podman: Podman) -> Iterator[LiveServer]:
+    with a_server(podman) as live:
+        of_processes.make_bucket(live)
+        yield live

@@ -3,17 +3,18 @@
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.acceptance.test_gcs_paths import BUCKET, a_bucket, make_bucket
 from tests.engine import Podman
 from tests.engine_images import BASE
-from tests.live import PROJECT, LiveServer, python, until
+from tests.live import LiveServer, python, until
 
 pytestmark = pytest.mark.containers
 
-BUCKET = "training-data"
 ORDINARY = "localhost/reach-ordinary:1"
 ALONE = {"network": "none"}
 
@@ -48,13 +49,32 @@ def ordinary(podman: Podman) -> str:
     return ORDINARY
 
 
-@pytest.fixture
-def server(podman: Podman) -> Iterator[LiveServer]:
+@contextmanager
+def a_server(podman: Podman) -> Iterator[LiveServer]:
     flags = ("--engine", str(podman.socket), "--subnets", podman.subnets)
     with LiveServer(*flags, "--cpus", "64", "--memory", "240GiB") as live:
-        live.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture(scope="module")
+def shared_server(podman: Podman) -> Iterator[LiveServer]:
+    with a_server(podman) as live:
+        yield live
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """All tests have the same one, and each a bucket that is new."""
+    with a_bucket(shared_server):
+        yield shared_server
+
+
+@pytest.fixture
+def own_server(podman: Podman) -> Iterator[LiveServer]:
+    with a_server(podman) as live:
+        make_bucket(live)
+        yield live
 
 
 def said(server: LiveServer, job: str) -> list[str]:
@@ -135,7 +155,8 @@ ask('/storage/v1/b/training-data/o')
     assert sorted(lines) == ["met", "way out: False", "way out: False"]
 
 
-def test_connections_wait_while_the_server_is_killed_and_started_again(server: LiveServer):
+def test_connections_wait_while_the_server_is_killed_and_started_again(own_server: LiveServer):
+    server = own_server
     source = (
         ASK
         + """
@@ -191,7 +212,8 @@ with open(os.environ['CLOUD_ML_HP_METRIC_FILE'], 'w') as file:
     assert (progress["step"], progress["values"]) == (4, {"acc": 0.5})
 
 
-def test_scratch_is_on_the_disk_and_shared_memory_half_of_the_memory(server: LiveServer):
+def test_scratch_is_on_the_disk_and_shared_memory_half_of_the_memory(own_server: LiveServer):
+    server = own_server
     source = """
 import os, tempfile
 with tempfile.NamedTemporaryFile() as file:
