@@ -14,10 +14,22 @@ from tests.live import JOBS, LOCATION, PATIENCE, PROJECT, LiveServer, by_id, poo
 FOREVER = python("import time; time.sleep(600)")
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "2", "--memory", "8GiB") as found:
         yield found
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """All tests have the same one, and each finds it without jobs."""
+    yield shared_server
+    jobs = [str(job["name"]) for job in shared_server.get(JOBS).get("customJobs", [])]
+    for job in jobs:
+        shared_server.request("POST", f"/v1/{job}:cancel", {})  # refused where it is over
+    for job in jobs:
+        shared_server.wait(job)
+        shared_server.request("DELETE", f"/v1/{job}")
 
 
 @pytest.fixture
