@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.live import IMAGE, PROJECT, LiveServer, pool, python, until
+from tests.shared_server import forget_bucket
 
 pytestmark = pytest.mark.slow
 
@@ -46,9 +47,7 @@ def a_bucket(server: LiveServer) -> Iterator[None]:
     """A new one, which goes with all of its objects."""
     make_bucket(server)
     yield
-    for name in names(server):
-        server.request("DELETE", f"/storage/v1/b/{BUCKET}/o/{quote(name, safe='')}")
-    server.request("DELETE", f"/storage/v1/b/{BUCKET}")
+    forget_bucket(server, BUCKET)
 
 
 @pytest.fixture

@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_gcs_paths import BUCKET, ended, events, media, names, put, running_event, said
+from tests.acceptance.test_gcs_paths import (
+    BUCKET,
+    a_bucket,
+    ended,
+    events,
+    media,
+    names,
+    put,
+    running_event,
+    said,
+)
 from tests.faults import Sentence
 from tests.live import IMAGE, PROJECT, LiveServer, pool, python, until
+from tests.shared_server import forget_jobs
 
 pytestmark = pytest.mark.slow
 
@@ -19,12 +30,20 @@ ROOT = "import os, sys, time; root = '/' + 'gcs'; top = root + '/training-' + 'd
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounts of its own need root")
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "32", "--memory", "120GiB") as live:
-        live.post(f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """All tests have the same one, each a bucket that is new, and none finds anything of another's jobs."""
+    with a_bucket(shared_server):
+        yield shared_server
+        forget_jobs(shared_server)
+    until(lambda: not list((shared_server.home / "run/jobs").iterdir()))
 
 
 @contextlib.contextmanager

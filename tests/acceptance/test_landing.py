@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.live import PARENT, PROJECT, LiveServer, pool, python, until
+from tests.shared_server import forget_bucket, forget_jobs
 from trainshed.cli.why import drawn
 
 BUCKET = "not-yet-made"
@@ -20,11 +21,19 @@ SLEEPS = f"{WRITES}import time\nprint('written', flush=True)\ntime.sleep(600)\n"
 AWAITS = f"{WRITES}import time\nwhile not os.path.exists(os.environ['GO']): time.sleep(0.1)\n"
 
 
-@pytest.fixture
-def server() -> Iterator[LiveServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[LiveServer]:
     with LiveServer("--cpus", "4", "--memory", "32GiB") as live:
         yield live
         assert "Traceback" not in live.said(), live.said()
+
+
+@pytest.fixture
+def server(shared_server: LiveServer) -> Iterator[LiveServer]:
+    """All tests have the same one, and each finds it without jobs and without the bucket."""
+    yield shared_server
+    forget_jobs(shared_server)
+    forget_bucket(shared_server, BUCKET)
 
 
 def submit(server: LiveServer, source: str, output: str = f"gs://{BUCKET}/run", **more: Any) -> str:
@@ -67,8 +76,8 @@ def test_a_job_with_its_bucket_is_told_nothing(server: LiveServer):
     assert not events(server, job, "NO_BUCKET") + events(server, job, "OUTPUTS_ELSEWHERE")
 
 
-def test_a_bucket_made_while_the_job_runs_gets_all_of_it(server: LiveServer):
-    go = server.home / "go"
+def test_a_bucket_made_while_the_job_runs_gets_all_of_it(server: LiveServer, tmp_path: Path):
+    go = tmp_path / "go"
     job = submit(server, AWAITS, env={"GO": str(go)})
     server.wait_for(job, ["JOB_STATE_RUNNING"])
     assert FIX in drawn(server.get(f"/v1/{job}:why"))
@@ -121,9 +130,9 @@ def test_a_server_killed_before_it_put_outputs_aside_still_keeps_them(server: Li
     assert [one.read_text() for one in whole.rglob("m")] == ["x"]
 
 
-def test_what_a_restarted_replica_had_written_is_kept_and_told_too(server: LiveServer):
+def test_what_a_restarted_replica_had_written_is_kept_and_told_too(server: LiveServer, tmp_path: Path):
     """The run after it begins with what is stored, and nothing of it was."""
-    go = server.home / "go"
+    go = tmp_path / "go"
     source = (
         f"import os, signal, time\nif os.path.exists({str(go)!r}): raise SystemExit\n{WRITES}"
         f"open({str(go)!r}, 'w')\nos.kill(os.getpid(), signal.SIGKILL)"

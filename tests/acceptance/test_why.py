@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.live import JOBS, LOCATION, PATIENCE, PROJECT, LiveServer, by_id, pool, python
+from tests.shared_server import forget_jobs
 
 FOREVER = python("import time; time.sleep(600)")
 
@@ -24,12 +25,7 @@ def shared_server() -> Iterator[LiveServer]:
 def server(shared_server: LiveServer) -> Iterator[LiveServer]:
     """All tests have the same one, and each finds it without jobs."""
     yield shared_server
-    jobs = [str(job["name"]) for job in shared_server.get(JOBS).get("customJobs", [])]
-    for job in jobs:
-        shared_server.request("POST", f"/v1/{job}:cancel", {})  # refused where it is over
-    for job in jobs:
-        shared_server.wait(job)
-        shared_server.request("DELETE", f"/v1/{job}")
+    forget_jobs(shared_server)
 
 
 @pytest.fixture
