@@ -393,24 +393,24 @@ def test_every_part_of_every_study_fits_and_axe_finds_nothing(console: Page, scr
     assert wrong == []
 
 
-def test_ten_thousand_trials_are_turned_page_by_page(
+def test_fifty_thousand_trials_are_turned_page_by_page(
     browser: Browser, tmp_path: Path, no_complaints: Complaints
 ):
-    study = ended_study("huge", 10_000, measurements=1)
+    study = ended_study("huge", 50_000, measurements=1)
     keep_studies(tmp_path / "h", study)
     with LiveServer("--cpus", "2", home=tmp_path / "h") as server, open_context(browser, server) as context:
         page = context.new_page()
         no_complaints.watch(page)
         sign_in(page, server)
         page.goto(address_of(study[0].name, "trials"))
-        expect(page.get_by_text("10,000 trials")).to_be_visible()
+        expect(page.get_by_text("50,000 trials")).to_be_visible()
         page.get_by_role("button", name="Trial").click()
-        expect(page.locator("tbody tr").first).to_contain_text("10000")
+        expect(page.locator("tbody tr").first).to_contain_text("50000")
         page.keyboard.press("n")
-        expect(page.get_by_text("Page 2 of 200")).to_be_visible()
-        expect(page.locator("tbody tr").first).to_contain_text("9950")
+        expect(page.get_by_text("Page 2 of 1000")).to_be_visible()
+        expect(page.locator("tbody tr").first).to_contain_text("49950")
         page.keyboard.press("p")
-        expect(page.locator("tbody tr").first).to_contain_text("10000")
+        expect(page.locator("tbody tr").first).to_contain_text("50000")
         page.goto(address_of(study[0].name))
         is_drawn(graph(page, "loss by trial").locator("canvas"))
         page.goto(address_of(study[0].name, "parallel"))

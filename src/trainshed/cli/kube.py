@@ -16,6 +16,7 @@ def command() -> None:
 @command.command("release")
 @click.option("--kubeconfig", metavar="FILE", default="", help="[default: $KUBECONFIG or ~/.kube/config]")
 @click.option("--context", metavar="NAME", default="", help="A context of the kubeconfig. [default: its own]")
+@click.option("--namespace", metavar="NAME", default="", help="Only there. [default: everywhere]")
 @click.option(
     "--delete", is_flag=True, help="Delete all pods, services, secrets and config maps of jobs too."
 )

@@ -28,7 +28,7 @@ from trainshed.backends.cluster.pod import PodFrame
 from trainshed.backends.cluster.pod_state import state_of
 from trainshed.backends.cluster.run import PodRun, reload_run
 from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, take_away
-from trainshed.backends.cluster.unsupported import REMEDY, unsupported
+from trainshed.backends.cluster.unsupported import REMEDY, unfound_names, unsupported
 from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
@@ -208,11 +208,13 @@ class ClusterBackend:
             name = pods.job_object(self._id, job)
             await self._api.patch("secrets", name, {"stringData": values})
         await self._make("services", pods.render_service(self._id, job))
+        run.note = unfound_names(launch)
         node = launch.placement.node
         anywhere = not takes_pods(self._nodes.objects.get(node) or {}) or self._is_node_silent(node)
         if anywhere:
             task = run.key.name.task
-            run.note = f"Node {node} takes no pods any more, so Kubernetes chooses another for {task}."
+            moved = f"Node {node} takes no pods any more, so Kubernetes chooses another for {task}."
+            run.note = f"{run.note} {moved}".strip()
         await self._make("pods", pods.render_pod(launch, self._frame(), anywhere=anywhere))
         run.state = state_of(self._pods.objects.get(run.pod) or await self._api.get("pods", run.pod))
         run.mark("created")  # before its program may begin: from here on it never begins again

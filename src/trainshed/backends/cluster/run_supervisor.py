@@ -22,6 +22,7 @@ from trainshed.core.ports import RunFiles
 from trainshed.core.replica import Exit
 
 _KILLING = 10.0  # seconds of killing after which the caller gets control back
+_UNLAUNCHED = 10.0  # seconds for which a gang waits for replicas that nobody launches
 _AGAIN = 0.2  # seconds between two orders to kill
 _SILENT = 3.0  # seconds after which the pod of an init that does not listen is deleted
 _LEAVING = 2.0  # seconds for an init to end after it was told that all is here
@@ -168,20 +169,30 @@ class PodRunSupervisor:
         await run.pause(_LEAVING)
         supervision.channel.hang_up()
 
-    def _begin_gang(self, run: PodRun) -> None:
-        """Tell all pods of its gang to begin, where each of them has answered."""
+    def _begin_gang(self, run: PodRun, *, is_late: bool = False) -> None:
+        """Tell all pods of its gang to begin, where each of them has answered.
+
+        One that was not even launched for a while is not waited for.
+        """
         latest: dict[tuple[int, int], PodRun] = {}
         for peer in self._peers(run.key.name):
             place = (peer.key.name.pool, peer.key.name.index)
             if place not in latest or latest[place].key.run < peer.key.run:
                 latest[place] = peer
         there = [peer for peer in latest.values() if self._has_answered(peer)]
-        if len(there) < run.gang:
+        if len(there) < (len(latest) if is_late else run.gang):
+            if len(latest) < run.gang and not is_late:
+                self._background.run(self._begin_later(run))
             return
         for peer in there:
             supervision = self._supervised.get(peer)
             if supervision is not None and not peer.record.begun and not peer.killed and not peer.asked:
                 supervision.is_told = supervision.channel.order("go")
+
+    async def _begin_later(self, run: PodRun) -> None:
+        await run.pause(_UNLAUNCHED)
+        if not run.gone.is_set() and not run.record.begun:
+            self._begin_gang(run, is_late=True)
 
     def _has_answered(self, run: PodRun) -> bool:
         supervision = self._supervised.get(run)

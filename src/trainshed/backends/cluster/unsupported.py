@@ -4,6 +4,7 @@
 """
 
 from trainshed.core.job import JobSpec
+from trainshed.core.launch import Launch
 from trainshed.core.view import wants_view
 
 REMEDY = "Build all of it into the container image, or run the job on a server without --kubernetes."
@@ -25,3 +26,12 @@ def unsupported(spec: JobSpec) -> str:
     if any(not pool.command and not pool.module for pool in pools):
         return "In Kubernetes each pool needs a command: the image's own entry point is not known yet."
     return ""
+
+
+def unfound_names(launch: Launch) -> str:
+    """A note, where peers have names of other tools; empty where they have only those of their tasks."""
+    if not any(launch.names):
+        return ""
+    return (
+        "In Kubernetes peers are not found by their names of other tools yet, only by those of their tasks."
+    )
