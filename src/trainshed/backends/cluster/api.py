@@ -183,8 +183,9 @@ class ClusterApi:
 
 def _fault(status: int, content: bytes) -> ApiFault:
     try:
-        told: Object = json.loads(content)
-        return ApiFault(status, str(told.get("reason") or ""), str(told.get("message") or content.decode()))
+        answer: Object = json.loads(content)
+        words = str(answer.get("message") or content.decode())
+        return ApiFault(status, str(answer.get("reason") or ""), words)
     except (ValueError, AttributeError):
         text = content.decode(errors="replace").strip()[:300]
         return ApiFault(status, "", text or f"it answers with status {status}")

@@ -280,11 +280,11 @@ class ClusterBackend:
     def _find_again(self, run: PodRun, token: str) -> None:
         if run.gone.is_set() or not run.pod:
             return
-        found = self._pods.objects.get(run.pod)
-        if found is None and not Path(run.folder, "created").exists():
+        pod = self._pods.objects.get(run.pod)
+        if pod is None and not Path(run.folder, "created").exists():
             return  # never created: it is launched again
-        run.state = None if found is None else state_of(found)
-        self._supervisor.supervise(run, token, found=True)
+        run.state = None if pod is None else state_of(pod)
+        self._supervisor.supervise(run, token, is_earlier=True)
 
     async def _take_away_orphans(self) -> None:
         """Objects of jobs that were removed while the cluster could not be reached."""

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.pod import PORT
-from trainshed.backends.cluster.port_forward import forwarded
+from trainshed.backends.cluster.port_forward import BROKEN, forwarded
 from trainshed.core.ports import Sink
 from trainshed.regular_file import open_regular
 
@@ -53,9 +53,7 @@ class PodChannel:
         try:
             async with self._connected(address) as (reader, writer):
                 await self._take(reader, writer, record)
-        except ChannelBroken:
-            raise
-        except Exception as error:  # a WebSocket breaks in many ways, also as a group of errors
+        except BROKEN as error:
             raise ChannelBroken(str(error) or type(error).__name__) from error
 
     async def _take(

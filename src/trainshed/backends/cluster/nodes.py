@@ -62,8 +62,8 @@ def nodes_of(nodes: Iterable[Object], pods: Iterable[Object], home: str) -> tupl
             sums = taken.setdefault(pod["node"], {})
             for name, value in pod["takes"].items():
                 sums[name] = sums.get(name, 0.0) + value
-    found = (_node(item, taken.get(item["metadata"]["name"], {})) for item in nodes if takes_pods(item))
-    return tuple(sorted(found, key=lambda node: node.name))
+    offered = (_node(item, taken.get(item["metadata"]["name"], {})) for item in nodes if takes_pods(item))
+    return tuple(sorted(offered, key=lambda node: node.name))
 
 
 def takes_pods(node: Object) -> bool:

@@ -67,25 +67,7 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
     key, place = launch.key, launch.placement
     service = job_object(frame.home, key.name.job)
     domain = f"{service}.{frame.namespace}.svc.{frame.domain}"
-    volumes: list[Object] = [
-        init_volume(frame.init),
-        {"name": "run", "emptyDir": {}},
-        {"name": "memory", "emptyDir": {"medium": "Memory"}},
-        {"name": "no-buckets", "emptyDir": {}},
-    ]
-    mounts: list[Object] = [
-        INIT_MOUNT,
-        {"name": "run", "mountPath": _RUN_FOLDER},
-        {"name": "memory", "mountPath": "/dev/shm"},
-        # Not there yet. What a program writes there must not seem to be stored.
-        {"name": "no-buckets", "mountPath": "/gcs", "readOnly": True},
-    ]
-    for number, path in enumerate(launch.scratch):
-        volumes.append({"name": f"scratch-{number}", "emptyDir": {}})
-        mounts.append({"name": f"scratch-{number}", "mountPath": path})
-    for number, mount in enumerate(launch.nfs):
-        volumes.append({"name": f"nfs-{number}", "nfs": _nfs(mount)})
-        mounts.append({"name": f"nfs-{number}", "mountPath": mount.target, "readOnly": mount.read_only})
+    volumes, mounts = _volumes(launch, frame.init)
     container: Object = {
         "name": CONTAINER,
         "image": launch.image,
@@ -125,6 +107,30 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "volumes": volumes,
         },
     }
+
+
+def _volumes(launch: Launch, init: str) -> tuple[list[Object], list[Object]]:
+    """What is mounted into the container, and where."""
+    volumes: list[Object] = [
+        init_volume(init),
+        {"name": "run", "emptyDir": {}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "no-buckets", "emptyDir": {}},
+    ]
+    mounts: list[Object] = [
+        INIT_MOUNT,
+        {"name": "run", "mountPath": _RUN_FOLDER},
+        {"name": "memory", "mountPath": "/dev/shm"},
+        # Not there yet. What a program writes there must not seem to be stored.
+        {"name": "no-buckets", "mountPath": "/gcs", "readOnly": True},
+    ]
+    for number, path in enumerate(launch.scratch):
+        volumes.append({"name": f"scratch-{number}", "emptyDir": {}})
+        mounts.append({"name": f"scratch-{number}", "mountPath": path})
+    for number, mount in enumerate(launch.nfs):
+        volumes.append({"name": f"nfs-{number}", "nfs": _nfs(mount)})
+        mounts.append({"name": f"nfs-{number}", "mountPath": mount.target, "readOnly": mount.read_only})
+    return volumes, mounts
 
 
 def render_service(home: str, job: str) -> Object:

@@ -11,10 +11,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+from httpx2.websockets import HTTPXWSException
 
-from trainshed.backends.cluster.api import ApiFault, ClusterApi
+from trainshed.backends.cluster.api import ClusterApi
 
 _DATA, _ERROR = 0, 1
+# How a session over WebSockets breaks; errors of its tasks come as a group.
+BROKEN = (httpx2.HTTPError, HTTPXWSException, OSError, EOFError, ExceptionGroup)
 
 
 class _WebSocketTransport(asyncio.Transport):
@@ -39,30 +42,27 @@ class _WebSocketTransport(asyncio.Transport):
 async def forwarded(
     api: ClusterApi, pod: str, port: int
 ) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Raise OSError where the connection cannot be made. The reader ends when the other side does."""
+    """Raise one of BROKEN where the connection cannot be made. The reader ends when the other side does."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     transport = _WebSocketTransport()
     writer = asyncio.StreamWriter(transport, asyncio.StreamReaderProtocol(reader), reader, loop)
-    try:
-        async with api.websocket(pod, "portforward", {"ports": str(port)}) as session:
-            tasks = [
-                asyncio.create_task(_receive(session, reader)),
-                asyncio.create_task(_send(session, transport)),
-            ]
-            try:
-                yield reader, writer
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-    except (httpx2.HTTPError, ApiFault) as error:
-        raise OSError(str(error) or type(error).__name__) from error
+    async with api.websocket(pod, "portforward", {"ports": str(port)}) as session:
+        tasks = [
+            asyncio.create_task(_receive(session, reader)),
+            asyncio.create_task(_send(session, transport)),
+        ]
+        try:
+            yield reader, writer
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _receive(session: Any, reader: asyncio.StreamReader) -> None:
     begun: set[int] = set()
-    with contextlib.suppress(Exception):  # however it ends, the reader is told that it has
+    with contextlib.suppress(*BROKEN):  # however it ends, the reader is told that it has
         while True:
             message: bytes = await session.receive_bytes()
             channel, data = message[0], message[1:]

@@ -58,13 +58,13 @@ class PodRunSupervisor:
     async def close(self) -> None:
         await self._background.close()
 
-    def supervise(self, run: PodRun, token: str, *, found: bool = False) -> None:
-        """Its pod was created: now, or by an earlier server (`found`), which may have begun its program."""
+    def supervise(self, run: PodRun, token: str, *, is_earlier: bool = False) -> None:
+        """Its pod was created: now, or by an earlier server (`is_earlier`), which may have begun its program."""
         if run in self._supervised or run.gone.is_set():
             return
         output = self._files.output(run.key.name)
         channel = PodChannel(self._api, run.pod, token, output, run.base)
-        self._supervised[run] = _Supervision(channel, is_told=found)
+        self._supervised[run] = _Supervision(channel, is_told=is_earlier)
         self._by_pod[run.pod] = run
         run.show_alive()
         self._background.run(self._follow(run, self._supervised[run]))
