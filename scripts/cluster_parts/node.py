@@ -37,6 +37,8 @@ oom_score = 0
       SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".registry.mirrors."{registry}"]
     endpoint = ["http://{registry}"]
+  [plugins."io.containerd.grpc.v1.cri".registry.mirrors."{machine_registry}"]
+    endpoint = ["http://{machine_registry}"]
 """
 
 
@@ -55,6 +57,7 @@ def write_files(place: Place, number: int) -> None:
             folder=folder,
             plugins=place.programs.plugins,
             registry=place.addresses.registry,
+            machine_registry=place.addresses.machine_registry,
             restricted="false" if _may_lower_oom_score() else "true",
             snapshotter="native" if _on_overlay(folder) else "overlayfs",
         ),

@@ -113,6 +113,11 @@ class Addresses:
         return f"{self.control}:5000"
 
     @property
+    def machine_registry(self) -> str:
+        """Where a registry of a test may listen, from which pods take images too."""
+        return f"{self.machine}:5001"
+
+    @property
     def api(self) -> str:
         return f"https://{self.control}:6443"
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import uuid
 from pathlib import Path
 
@@ -29,8 +28,8 @@ class ClusterWorld:
         self.programs: Programs = ShellPrograms()
         self.image, self.refused = BASE, "no/such image"
         self.home, self.cluster = home, cluster
-        gateway = cluster.place.addresses.machine
-        self.registry = GatedRegistry(free_port(gateway), gateway)
+        host, _, port = cluster.place.addresses.machine_registry.partition(":")
+        self.registry = GatedRegistry(int(port), host)
         home.mkdir(parents=True)
 
     async def backend(self) -> Backend:
@@ -66,12 +65,6 @@ class ClusterWorld:
 
     async def close(self) -> None:
         return None
-
-
-def free_port(host: str) -> int:
-    with socket.socket() as opened:
-        opened.bind((host, 0))
-        return opened.getsockname()[1]
 
 
 def processes(run: str) -> list[tuple[int, str]]:

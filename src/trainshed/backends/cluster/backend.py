@@ -287,12 +287,14 @@ class ClusterBackend:
         self._supervisor.supervise(run, token, is_earlier=True)
 
     async def _take_away_orphans(self) -> None:
-        """Objects of jobs that were removed while the cluster could not be reached."""
+        """What is left of jobs that were removed while the cluster was away, and pods that only pulled."""
         for item in list(self._pods.objects.values()):
-            meta = item["metadata"]
-            if (job := meta["labels"].get(pods.JOB)) is not None and job not in self._runs:
-                with contextlib.suppress(ApiFault):
-                    await self._take_away_objects(job, [meta["name"]])
+            job, name = item["metadata"]["labels"].get(pods.JOB), item["metadata"]["name"]
+            with contextlib.suppress(ApiFault):
+                if job is None:
+                    await self._api.delete("pods", name, grace=0)
+                elif job not in self._runs:
+                    await self._take_away_objects(job, [name])
 
     def _token(self, job: str) -> str:
         if job not in self._tokens:

@@ -59,7 +59,7 @@ class PodRunSupervisor:
         await self._background.close()
 
     def supervise(self, run: PodRun, token: str, *, is_earlier: bool = False) -> None:
-        """Its pod was created: now, or by an earlier server (`is_earlier`), which may have begun its program."""
+        """Its pod was created: now, or by an earlier server, which may have begun its program."""
         if run in self._supervised or run.gone.is_set():
             return
         output = self._files.output(run.key.name)
