@@ -4,7 +4,7 @@
     batch=32,64,128          one of these numbers                    net=small,big     one of these words
     dropout@net=big=0.1..0.5 only where net is big
 
-Whatever is wrong is a Misuse that names the option, the value and what is allowed.
+Whatever is wrong is a Misuse that names the options, their values and what is allowed: all at once.
 """
 
 import math
@@ -50,16 +50,29 @@ def parameter_specs(texts: Sequence[str]) -> list[Json]:
     """The ParameterSpecs of all `--param` together, conditional ones inside their parents."""
     if not texts:
         raise Misuse("say what to search: --param NAME=SPEC, as in --param lr=log:1e-4..1e-1", [*ALLOWED])
-    given = [parameter_word(text) for text in texts]
-    for word in given:
-        if word.parent:
-            _attach(word, given)
-    _check_cycles(given)
+    given, faults = _all_words(texts)
+    if not faults:  # else a parent may be missing only because it is wrong itself
+        faults = [fault for word in given if word.parent for fault in _attach(word, given)]
+    faults += _cycles(given)
     roots = [word for word in given if not word.parent]
     for at, word in enumerate(roots):
         if word.name in [other.name for other in roots[:at]]:
-            raise _wrong(word.text, f"{word.name} stands twice")
+            faults.append(_fault(word.text, f"{word.name} stands twice"))
+    if faults:
+        raise _misuse(faults)
     return [word.spec for word in roots]
+
+
+def _all_words(texts: Sequence[str]) -> tuple[list[ParameterWord], list[str]]:
+    """Those that can be read, and what is wrong with the others."""
+    given: list[ParameterWord] = []
+    faults: list[str] = []
+    for text in texts:
+        try:
+            given.append(parameter_word(text))
+        except Misuse as error:
+            faults.append(error.message)
+    return given, faults
 
 
 def parameter_word(text: str) -> ParameterWord:
@@ -132,12 +145,16 @@ def _list(text: str, spec: str, prefixes: list[str]) -> Json:
     return {"discreteValueSpec": {"values": numbers}}
 
 
-def _attach(child: ParameterWord, given: list[ParameterWord]) -> None:
-    """Puts a conditional parameter into its parent; into each of that name that has the values."""
+def _attach(child: ParameterWord, given: list[ParameterWord]) -> list[str]:
+    """Puts a conditional parameter into its parent; into each of that name that has the values.
+
+    Returns what is wrong where none has.
+    """
     parents = [word for word in given if word.name == child.parent]
     if not parents:
         names = ", ".join(dict.fromkeys(word.name for word in given if word.name != child.name))
-        raise _wrong(child.text, f"there is no parameter {child.parent}; there are: {names or 'no others'}")
+        reason = f"there is no parameter {child.parent}; there are: {names or 'no others'}"
+        return [_fault(child.text, reason)]
     faults: list[str] = []
     attached = False
     for parent in parents:
@@ -153,20 +170,22 @@ def _attach(child: ParameterWord, given: list[ParameterWord]) -> None:
         condition = {_PARENT_FIELDS[field]: {"values": values}, "parameterSpec": child.spec}
         parent.spec.setdefault("conditionalParameterSpecs", []).append(condition)
         attached = True
-    if not attached:
-        raise _wrong(child.text, faults[0])
+    return [] if attached else [_fault(child.text, faults[0])]
 
 
-def _check_cycles(given: list[ParameterWord]) -> None:
+def _cycles(given: list[ParameterWord]) -> list[str]:
     parents = {word.name: word.parent for word in given}
+    faults: list[str] = []
     for word in given:
         seen = {word.name}
         above = word.parent
         while above:
             if above in seen:
-                raise _wrong(word.text, "depends on itself")
+                faults.append(_fault(word.text, "depends on itself"))
+                break
             seen.add(above)
             above = parents.get(above, "")
+    return faults
 
 
 def read_value(spec: Json, text: str) -> float | int | str:
@@ -208,4 +227,13 @@ def likely_mistakes(specs: Sequence[Json]) -> list[str]:
 
 
 def _wrong(text: str, reason: str) -> Misuse:
-    return Misuse(f"--param {text}: {reason}", ["what is allowed:", *(f"  {line}" for line in ALLOWED)])
+    return _misuse([_fault(text, reason)])
+
+
+def _fault(text: str, reason: str) -> str:
+    return f"--param {text}: {reason}"
+
+
+def _misuse(faults: Sequence[str]) -> Misuse:
+    first, *others = faults
+    return Misuse(first, [*others, "what is allowed:", *(f"  {line}" for line in ALLOWED)])

@@ -138,6 +138,25 @@ def test_parameters_that_do_not_fit_together_are_refused(texts: list[str], reaso
     assert reason in caught.value.message
 
 
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(Misuse) as caught:
+        parameter_specs(["lr=5..1", "net=a,b", "batch=32", "net=c,d", "x@lr=1=1..2"])
+    told = [caught.value.message, *caught.value.details]
+    assert told[:4] == [
+        "--param lr=5..1: its lower end 5 is above its upper end 1",
+        "--param batch=32: '32' is neither a range LOW..HIGH nor a list A,B,C",
+        "--param net=c,d: net stands twice",
+        "what is allowed:",
+    ]
+
+
+def test_all_conditions_that_do_not_fit_are_told_at_once() -> None:
+    with pytest.raises(Misuse) as caught:
+        parameter_specs(["net=a,b", "x@nte=a=1..2", "y@net=c=1..2"])
+    assert "there is no parameter nte" in caught.value.message
+    assert "net is one of a, b, not 'c'" in caught.value.details[0]
+
+
 def test_a_range_from_0_to_1_is_remarked_on() -> None:
     [remark] = likely_mistakes(parameter_specs(["momentum=0..1", "depth=0..2", "p=0.0..1.0"]))
     assert remark == "momentum has only the values 0 and 1; write 0.0..1.0 for all numbers between"
