@@ -1,7 +1,8 @@
 """Functions that the default algorithm was not tuned on: written after it, and looked at only to judge it.
 
 `tuning_quality.py` calls them as the set `fresh` and reports them apart. Each makes an instance from a seed,
-as those of `tuning_functions.py` do. Who changes the algorithm because of one moves it to CHECK there.
+as those of `tuning_functions.py` do. Who changes the algorithm because of one moves it to
+`once_fresh_functions.py`.
 """
 
 import math
@@ -17,7 +18,6 @@ from tests.benchmarks.tuning_functions import (
     Floats,
     Instance,
     Make,
-    branin,
     cube,
     mirrored,
     rotation,
@@ -117,18 +117,6 @@ def edges(rng: np.random.Generator) -> Instance:
 
     least = shape(np.clip(at, 0.0, 1.0))
     return Instance(cube(6, 0.0, 1.0), lambda p: shape(vector(p)), least)
-
-
-def few_matter(rng: np.random.Generator) -> Instance:
-    """Ten parameters, two of which matter."""
-    first, second = rng.choice(10, 2, replace=False)
-    inner = branin(rng)
-
-    def value(p: TrialPoint) -> float:
-        x = vector(p)
-        return inner.value({"x0": float(-5.0 + 15.0 * x[first]), "x1": float(15.0 * x[second])})
-
-    return Instance(cube(10, 0.0, 1.0), value, inner.least)
 
 
 def rosenbrock_noisy(rng: np.random.Generator) -> Instance:
@@ -289,30 +277,6 @@ def pipeline_tree(rng: np.random.Generator) -> Instance:
     return Instance(space, value, noise=0.02)
 
 
-def kernels(rng: np.random.Generator) -> Instance:
-    """Two long lists of words, most of them bad, and two numbers that matter less."""
-    words = tuple(f"k{i}" for i in range(10))
-    space = SearchSpace(
-        (
-            Parameter(id="left", kind=CATEGORICAL, values=words),
-            Parameter(id="right", kind=CATEGORICAL, values=words[:6]),
-            Parameter(id="x0", kind=DOUBLE, low=0.01, high=100.0, scale=Scale.LOG),
-            Parameter(id="x1", kind=DOUBLE, low=0.0, high=1.0),
-        )
-    )
-    table = rng.gamma(2.0, 0.2, (10, 6)) + rng.gamma(1.5, 0.3, (10, 1)) + rng.gamma(1.5, 0.3, (1, 6))
-    at = rng.uniform(0.1, 0.9, 2)
-
-    def value(p: TrialPoint) -> float:
-        effect = table[words.index(str(p["left"])), words.index(str(p["right"]))]
-        z = (math.log10(float(p["x0"])) + 2.0) / 4.0 - at[0]
-        return float(
-            effect + z * z + 0.7 * (float(p["x1"]) - at[1]) ** 2 + 0.5 * z * (float(p["x1"]) - at[1])
-        )
-
-    return Instance(space, value, float(table.min()))
-
-
 def boosting(rng: np.random.Generator) -> Instance:
     """Error of boosted trees over six mixed parameters: rounds and rate trade off; noise of the splits."""
     space = SearchSpace(
@@ -352,13 +316,11 @@ FRESH: dict[str, Make] = {
     "narrow-valley3": narrow_valley,
     "plateau4": plateau,
     "edges6": edges,
-    "few-matter10": few_matter,
     "rosenbrock3-noisy": rosenbrock_noisy,
     "ackley4-log": ackley_log,
     "momenta3-noisy": momenta,
     "list-grid5": list_grid,
     "layers-tree": layers_tree,
     "pipeline-tree-noisy": pipeline_tree,
-    "kernels": kernels,
     "boosting-noisy": boosting,
 }

@@ -22,12 +22,13 @@ from pathlib import Path
 import numpy as np
 
 from tests.benchmarks.fresh_functions import FRESH
+from tests.benchmarks.once_fresh_functions import ONCE_FRESH
 from tests.benchmarks.tuning_functions import CHECK, DEVELOP, Instance
 from tests.benchmarks.tuning_report import MARKS, whole_report
 from trainshed.core.search_space import Parameter, ParameterKind, Scale, SearchSpace, TrialPoint, applies
 from trainshed.core.suggestion_port import Algorithm, NoiseLevel, Objective, SuggestionRequest, TrialResult
 
-FUNCTIONS = {**DEVELOP, **CHECK, **FRESH}
+FUNCTIONS = {**DEVELOP, **CHECK, **ONCE_FRESH, **FRESH}
 Ask = Callable[[], tuple[object, TrialPoint]]
 Tell = Callable[[object, float], None]
 Job = tuple[str, str, int, int]  # function, method, seed, trials at a time
@@ -170,7 +171,7 @@ def main() -> int:
     if os.environ.get("OMP_NUM_THREADS") != "1":  # numpy reads it at its import: begin again
         os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
         os.execv(sys.executable, [sys.executable, "-m", "tests.benchmarks.tuning_quality", *sys.argv[1:]])
-    sets = {"develop": DEVELOP, "check": CHECK, "fresh": FRESH, "all": FUNCTIONS}
+    sets = {"develop": DEVELOP, "check": CHECK | ONCE_FRESH, "fresh": FRESH, "all": FUNCTIONS}
     functions = list(sets[args.functions]) if args.functions in sets else args.functions.split(",")
     methods = args.methods.split(",")
     methods = [method for method in methods if is_there(method)]
