@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainshed.suggest.encoding import Encoding, Floats, Indexes
+from trainshed.suggest.encoding import NEUTRAL, Encoding, Floats, Indexes
 from trainshed.suggest.gaussian_process import GaussianProcess
 from trainshed.suggest.scipy_functions import minimise, normal_below, scaled_tail
+from trainshed.suggest.selection import distances
 
 _HALF_PI_ROOT = math.sqrt(math.pi / 2.0)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+_INSET = 0.05  # how far from a border numbers stay
+_NEXT_TO = 0.1  # unless the best trial is as near to it as this
 _FEW = 24  # values of a list that are all tried; of longer ones the neighbours
 
 
@@ -65,6 +68,7 @@ class Search:
     starts: int = 4  # candidates that are improved
     steps: int = 40  # evaluations to improve one
     radius: float = 1.0  # how far numbers may be from those of the best trial
+    reach: float = math.inf  # how far all of a row may be from it, as `selection.distances` counts
 
 
 def best_rows(
@@ -74,47 +78,58 @@ def best_rows(
     elite: Floats,
     rng: np.random.Generator,
     search: Search,
-) -> tuple[Floats, float]:
-    """Rows of high expected improvement, the highest first, and its logarithm there.
+) -> Floats:
+    """Rows of high expected improvement, the highest first.
 
     `elite` are the best rows tried, best first.
     """
-    box = _Box(elite[0], search.radius)
+    box = _Box(elite[0], search, encoding)
     anywhere = box.limit(encoding, encoding.random(rng, search.spread), rng)
     candidates = np.vstack([anywhere, box.clip(encoding, neighbours(encoding, elite, rng, search.near))])
+    candidates = box.within(candidates)
     scores = log_improvement(*model.predict(candidates), best)
     order = np.argsort(-scores, kind="stable")
     starts = _apart(candidates[order], search.starts, model)
     improved = [_improve(model, encoding, best, row, search.steps, box) for row in starts]
     rows = np.vstack([*[row for row, _ in improved], candidates[order[:20]]])
     final = np.concatenate([[score for _, score in improved], scores[order[:20]]])
-    return rows[np.argsort(-final, kind="stable")], float(final.max())
+    return rows[np.argsort(-final, kind="stable")]
 
 
 class _Box:
-    """Where numbers may be: all of the cube, or near those of a row."""
+    """Where numbers may be: near those of a row, and at a border only where that row is next to it.
 
-    def __init__(self, centre: Floats, radius: float) -> None:
-        self.whole = radius >= 1.0
+    Before anything is known of its neighbourhood, a border looks better than it is, and what lies just inside
+    of it is never tried.
+    """
+
+    def __init__(self, centre: Floats, search: Search, encoding: Encoding) -> None:
+        numbers = encoding.is_continuous
+        radius = np.where(numbers, search.radius, search.reach)
         self.low, self.high = np.maximum(centre - radius, 0.0), np.minimum(centre + radius, 1.0)
-        self.centre = centre
+        self.low[numbers & (centre > _NEXT_TO) & (self.low < _INSET)] = _INSET
+        self.high[numbers & (centre < 1.0 - _NEXT_TO) & (self.high > 1.0 - _INSET)] = 1.0 - _INSET
+        self.centre, self.reach = centre, search.reach
+        self.is_category = encoding.is_category
+        self.is_whole = search.radius >= 1.0
+
+    def within(self, rows: Floats) -> Floats:
+        """Those in reach; all, where none is."""
+        inside = distances(rows, self.centre, self.is_category) <= self.reach
+        return rows[inside] if inside.any() else rows
 
     def limit(self, encoding: Encoding, rows: Floats, rng: np.random.Generator) -> Floats:
         """Rows of the whole cube shrunk into the box; of their categories one in four is kept."""
-        if self.whole:
-            return rows
         shrunk = self.low + rows * (self.high - self.low)
+        if self.is_whole:
+            return np.where(encoding.is_continuous & (rows != NEUTRAL), shrunk, rows)
         kept = (rng.random(rows.shape) < 0.25) | (self.centre < 0)
         return encoding.snap(np.where(encoding.is_category, np.where(kept, rows, self.centre), shrunk))
 
     def clip(self, encoding: Encoding, rows: Floats) -> Floats:
-        if self.whole:
-            return rows
         return encoding.snap(np.where(encoding.is_category, rows, np.clip(rows, self.low, self.high)))
 
     def bounds(self, columns: Indexes) -> list[tuple[float, float]]:
-        if self.whole:
-            return [(0.0, 1.0)] * len(columns)
         return list(zip(self.low[columns], self.high[columns], strict=True))
 
 
@@ -155,7 +170,7 @@ def _improve(
     for _ in range(3):
         before = score
         row, score = _climb(model, encoding, best, row, score, steps, box)
-        row, score = _exchange(model, encoding, best, row, score)
+        row, score = _exchange(model, encoding, best, row, score, box)
         if score <= before + 1e-3 or encoding.is_continuous.all():
             break
     return row, score
@@ -188,7 +203,7 @@ def _climb(
 
 
 def _exchange(
-    model: GaussianProcess, encoding: Encoding, best: float, row: Floats, score: float
+    model: GaussianProcess, encoding: Encoding, best: float, row: Floats, score: float, box: _Box
 ) -> tuple[Floats, float]:
     """Try other values of each category and list; take the best single change."""
     active = encoding.active(row[None, :])[0]
@@ -206,9 +221,7 @@ def _exchange(
         block = np.repeat(row[None, :], len(levels), axis=0)
         block[:, column] = levels
         options.append(block)
-    if not options:
-        return row, score
-    rows = encoding.snap(np.vstack(options))
+    rows = box.within(encoding.snap(np.vstack([row, *options])))
     scores = log_improvement(*model.predict(rows), best)
     top = int(np.argmax(scores))
     return (rows[top], float(scores[top])) if scores[top] > score else (row, score)

@@ -2,35 +2,35 @@
 
 `choose.py` calls it. The first trials spread over the space, beginning with the best of earlier studies or
 with the defaults; while earlier studies explain what is measured, the model chooses from the second trial on.
-Then trials look anywhere, and in turn with it near the best; later that look has a model of its own, which
+Trials look anywhere; later every second one looks near the best, by a model of its neighbours alone, which
 sees finer differences. Pending trials count as if they had come out as predicted. Failed ones count as bad,
 but finite. Beyond some hundred trials the model sees the best and an even choice of the others; beyond
 _MOST_TRIALS the Parzen estimator takes over.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from trainshed.suggest.acquisition import Search, best_rows
 from trainshed.suggest.earlier import can_learn, with_earlier
 from trainshed.suggest.encoding import Encoding, Floats, Indexes
-from trainshed.suggest.gaussian_process import Priors, fit
-from trainshed.suggest.selection import nearest, representative
+from trainshed.suggest.gaussian_process import GaussianProcess, Priors, fit
+from trainshed.suggest.selection import neighbourhood, representative
+from trainshed.suggest.settling import NEAR, is_settled, off_border
 from trainshed.suggest.sobol import sobol_row
 from trainshed.suggest.tpe import tpe_rows
 from trainshed.suggest.trial_table import TrialTable
-from trainshed.suggest.warping import BENDS, median_gap, warp
+from trainshed.suggest.warping import BENDS, warp
 
-_MANY = 120  # rows from which on fewer candidates are improved
+_MANY = 120  # trials from which on fewer candidates are improved
 _MOST_MODELLED = 250
 _MOST_TRIALS = 1000
-_NEAR = 0.2
 _LEAST_NOISE_NEAR = math.log(1e-10)
 _EARLY = 20  # trials before any looks only at the neighbours of the best: it might be in the wrong valley
-_SMALL = 1e-4  # of the median gap to the best: an improvement that is worth only every fourth trial
 _WORTHWHILE = 0.01  # of the spread of warped losses: what a place far from the best must promise
+_SAME_CATEGORIES = 0.999  # as far as rows without another category are apart; see `selection.distances`
 _MOST_EARLIER = 3  # of the best points of earlier studies that are tried first
 _FEW_KNOWN = Priors(amplitude_spread=1.0)  # a few trials say little about the size of what is not seen yet
 
@@ -47,70 +47,73 @@ def bandit_rows(
         return _spread(table, seed, number)
     table = replace(table, rows=known)
     if number <= _EARLY:
-        # Far corners of a space are uncertain for long, and seldom good: every second trial stays away.
-        radius = _NEAR if number % 2 == 1 else 1.0
-        return _look_far(table, losses, rng, _FEW_KNOWN, radius, 0.0).rows
+        return _look_far(table, losses, rng, _FEW_KNOWN, 0.0)
     if number % 2 == 1:
-        near = _look_near(table, losses, rng)
-        # Where little is to be had, every second of these trials is of more use elsewhere.
-        if number % 4 == 1 or near.promise > _SMALL * median_gap(losses):
-            return near.rows
-    return _look_far(table, losses, rng, Priors(), 1.0, _WORTHWHILE).rows
+        return _look_closely(table, losses, number, rng)
+    return _look_far(table, losses, rng, Priors(), _WORTHWHILE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Candidates, the best first, and by how much the first may improve the loss."""
-
-    rows: Floats
-    promise: float
+def _look_closely(table: TrialTable, losses: Floats, number: int, rng: np.random.Generator) -> Floats:
+    """Near the best trial. Every second time other categories may be tried; or, where all that no longer
+    gains anything, what lies next to a border, then any place.
+    """
+    best = int(np.nanargmin(losses))
+    if number % 4 == 1:
+        return _look_near(table, losses, best, rng, _SAME_CATEGORIES)
+    if not is_settled(table.rows, losses, best, table.encoding):
+        return _look_near(table, losses, best, rng)
+    inside = off_border(table.rows, best, table.encoding)
+    return inside if inside is not None else _look_far(table, losses, rng, Priors(), _WORTHWHILE)
 
 
 def _look_far(
-    table: TrialTable,
-    losses: Floats,
-    rng: np.random.Generator,
-    priors: Priors,
-    radius: float,
-    worthwhile: float,
-) -> _Found:
-    """By a model of all trials, within a radius of the best, where an improvement would be worthwhile."""
+    table: TrialTable, losses: Floats, rng: np.random.Generator, priors: Priors, worthwhile: float
+) -> Floats:
+    """Anywhere, by a model of all trials, where an improvement would be worthwhile."""
     some = representative(warp(losses).values, _MOST_MODELLED)
-    search = Search(radius=radius, starts=4 if len(some) <= _MANY else 2)
-    return _look(table, losses, some, priors, rng, search, worthwhile)
+    model, warped = _model(table, losses, some, priors)
+    elite = table.rows[some][np.argsort(warped, kind="stable")[:5]]
+    best = _lowest(model) - worthwhile
+    model = _with_pending(model, table.pending)
+    search = Search(starts=_starts(table))
+    return best_rows(model, table.encoding, best, elite, rng, search)
 
 
-def _look_near(table: TrialTable, losses: Floats, rng: np.random.Generator) -> _Found:
-    """Around the best trial, by a model of its neighbours alone: what differs little still differs there."""
-    width = table.encoding.width
-    terms = (width + 1) * (width + 2) // 2  # of a quadratic
-    best = int(np.nanargmin(losses))
-    some, reach = nearest(table.rows, best, table.encoding.is_category, min(max(3 * terms, 30), 80))
+def _look_near(
+    table: TrialTable, losses: Floats, centre: int, rng: np.random.Generator, most: float = math.inf
+) -> Floats:
+    """Around a trial, by a model of its neighbours alone: what differs little still differs there."""
+    encoding = table.encoding
+    some, reach = neighbourhood(table.rows, centre, encoding.is_category)
     priors = Priors(least_noise=_LEAST_NOISE_NEAR, has_quadratic=True)
+    model, warped = _model(table, losses, some, priors)
+    best, elite = _lowest(model), table.rows[some][np.argsort(warped, kind="stable")[:5]]
+    model = _with_pending(model, table.pending)
     # No further than the neighbours: what is tried beyond them would not be one, and be tried again.
-    return _look(table, losses, some, priors, rng, Search(radius=min(_NEAR, reach)), 0.0)
+    search = Search(radius=min(NEAR, reach), reach=min(reach, most), starts=_starts(table))
+    return best_rows(model, encoding, best, elite, rng, search)
 
 
-def _look(
-    table: TrialTable,
-    all_losses: Floats,
-    some: Indexes,
-    priors: Priors,
-    rng: np.random.Generator,
-    search: Search,
-    worthwhile: float,
-) -> _Found:
-    encoding, rows, losses = table.encoding, table.rows[some], all_losses[some]
-    model, warped = fit(rows, [warp(losses, bend) for bend in BENDS], encoding.is_category, priors)
-    elite = rows[np.argsort(warped.values, kind="stable")[:5]]
-    # The lowest prediction, not the lowest measurement: that one may be luck.
-    best = float(model.predict(rows)[0].min()) - worthwhile
-    if len(table.pending):
-        believed, _ = model.predict(table.pending)
-        model = model.extended(table.pending, believed)
-    candidates, score = best_rows(model, encoding, best, elite, rng, search)
-    promise = math.exp(min(score, 0.0)) * median_gap(losses) / warped.steepness if warped.steepness else 0.0
-    return _Found(candidates, promise)
+def _starts(table: TrialTable) -> int:
+    return 4 if len(table.rows) <= _MANY else 2
+
+
+def _model(
+    table: TrialTable, losses: Floats, some: Indexes, priors: Priors
+) -> tuple[GaussianProcess, Floats]:
+    """Of some of the trials, and their losses as it sees them."""
+    options = [warp(losses[some], bend) for bend in BENDS]
+    model, warped = fit(table.rows[some], options, table.encoding.is_category, priors)
+    return model, warped.values
+
+
+def _lowest(model: GaussianProcess) -> float:
+    """The lowest prediction, not the lowest measurement: that one may be luck."""
+    return float(model.predict(model.rows)[0].min())
+
+
+def _with_pending(model: GaussianProcess, pending: Floats) -> GaussianProcess:
+    return model.extended(pending, model.predict(pending)[0]) if len(pending) else model
 
 
 def starting_trials(encoding: Encoding) -> int:

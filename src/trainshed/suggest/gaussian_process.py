@@ -22,6 +22,7 @@ _JITTER = 1e-11
 _LEAST_VARIANCE = 1e-14
 _NO_BOWL = -6.0  # the logarithm of the amplitude of a quadratic that hardly counts
 _NEVER = -30.0  # and of one that does not count at all
+_TAIL = 2.0  # how heavy the tail of a prior is; smaller is heavier
 _MOST_STEPS = 30
 _FEW_STEPS = 10
 _MOST_COMPARED = 45  # rows by which a warp is chosen
@@ -68,24 +69,31 @@ class GaussianProcess:
 
     def predict_with_slope(self, row: Floats, columns: Indexes) -> tuple[float, float, Floats, Floats]:
         """Mean and variance at one row, and their slopes along the given columns of numbers."""
-        squared = self.distances(row[None, :])[0]
-        root = np.sqrt(5.0 * squared)
+        apart = row - self.rows
+        root = np.sqrt(5.0 * (np.where(self.is_category, apart != 0.0, apart * apart) @ self.weights))
         decay = np.exp(-root)
-        by = lift(self.is_category)
-        lifted_rows, lifted_row = lifted(self.rows, by), lifted(row, by)
-        products, own = lifted_rows @ lifted_row, float(lifted_row @ lifted_row)
         cross = self.amplitude * (1.0 + root + root * root / 3.0) * decay
-        cross += self.quadratic * quadratic(products)
+        inner = -(5.0 / 3.0) * self.amplitude * (1.0 + root) * decay
+        slopes = inner[:, None] * (self.weights[columns] * apart[:, columns])
+        own, own_slope = self.amplitude, np.zeros(len(columns))
+        if self.has_bowl:
+            by = lift(self.is_category)
+            lifted_rows, lifted_row = lifted(self.rows, by), lifted(row, by)
+            products, square = lifted_rows @ lifted_row, float(lifted_row @ lifted_row)
+            cross += self.quadratic * quadratic(products)
+            slopes += (0.5 * self.quadratic * (1.0 + products))[:, None] * (lifted_rows * by)[:, columns]
+            own += self.quadratic * 0.25 * (1.0 + square) ** 2
+            own_slope = self.quadratic * (1.0 + square) * (lifted_row * by)[columns]
         solved = forward(self.factor, cross)
-        variance = self.amplitude + self.quadratic * 0.25 * (1.0 + own) ** 2 - float(solved @ solved)
-        inner = -(5.0 / 6.0) * self.amplitude * (1.0 + root) * decay
-        moved = 2.0 * self.weights[columns] * (row[columns] - self.rows[:, columns])
-        slopes = inner[:, None] * moved
-        slopes += (0.5 * self.quadratic * (1.0 + products))[:, None] * (lifted_rows * by)[:, columns]
-        own_slope = self.quadratic * (1.0 + own) * (lifted_row * by)[columns]
         back = backward(self.factor, solved)
+        variance = own - float(solved @ solved)
         mean_slope, variance_slope = self.alpha @ slopes, own_slope - 2.0 * (back @ slopes)
         return float(cross @ self.alpha), max(variance, _LEAST_VARIANCE), mean_slope, variance_slope
+
+    @property
+    def has_bowl(self) -> bool:
+        """Whether the quadratic counts at all."""
+        return self.quadratic > 2.0 * math.exp(_NEVER)
 
     def extended(self, rows: Floats, values: Floats) -> "GaussianProcess":
         """The same model with more data, as if these values had been measured; nothing is fitted again."""
@@ -94,12 +102,14 @@ class GaussianProcess:
 
     def covariance(self, rows: Floats) -> tuple[Floats, Floats]:
         """That of each row with the model's own rows, and with itself."""
-        by = lift(self.is_category)
-        lifted_rows = lifted(rows, by)
         cross = self.amplitude * matern(self.distances(rows))
-        cross += self.quadratic * quadratic(lifted_rows @ lifted(self.rows, by).T)
-        own = quadratic(np.einsum("ij,ij->i", lifted_rows, lifted_rows))
-        return cross, self.amplitude + self.quadratic * own
+        own = np.full(len(rows), self.amplitude)
+        if self.has_bowl:
+            by = lift(self.is_category)
+            lifted_rows = lifted(rows, by)
+            cross += self.quadratic * quadratic(lifted_rows @ lifted(self.rows, by).T)
+            own += self.quadratic * quadratic(np.einsum("ij,ij->i", lifted_rows, lifted_rows))
+        return cross, own
 
     def gap(self, left: Floats, right: Floats) -> float:
         """The squared distance of two rows, as the kernel sees it."""
@@ -137,9 +147,10 @@ def fit(
         some = representative(options[0].values, _MOST_COMPARED)
         compared = _Posterior(rows[some], is_category, priors)
         share = len(some) / len(rows)
+        starts = compared.likeliest_starts([option.values[some] for option in options])
         results = [
-            compared.improved(option.values[some], None, _FEW_STEPS, -share * option.log_slope)
-            for option in options
+            compared.improved(option.values[some], start, _FEW_STEPS, -share * option.log_slope)
+            for option, start in zip(options, starts, strict=True)
         ]
         best = min(range(len(options)), key=lambda index: results[index][1])
         theta, warped = results[best][0], options[best]
@@ -151,6 +162,15 @@ def fit(
     weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
     draft = GaussianProcess(rows, is_category, weights, amplitude, bowl, noise, rows, warped.values)
     return conditioned(draft, rows, warped.values), warped
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """The covariance of all rows, and of each pair the Matern part and what its slope is made of."""
+
+    covariance: Floats
+    correlation: Floats
+    steepness: Floats
 
 
 class _Posterior:
@@ -178,6 +198,7 @@ class _Posterior:
         self.expected = np.array([*weights, priors.amplitude, bowl, priors.noise])
         spreads = priors.amplitude_spread, priors.quadratic_spread, priors.noise_spread
         self.spread = np.array([*[2.0 * priors.length_spread] * self.width, *spreads])
+        self.heavy = np.array([*[True] * self.width, False, False, False])
 
     def improved(
         self, values: Floats, start: Floats | None, most_steps: int, extra: float
@@ -185,9 +206,23 @@ class _Posterior:
         """The parameters found within so many steps from the start, and their loss plus `extra`."""
         self.values = values
         if start is None:
-            start = min(self.starts(), key=lambda theta: self(theta)[0])
+            [start] = self.likeliest_starts([values])
         theta, loss = minimise(self, start, self.bounds(), most_steps, 1e8)
         return theta, loss + extra
+
+    def likeliest_starts(self, options: Sequence[Floats]) -> list[Floats]:
+        """For each option of the values the start of least loss. A start is factored once for all of them."""
+        columns = np.array(options).T
+        starts = self.starts()
+        losses = np.array([self._losses(start, columns) for start in starts])
+        return [starts[int(np.argmin(column))] for column in losses.T]
+
+    def _losses(self, theta: Floats, columns: Floats) -> Floats:
+        factor = cholesky(self._kernel(theta).covariance)
+        if factor is None:
+            return 1e10 * np.ones(columns.shape[1])
+        fits: Floats = 0.5 * (columns * solve(factor, columns)).sum(axis=0)
+        return fits + float(np.log(np.diag(factor)).sum()) + self._prior(theta)[0]
 
     def starts(self) -> list[Floats]:
         """Lengths of three sizes or a bowl, quiet and noisy: the likeliest is improved."""
@@ -211,7 +246,7 @@ class _Posterior:
         bowl = (-12.0, 6.0) if self.priors.has_quadratic else (_NEVER, _NEVER)
         return [*weights, (-12.0, 6.0), bowl, (self.priors.least_noise, self.priors.most_noise)]
 
-    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+    def _kernel(self, theta: Floats) -> "_Kernel":
         width, count = self.width, self.count
         weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
         root = np.sqrt(5.0 * (weights @ self.squared))
@@ -221,28 +256,38 @@ class _Posterior:
         entries[self.flat] = amplitude * correlation + bowl * self.bowl
         entries[:: count + 1] = amplitude + bowl * self.own_bowl + noise + _JITTER
         covariance = entries.reshape((count, count), order="F")
-        factor = cholesky(covariance)
+        return _Kernel(covariance, correlation, (1.0 + root) * decay)
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        width = self.width
+        weights, (amplitude, bowl, noise) = np.exp(theta[:width]), np.exp(theta[width:]).tolist()
+        kernel = self._kernel(theta)
+        factor = cholesky(kernel.covariance)
         if factor is None:
             return 1e10, np.zeros_like(theta)
         alpha = solve(factor, self.values)
         inverted = inverse(factor)
-        prior = (theta - self.expected) / self.spread
-        loss = (
-            0.5 * float(self.values @ alpha)
-            + float(np.log(np.diag(factor)).sum())
-            + 0.5 * float(prior @ prior)
-        )
+        prior, prior_slope = self._prior(theta)
+        loss = 0.5 * float(self.values @ alpha) + float(np.log(np.diag(factor)).sum()) + prior
         # Each pair stands for two entries of the symmetric matrices.
         first, second = self.pairs
         pull = inverted.ravel(order="F")[self.flat] - alpha[first] * alpha[second]
         diagonal = np.diag(inverted) - alpha * alpha
-        bend = pull * (-(5.0 / 6.0) * amplitude) * (1.0 + root) * decay
+        bend = pull * (-(5.0 / 6.0) * amplitude) * kernel.steepness
         slope = np.empty_like(theta)
         slope[:width] = weights * (self.squared @ bend)
-        slope[width] = amplitude * (float(pull @ correlation) + 0.5 * float(diagonal.sum()))
+        slope[width] = amplitude * (float(pull @ kernel.correlation) + 0.5 * float(diagonal.sum()))
         slope[width + 1] = bowl * (float(pull @ self.bowl) + 0.5 * float(diagonal @ self.own_bowl))
         slope[width + 2] = 0.5 * noise * float(diagonal.sum())
-        return loss, slope + prior / self.spread
+        return loss, slope + prior_slope
+
+    def _prior(self, theta: Floats) -> tuple[float, Floats]:
+        """Normal, but for weights below the expected: a parameter may well have no effect at all."""
+        z = (theta - self.expected) / self.spread
+        below = self.heavy & (z < 0.0)
+        inner = 1.0 + z * z / _TAIL
+        loss = np.where(below, 0.5 * _TAIL * np.log(inner), 0.5 * z * z)
+        return float(loss.sum()), np.where(below, z / inner, z) / self.spread
 
 
 def _factor(covariance: Floats, noise: float) -> Floats:

@@ -7,6 +7,8 @@ import numpy as np
 
 from trainshed.suggest.encoding import Bools, Floats, Indexes
 
+_ENOUGH = 8  # trials with the same categories: others need not be looked at
+
 
 def representative(values: Floats, most: int) -> Indexes:
     """At most so many indexes: half of them the best, half evenly spread over the order of the others."""
@@ -18,11 +20,18 @@ def representative(values: Floats, most: int) -> Indexes:
     return np.sort(np.concatenate([best, spread]))
 
 
-def nearest(rows: Floats, centre: int, is_category: Bools, most: int) -> tuple[Indexes, float]:
-    """At most so many, those nearest to one, and how far they are at most."""
-    far = distances(rows, rows[centre], is_category)
-    some = np.argsort(far, kind="stable")[:most]
-    return np.sort(some), float(far[some].max())
+def neighbourhood(rows: Floats, centre: int, is_category: Bools) -> tuple[Indexes, float]:
+    """Those nearest to one, enough for a quadratic of the numbers, and how far they are at most.
+
+    Where enough have the same categories, all of them have: then they are at most 1 away.
+    """
+    width = int((~is_category).sum())
+    terms = (width + 1) * (width + 2) // 2
+    alike = np.flatnonzero((rows[:, is_category] == rows[centre, is_category]).all(axis=1))
+    among = alike if len(alike) >= max(2 * terms, _ENOUGH) else np.arange(len(rows))
+    far = distances(rows[among], rows[centre], is_category)
+    order = np.argsort(far, kind="stable")[: min(max(3 * terms, 30), 80)]
+    return np.sort(among[order]), float(far[order].max())
 
 
 def distances(rows: Floats, centre: Floats, is_category: Bools) -> Floats:

@@ -21,7 +21,6 @@ BENDS = (0.0, 1.0, 10.0, 100.0)
 class Warped:
     values: Floats
     log_slope: float  # the sum over all finite values
-    steepness: float = 0.0  # the slope at the best, where a loss is measured in median gaps to it
 
 
 def warp(losses: Floats, bend: float = 1.0) -> Warped:
@@ -41,7 +40,7 @@ def warp(losses: Floats, bend: float = 1.0) -> Warped:
     values[finite] = (bent - bent.mean()) / spread
     values[~finite] = values[finite].max() + 0.5
     log_slope = -float(np.log1p(bend * scaled).sum()) - len(bent) * math.log(spread)
-    return Warped(values, log_slope, 1.0 / spread)
+    return Warped(values, log_slope)
 
 
 def median_gap(losses: Floats) -> float:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.suggestions import MIXED
-from trainshed.suggest.acquisition import log_improvement
+from trainshed.core.search_space import Parameter, ParameterKind, SearchSpace
+from trainshed.suggest.acquisition import Search, best_rows, log_improvement
 from trainshed.suggest.encoding import Encoding
 from trainshed.suggest.gaussian_process import GaussianProcess, Priors, fit
-from trainshed.suggest.selection import nearest, representative
+from trainshed.suggest.selection import distances, neighbourhood, representative
 from trainshed.suggest.warping import BENDS, warp
 
 RNG = np.random.default_rng(3)
@@ -47,7 +48,7 @@ def test_what_is_believed_of_a_pending_trial_makes_the_model_sure_there():
     believed, before = MODEL.predict(row)
     means, after = MODEL.extended(row, believed).predict(row)
     assert means[0] == pytest.approx(believed[0], abs=1e-2)
-    assert after[0] < 0.5 * before[0]
+    assert after[0] < min(before[0], MODEL.noise)  # as sure as of what was measured
 
 
 def test_the_bottom_of_a_narrow_bowl_that_lies_askew_is_known_from_few_trials():
@@ -107,8 +108,41 @@ def test_of_many_rows_the_best_and_some_of_all_others_are_taken():
     assert set(range(950, 1000)) <= set(some) and some.min() < 20
 
 
-def test_the_nearest_rows_have_the_same_category_before_another():
+def test_neighbours_with_the_same_category_come_before_those_with_another():
     rows = np.array([[0.5, 0.0], [0.9, 0.0], [0.5, 1.0], [0.6, 0.0], [0.0, 1.0]])
-    some, reach = nearest(rows, 0, np.array([False, True]), 3)
-    assert some.tolist() == [0, 1, 3]
+    some, reach = neighbourhood(rows, 0, np.array([False, True]))
+    assert some.tolist() == [0, 1, 2, 3, 4]
+    assert reach == pytest.approx(1.5)
+    many = np.vstack([rows, np.column_stack([np.linspace(0.4, 0.7, 8), np.zeros(8)])])
+    some, reach = neighbourhood(many, 0, np.array([False, True]))
+    assert 2 not in some and 4 not in some
     assert reach == pytest.approx(0.4)
+
+
+def test_a_column_without_effect_counts_little_beside_one_that_matters():
+    rows = np.random.default_rng(8).random((60, 8))
+    losses = np.sin(4.0 * rows[:, 2]) + rows[:, 5] ** 2
+    model, _ = fit(rows, [warp(losses, 0.0)], np.zeros(8, dtype=bool), Priors())
+    idle = np.delete(model.weights, [2, 5])
+    assert idle.max() < 0.05 * min(model.weights[2], model.weights[5])
+
+
+def test_the_search_comes_to_a_border_only_from_next_to_it():
+    encoding = Encoding(SearchSpace((Parameter(id="x", kind=ParameterKind.DOUBLE, low=0.0, high=1.0),)))
+    rows = np.array([[0.3], [0.5], [0.7], [0.9]])
+    falling, _ = fit(rows, [warp(-rows[:, 0], 0.0)], encoding.is_category, Priors())
+    rng = np.random.default_rng(9)
+    best = float(falling.predict(rows)[0].min())
+    from_afar = best_rows(falling, encoding, best, rows[[2]], rng, Search())
+    assert from_afar[0, 0] == pytest.approx(0.95)
+    from_beside = best_rows(falling, encoding, best, rows[[3]], rng, Search())
+    assert from_beside[0, 0] == pytest.approx(1.0)
+
+
+def test_a_search_within_reach_of_a_row_keeps_to_it():
+    encoding = Encoding(MIXED)
+    best = float(MODEL.predict(ROWS)[0].min())
+    centre = ROWS[[int(np.argmin(LOSSES))]]
+    search = Search(radius=0.2, reach=0.3)
+    found = best_rows(MODEL, encoding, best, centre, np.random.default_rng(10), search)
+    assert distances(found, centre[0], IS_CATEGORY).max() <= 0.3
