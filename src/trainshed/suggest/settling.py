@@ -10,8 +10,8 @@ from trainshed.suggest.selection import distances
 from trainshed.suggest.warping import median_gap
 
 NEAR = 0.2  # of the range of a number
-_PATIENCE = 8  # trials near the best that may gain little
-_LITTLE = 1e-4  # of the median gap to the best
+_PATIENCE = 3  # trials near the best that may gain little
+_LITTLE = 1e-3  # of the median gap to the best
 _INSIDE = 0.05  # how far from a border the first trial off it is
 _BESIDE = 0.15  # what is nearer to a border than this tells what lies next to it,
 _LIKE = 0.05  # where it differs in all other numbers by less than this
