@@ -6,7 +6,6 @@ as those of `tuning_functions.py` do. Who changes the algorithm because of one m
 """
 
 import math
-from functools import cache
 
 import numpy as np
 
@@ -24,31 +23,6 @@ from tests.benchmarks.tuning_functions import (
     vector,
 )
 from trainshed.core.search_space import Parameter, Scale, SearchSpace, TrialPoint
-
-_LEAST_WELL = -39.16616570377142  # of a coordinate of Styblinski and Tang
-
-
-def _styblinski(x: Floats) -> float:
-    return float(0.5 * (x**4 - 16.0 * x**2 + 5.0 * x).sum())
-
-
-def _michalewicz_parts(x: Floats, index: Floats) -> Floats:
-    return -np.sin(x) * np.sin(index * x * x / math.pi) ** 20
-
-
-def _michalewicz(x: Floats) -> float:
-    return float(_michalewicz_parts(x, np.arange(1, len(x) + 1)).sum())
-
-
-@cache
-def _least_michalewicz(width: int) -> float:
-    places = np.linspace(0.0, math.pi, 2_000_001)
-    return float(sum(_michalewicz_parts(places, np.array(i)).min() for i in range(1, width + 1)))
-
-
-def michalewicz(rng: np.random.Generator) -> Instance:
-    """Narrow valleys across each other on a flat plain."""
-    return mirrored(4, 0.0, math.pi, _michalewicz, _least_michalewicz(4))(rng)
 
 
 def _schwefel(x: Floats) -> float:
@@ -127,21 +101,6 @@ def rosenbrock_noisy(rng: np.random.Generator) -> Instance:
         return float((10.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum())
 
     return Instance(cube(3, -1.5, 2.0), value, noise=1.0)
-
-
-def ackley_log(rng: np.random.Generator) -> Instance:
-    """Many small valleys within one large, over four parameters of six decades each."""
-    space = SearchSpace(
-        tuple(Parameter(id=f"x{i}", kind=DOUBLE, low=1e-6, high=1.0, scale=Scale.LOG) for i in range(4))
-    )
-    at = rng.uniform(-5.0, -1.0, 4)
-
-    def value(p: TrialPoint) -> float:
-        z = np.log10(vector(p)) - at
-        bowl = -20.0 * math.exp(-0.2 * math.sqrt(float(z @ z) / 4.0))
-        return bowl - math.exp(float(np.cos(2.0 * math.pi * z).mean())) + 20.0 + math.e
-
-    return Instance(space, value)
 
 
 def momenta(rng: np.random.Generator) -> Instance:
@@ -308,8 +267,6 @@ def boosting(rng: np.random.Generator) -> Instance:
 
 
 FRESH: dict[str, Make] = {
-    "styblinski4": mirrored(4, -5.0, 5.0, _styblinski, 4 * _LEAST_WELL),
-    "michalewicz4": michalewicz,
     "schwefel2": mirrored(2, -500.0, 500.0, _schwefel, 0.0),
     "shekel4": mirrored(4, 0.0, 10.0, _shekel, -10.5364431534836),
     "zakharov5": zakharov,
@@ -317,7 +274,6 @@ FRESH: dict[str, Make] = {
     "plateau4": plateau,
     "edges6": edges,
     "rosenbrock3-noisy": rosenbrock_noisy,
-    "ackley4-log": ackley_log,
     "momenta3-noisy": momenta,
     "list-grid5": list_grid,
     "layers-tree": layers_tree,
