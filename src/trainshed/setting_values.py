@@ -120,6 +120,15 @@ def engine(text: str) -> str:
     return path
 
 
+def namespace(text: str) -> str:
+    letters = text.replace("-", "a")
+    if not (letters.isascii() and letters.isalnum() and text == text.lower().strip("-")) or len(text) > 63:
+        raise SettingsError(
+            f"{text!r} is no namespace of Kubernetes: it takes small letters, digits and dashes"
+        )
+    return text
+
+
 def run_as(text: str) -> str:
     """A user by name or number, or the first and the last number of a range. It need not exist."""
     first, dash, last = text.partition("-")

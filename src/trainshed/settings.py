@@ -147,7 +147,7 @@ class Settings:
         told="the pod's own, $KUBECONFIG or ~/.kube/config",
     )
     context: str = _setting("", str, "NAME", "A context of the kubeconfig.", told="its current one")
-    namespace: str = _setting("", str, "NAME", "Where its pods are made.", told="the context's")
+    namespace: str = _setting("", values.namespace, "NAME", "Where its pods are made.", told="the context's")
     image_retention: timedelta | None = _setting(
         None,
         values.days,
@@ -225,6 +225,7 @@ _LEFT_EMPTY = (
     values.place,
     values.folder,
     values.engine,
+    values.namespace,
     values.run_as,
     str,
 )  # whose empty text says nothing

@@ -10,7 +10,12 @@ from trainshed.cli.options import as_json
 
 @click.group("kube", short_help="See to what jobs left in a Kubernetes cluster, without a server.")
 def command() -> None:
-    """See to what jobs left in a Kubernetes cluster, without a server."""
+    """See to what jobs left in a Kubernetes cluster, without a server.
+
+    \b
+    Example:
+      trainshed kube release --context lab
+    """
 
 
 @command.command("release")
@@ -26,6 +31,10 @@ def release(kubeconfig: str, context: str, namespace: str, delete: bool, as_json
 
     Use it where a server is gone for good: without it, neither those pods nor their namespace can be deleted.
     Do not use it while a server runs jobs there: it may then not learn how they ended.
+
+    \b
+    Example:
+      trainshed kube release --delete --namespace ml
     """
     # -P: a file named like a module in the current folder must not become part of it.
     program = [sys.executable, "-P", "-m", "trainshed.backends.cluster.release"]

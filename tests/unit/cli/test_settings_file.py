@@ -37,6 +37,10 @@ engine = "none"
 image_retention = 30
 subnets = "192.168.0.0/18"
 inward_hosts = ["wheels.example"]
+kubernetes = true
+kubeconfig = "/etc/kubeconfig"
+context = "lab"
+namespace = "ml"
 """
 
 
@@ -126,7 +130,7 @@ def test_what_is_wrong_in_the_file_is_told_with_its_line_and_what_is_right(
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(SETTINGS) - {"home", "config", "host", "database", "allowed_hosts"})
+    "name", sorted(set(SETTINGS) - {"home", "config", "host", "database", "allowed_hosts", "context"})
 )
 def test_a_wrong_variable_is_named(name: str) -> None:
     variable = SETTINGS[name].variable
