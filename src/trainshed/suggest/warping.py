@@ -33,7 +33,8 @@ def warp(losses: Floats, bend: float = 1.0) -> Warped:
     unit = _unit(gaps)
     if not unit > 0.0 or not math.isfinite(1.0 / unit):
         return Warped(np.where(finite, 0.0, 1.0), 0.0)
-    scaled = np.minimum(gaps / unit, 1e6)
+    with np.errstate(over="ignore"):  # what is beyond all numbers is cut with the rest
+        scaled = np.minimum(gaps / unit, 1e6)
     bent = np.log1p(bend * scaled) / bend if bend else scaled
     spread = float(bent.std())
     values = np.empty(len(losses))
