@@ -23,6 +23,7 @@ FOLDERS = frozenset(
         "code",
         "containers",
         "gcloud",
+        "kubernetes",
         "logs",
         "metrics",
         "run",

@@ -185,7 +185,11 @@ async def announce_google(server: _Server, google: GoogleListener) -> None:
 async def announce_containers(server: _Server, assembly: Assembly) -> None:
     """Say who runs containers, or why nobody does, once the server is ready: nobody waits for an engine."""
     await server.is_ready.wait()
-    print(f"  containers       {await assembly.backends.containers.look()}", flush=True)
+    cluster = assembly.backends.cluster
+    if cluster is None:
+        print(f"  containers       {await assembly.backends.containers.look()}", flush=True)
+    else:
+        print(f"  kubernetes       {await cluster.look()}", flush=True)
 
 
 def local_name(host: str) -> str:

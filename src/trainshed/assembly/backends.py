@@ -42,6 +42,7 @@ class Backends:
     fleet: Fleet
     processes: ProcessBackend
     containers: EngineFinder
+    cluster: ClusterFinder | None  # where all jobs run, if it is not None
     runtimes: VenvRuntimes
     loopback: LoopbackPort  # by which programs in containers reach the server
     google: GoogleRedirect
@@ -75,18 +76,20 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
         PresentMember(processes, runs_as="as a process of this machine", own_images="trainshed/"),
         LateMember(containers, runs_as="in a container"),
     )
+    cluster = make_cluster(settings, runs) if settings.kubernetes else None
     return Backends(
-        fleet=Fleet(make_cluster(settings, runs) if settings.kubernetes else here),
+        fleet=Fleet(here if cluster is None else (LateMember(cluster, runs_as="in a pod"),)),
         processes=processes,
         containers=containers,
+        cluster=cluster,
         runtimes=runtimes,
         loopback=loopback,
         google=google,
     )
 
 
-def make_cluster(settings: Settings, storage: RunStorage) -> tuple[LateMember]:
-    """The one member of a server that runs all jobs in a cluster. Imported late: most servers have none."""
+def make_cluster(settings: Settings, storage: RunStorage) -> ClusterFinder:
+    """What finds the cluster that runs all jobs. Its client is imported late: most servers have none."""
     home = settings.home / "kubernetes"
 
     async def make() -> Backend:
@@ -104,7 +107,7 @@ def make_cluster(settings: Settings, storage: RunStorage) -> tuple[LateMember]:
             raise
         return backend
 
-    return (LateMember(ClusterFinder(home, make), runs_as="in a pod"),)
+    return ClusterFinder(home, make)
 
 
 def make_loopback(shared: SharedParts, storage: Storage, google: GoogleRedirect) -> LoopbackPort:

@@ -8,10 +8,12 @@ rest. A server killed at any line finds both again. Pods and nodes are watched, 
 import asyncio
 import base64
 import contextlib
+import logging
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,9 @@ from trainshed.core.verdict import Cause, Verdict
 from trainshed.regular_file import write_regular
 
 _PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
-_PATIENCE = 30.0  # seconds for which a launch waits for a program that begins alone
+_PATIENCE = 5.0  # seconds for which a launch waits for a program that begins alone
+_FORBIDDEN = 403
+log = logging.getLogger(__name__)
 _INIT = Path(__file__).with_name("pod_init.c")
 
 
@@ -72,6 +76,9 @@ class ClusterBackend:
         self._supervisor = PodRunSupervisor(
             api, files, lambda run: self._hint(run.key.name.job), self._attempt, self._is_node_silent
         )
+        self._parts = AsyncExitStack()  # what is to be closed, the API last
+        self._parts.push_async_callback(api.close)
+        self._parts.push_async_callback(self._supervisor.close)
         self._images: ClusterImages
         self._pods: ObjectCache
         self._nodes: ObjectCache
@@ -91,11 +98,13 @@ class ClusterBackend:
         self._node_watch = NodeWatch(self._api, self._nodes)
         for job, runs in earlier:
             self._runs[job] = {run.key: run for run in runs}
+        for part in (self._images, self._pods, self._nodes, self._all_pods, self._node_watch):
+            self._parts.push_async_callback(part.close)
         try:
             await self._bring_init()
             await self._pods.start()
             await self._nodes.start()
-            await self._all_pods.start()
+            await self._see_other_pods()
             await self._node_watch.start()
         except ApiFault as fault:
             raise fault.as_unavailable("The Kubernetes cluster cannot be used") from fault
@@ -105,11 +114,7 @@ class ClusterBackend:
         await self._take_away_orphans()
 
     async def close(self) -> None:
-        for part in (self._pods, self._nodes, self._all_pods, self._node_watch):
-            await part.close()
-        await self._images.close()
-        await self._supervisor.close()
-        await self._api.close()
+        await self._parts.aclose()
 
     async def nodes(self) -> tuple[Node, ...]:
         return nodes_of(self._nodes.objects.values(), self._all_pods.objects.values(), self._id)
@@ -276,6 +281,17 @@ class ClusterBackend:
         encoded = base64.b64encode(self._init).decode()
         await self._make("configmaps", pods.render_init(self._id, self._init, encoded))
         self._images.init = pods.init_name(self._init)
+
+    async def _see_other_pods(self) -> None:
+        """Without that right, nodes seem empty but for our own pods, and Kubernetes makes pods wait."""
+        try:
+            await self._all_pods.start()
+        except ApiFault as fault:
+            if fault.status != _FORBIDDEN:
+                raise
+            log.warning(
+                "pods of other namespaces cannot be seen, so what is free is guessed: %s", fault.message
+            )
 
     def _find_again(self, run: PodRun, token: str) -> None:
         if run.gone.is_set() or not run.pod:

@@ -28,8 +28,17 @@ class ChannelBroken(Exception):
 
 
 class PodChannel:
-    def __init__(self, api: ClusterApi, pod: str, token: str, output: Sink, base: tuple[int, int]) -> None:
-        self._api, self._pod, self._token = api, pod, token
+    def __init__(
+        self,
+        api: ClusterApi,
+        pod: str,
+        token: str,
+        output: Sink,
+        base: tuple[int, int],
+        *,
+        port: int = PORT,
+    ) -> None:
+        self._api, self._pod, self._token, self._port = api, pod, token, port
         self._output, self._base = output, base
         self._writer: asyncio.StreamWriter | None = None
 
@@ -85,11 +94,11 @@ class PodChannel:
     ) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         try:
             async with asyncio.timeout(_CONNECT):
-                reader, writer = await asyncio.open_connection(address, PORT)
+                reader, writer = await asyncio.open_connection(address, self._port)
         except ConnectionRefusedError as error:
             raise ChannelBroken("its init does not listen") from error
         except (OSError, TimeoutError):
-            async with forwarded(self._api, self._pod, PORT) as streams:
+            async with forwarded(self._api, self._pod, self._port) as streams:
                 yield streams
             return
         try:

@@ -4,6 +4,7 @@ The fleet calls it. Nothing of the backend and of its client is imported before:
 pays nothing for it. It remembers why there is no cluster, to tell the jobs that wait.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class ClusterFinder:
     def __init__(self, home: Path, make: Callable[[], Awaitable[Backend]]) -> None:
         self._home, self._make = home, make
         self._why = "it has not answered yet."
+        self._tried = asyncio.Event()
 
     async def nodes(self) -> tuple[Node, ...]:
         return ()
@@ -59,7 +61,17 @@ class ClusterFinder:
 
     async def find(self) -> Backend:
         try:
-            return await self._make()
+            backend = await self._make()
         except TrainshedError as error:
             self._why = error.message
+            self._tried.set()
             raise
+        nodes = len(await backend.nodes())
+        self._why = f"{nodes} node{'s' if nodes != 1 else ''} for jobs"
+        self._tried.set()
+        return backend
+
+    async def look(self) -> str:
+        """What became of the first look for it, for the server's announcement."""
+        await self._tried.wait()
+        return self._why

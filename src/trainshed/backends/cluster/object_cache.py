@@ -41,17 +41,18 @@ class ObjectCache:
         self.objects: dict[str, Object] = {}  # by name; with the namespace before it where from everywhere
         self.fault: ApiFault | None = None  # why it may be stale
         self._version = ""
-        self._opened = asyncio.Event()
+        self._opened, self._is_started = asyncio.Event(), False
 
     async def start(self) -> None:
         """Return when all that is there is known. ApiFault where it cannot be read."""
         await self._read_list()
+        self._is_started = True
         self._background.run(self._follow())
 
     async def close(self) -> None:
-        # A connection that is cut off while it is made would stay open.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._opened.wait(), _OPENING)
+        if self._is_started:  # a connection that is cut off while it is made would stay open
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._opened.wait(), _OPENING)
         await self._background.close()
 
     async def _follow(self) -> None:

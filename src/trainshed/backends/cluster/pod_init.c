@@ -44,8 +44,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef FOLDER /* tests have others */
 #define FOLDER "/.trainshed/run/"
 #define RECORD "/dev/termination-log"
+#endif
 #define PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define TOKEN "TRAINSHED_POD_TOKEN"
 #define NAMES "TRAINSHED_POD_NAMES"

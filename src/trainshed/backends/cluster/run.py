@@ -11,6 +11,7 @@ The backend and its parts call it from one event loop. It never talks to the clu
 import contextlib
 import json
 import os
+import time
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,6 +71,14 @@ class PodRun(KnownRun):
         write_regular(f"{self.folder}/.record", text[:MOST_RECORD])
         os.rename(f"{self.folder}/.record", f"{self.folder}/record")
 
+    def write_end(self, signal: int, oom: int) -> None:
+        """As its init would have written it."""
+        now = time.time_ns()
+        began = int(self.record.started_at.timestamp() * 1e9) if self.record.started_at else now
+        text = f"init {self.record.boot or '-'} {began}\noom {oom}\nsignal {signal} {now}\n".encode()
+        self.record = parse_record(text)
+        self.keep_record(text)
+
     def mark(self, name: str) -> None:
         with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
             write_regular(f"{self.folder}/{name}", b"")
@@ -88,7 +97,7 @@ class PodRun(KnownRun):
         else:
             self.show(Sight.RUNNING, started_at)
 
-    def show_end(self, exit: Exit, *, out_of_memory: bool = False) -> None:
+    def show_end(self, exit: Exit) -> None:
         record = self.record
         self.unstarted = self.unstarted or record.unstarted
         self.show(
@@ -96,7 +105,7 @@ class PodRun(KnownRun):
             record.started_at or self.created_at,
             exit=exit,
             ended_at=record.ended_at or (self.state and self.state.ended_at) or datetime.now(UTC),
-            out_of_memory=self.killed_for_memory if out_of_memory or record.oom else "",
+            out_of_memory=self.killed_for_memory if record.oom else "",
         )
 
 

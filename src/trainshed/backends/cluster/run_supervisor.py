@@ -96,7 +96,7 @@ class PodRunSupervisor:
         run.asked = True
         run.mark("asked")
         if not self._may_have_begun(run):
-            await self._withdraw(run, Exit(signal=_ASKED))
+            await self._withdraw(run, _ASKED)
         elif (supervision := self._supervised.get(run)) is not None:
             supervision.channel.order("term")
 
@@ -104,7 +104,7 @@ class PodRunSupervisor:
         """Kill all of it, until it is gone or the time is up."""
         run.killed = True
         if not self._may_have_begun(run):
-            await self._withdraw(run, Exit(signal=_KILLED))
+            await self._withdraw(run, _KILLED)
             return
         loop, supervision = asyncio.get_running_loop(), self._supervised.get(run)
         began = loop.time()
@@ -187,7 +187,7 @@ class PodRunSupervisor:
         for peer in there:
             supervision = self._supervised.get(peer)
             if supervision is not None and not peer.record.begun and not peer.killed and not peer.asked:
-                supervision.is_told = supervision.channel.order("go")
+                supervision.is_told |= supervision.channel.order("go")
 
     async def _begin_later(self, run: PodRun) -> None:
         await run.pause(_UNLAUNCHED)
@@ -206,15 +206,16 @@ class PodRunSupervisor:
                 text += b"exit 0 0\n"  # its place was kept, and is gone: what was held is its end
             run.record = parse_record(text)
             if run.record.exit is not None:
-                run.keep_record(text)
+                with contextlib.suppress(OSError):  # the pod has it too
+                    run.keep_record(text)
                 self._end(run, run.record.exit)
                 return
         if state is not None and state.out_of_memory:
-            self._end(run, Exit(signal=_KILLED), out_of_memory=True)
+            self._end_by(run, _KILLED, oom=1)
         elif run.killed:
-            self._end(run, Exit(signal=_KILLED))
+            self._end_by(run, _KILLED)
         elif run.asked and not run.record.begun:
-            self._end(run, Exit(signal=_ASKED))
+            self._end_by(run, _ASKED)
         else:
             self._lose(run)
 
@@ -228,10 +229,16 @@ class PodRunSupervisor:
         with contextlib.suppress(ApiFault):
             await take_away(self._api, run.pod)
 
-    def _end(self, run: PodRun, exit: Exit, *, out_of_memory: bool = False) -> None:
+    def _end_by(self, run: PodRun, signal: int, *, oom: int = 0) -> None:
+        """It was killed, and its init could not tell: write that for it."""
+        with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
+            run.write_end(signal, oom)
+        self._end(run, Exit(signal=signal))
+
+    def _end(self, run: PodRun, exit: Exit) -> None:
         if run.gone.is_set():
             return
-        run.show_end(exit, out_of_memory=out_of_memory)
+        run.show_end(exit)
         self._tell(run)
         self._hint(run)
 
@@ -243,10 +250,10 @@ class PodRunSupervisor:
             return False
         return supervision.is_told
 
-    async def _withdraw(self, run: PodRun, exit: Exit) -> None:
+    async def _withdraw(self, run: PodRun, signal: int) -> None:
         """Take away a pod whose program was never told to begin."""
         await take_away(self._api, run.pod)
-        self._end(run, exit)
+        self._end_by(run, signal)
 
     def _tell(self, run: PodRun) -> None:
         if (supervision := self._supervised.get(run)) is not None:

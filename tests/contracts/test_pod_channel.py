@@ -1,0 +1,145 @@
+"""The channel and the init of pods, without a cluster: a real init, in a process namespace of its own."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.contracts.backend_bench import until
+from trainshed.backends.cluster import backend
+from trainshed.backends.cluster.api import ClusterApi
+from trainshed.backends.cluster.channel import ChannelBroken, PodChannel
+from trainshed.backends.machine.init_record import InitRecord, parse_record
+from trainshed.core.ports import Sink
+from trainshed.core.replica import Exit
+
+SOURCE = Path(backend.__file__).with_name("pod_init.c")
+TOKEN = "secret"
+LINES = "".join(f"{number}\n" for number in range(300))
+COUNTS = "i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); [ $((i % 30)) = 0 ] && sleep 0.1; done; exit 3"
+
+
+class Pod:
+    """An init that runs as PID 1, and the files of the server for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.sink = folder, Sink(stdout=str(folder / "o"), stderr=str(folder / "e"))
+        (folder / "run").mkdir()
+        (folder / "record").touch()
+        places = [f'-DFOLDER="{folder}/run/"', f'-DRECORD="{folder}/record"']
+        subprocess.run(["cc", "-O1", *places, "-o", folder / "init", SOURCE], check=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.record = InitRecord()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *words: str, wait: str = "30") -> None:
+        mine = ["unshare", *([] if os.getuid() == 0 else ["-r"]), "--pid", "--fork", "--kill-child"]
+        command = [*mine, str(self.folder / "init"), str(self.port), wait, *words]
+        env = {**os.environ, "TRAINSHED_POD_TOKEN": TOKEN}
+        quiet = subprocess.DEVNULL
+        self.process = subprocess.Popen(command, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
+
+    def channel(self, token: str = TOKEN) -> PodChannel:
+        return PodChannel(cast(ClusterApi, None), "pod", token, self.sink, (0, 0), port=self.port)
+
+    async def follow(self, channel: PodChannel, heard: Callable[[], object] = lambda: None) -> None:
+        """Until the connection ends."""
+
+        def read(text: bytes) -> None:
+            self.record = parse_record(text)
+            heard()
+
+        for _ in range(200):
+            try:
+                await channel.follow("127.0.0.1", read)
+            except ChannelBroken as broken:
+                if "does not listen" not in str(broken):
+                    return
+                await asyncio.sleep(0.05)
+
+    @property
+    def out(self) -> str:
+        path = Path(self.sink.stdout)
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+async def pod(tmp_path: Path) -> AsyncIterator[Pod]:
+    if (
+        shutil.which("cc") is None
+        or subprocess.run(["unshare", "--pid", "--fork", "true"], check=False).returncode
+    ):
+        pytest.skip("needs a C compiler, and the right to make process namespaces (root)")
+    pod = Pod(tmp_path)
+    yield pod
+    if pod.process is not None:
+        pod.process.kill()
+        pod.process.wait()
+
+
+async def test_output_is_whole_and_each_byte_comes_once_however_often_the_connection_breaks(pod: Pod):
+    pod.start("sh", "-c", COUNTS)
+    first = pod.channel()
+    following = asyncio.create_task(pod.follow(first, lambda: first.order("go")))
+    for mark in ("40", "120", "200"):
+        await until(lambda mark=mark: f"\n{mark}\n" in pod.out)
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+        following = asyncio.create_task(pod.follow(pod.channel()))
+    await until(lambda: pod.record.exit is not None)
+    assert pod.record.exit == Exit(code=3)
+    assert pod.out == LINES
+    following.cancel()
+    assert parse_record((pod.folder / "record").read_bytes()) == pod.record
+
+
+async def test_nothing_begins_without_the_token(pod: Pod):
+    pod.start("sh", "-c", "echo no")
+    await pod.follow(pod.channel("guess"))
+    assert not pod.record.begun and pod.out == ""
+
+
+async def test_an_init_that_was_told_that_all_is_here_ends_as_its_program_did(pod: Pod):
+    pod.start("sh", "-c", "echo one; kill -9 $$")
+    channel = pod.channel()
+    await pod.follow(channel, lambda: channel.order("done" if pod.record.exit else "go"))
+    assert pod.record.exit == Exit(signal=9) and pod.out == "one\n"
+    assert pod.process is not None and pod.process.wait(10) == 137
+
+
+async def test_a_program_is_asked_once_and_killed_with_all_that_it_left(pod: Pod):
+    pod.start(
+        "sh", "-c", "trap 'echo term' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.05; done"
+    )
+    channel = pod.channel()
+    following = asyncio.create_task(pod.follow(channel, lambda: channel.order("go")))
+    await until(lambda: "ready" in pod.out)
+    for _ in range(3):
+        channel.order("term")
+    await until(lambda: "term" in pod.out)
+    channel.order("kill")
+    await until(lambda: pod.record.exit is not None)
+    assert pod.record.exit == Exit(signal=9) and pod.out == "ready\nterm\n"
+    following.cancel()
+
+
+async def test_an_init_to_which_no_server_comes_ends_by_itself(pod: Pod):
+    pod.start("sh", "-c", "exit 4", wait="1")
+    channel = pod.channel()
+    following = asyncio.create_task(pod.follow(channel, lambda: channel.order("go")))
+    await until(lambda: pod.record.exit is not None)
+    following.cancel()
+    process = pod.process
+    assert process is not None
+    await until(lambda: process.poll() is not None)
+    assert process.returncode == 4
