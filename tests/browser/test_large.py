@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -33,6 +34,8 @@ def long_log(server: LiveServer) -> str:
     """The address of the log."""
     name = server.submit([sys.executable, "-c", prints(LINES)], name="prints much")
     server.wait(name, 300)
+    while server.request("GET", f"/v1/{name}:lines", timeout=300).status == 503:
+        time.sleep(1)  # its lines are counted once: a page that comes sooner asks again, and says so
     _, project, _, location, _, job = name.split("/")
     return f"/console/jobs/{project}/{location}/{job}/logs"
 

@@ -407,7 +407,7 @@ def test_fifty_thousand_trials_are_turned_page_by_page(
         page.get_by_role("button", name="Trial").click()
         expect(page.locator("tbody tr").first).to_contain_text("50000")
         page.keyboard.press("n")
-        expect(page.get_by_text("Page 2 of 1000")).to_be_visible()
+        expect(page.get_by_text("Page 2 of 1,000")).to_be_visible()
         expect(page.locator("tbody tr").first).to_contain_text("49950")
         page.keyboard.press("p")
         expect(page.locator("tbody tr").first).to_contain_text("50000")
