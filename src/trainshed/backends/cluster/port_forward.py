@@ -47,17 +47,20 @@ async def forwarded(
     reader = asyncio.StreamReader()
     transport = _WebSocketTransport()
     writer = asyncio.StreamWriter(transport, asyncio.StreamReaderProtocol(reader), reader, loop)
-    async with api.websocket(pod, "portforward", {"ports": str(port)}) as session:
-        tasks = [
-            asyncio.create_task(_receive(session, reader)),
-            asyncio.create_task(_send(session, transport)),
-        ]
-        try:
-            yield reader, writer
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    try:
+        async with api.websocket(pod, "portforward", {"ports": str(port)}) as session:
+            tasks = [
+                asyncio.create_task(_receive(session, reader)),
+                asyncio.create_task(_send(session, transport)),
+            ]
+            try:
+                yield reader, writer
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+    finally:
+        writer.close()
 
 
 async def _receive(session: Any, reader: asyncio.StreamReader) -> None:
