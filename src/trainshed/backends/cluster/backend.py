@@ -220,10 +220,15 @@ class ClusterBackend:
             task = run.key.name.task
             moved = f"Node {node} takes no pods any more, so Kubernetes chooses another for {task}."
             run.note = f"{run.note} {moved}".strip()
-        await self._make("pods", pods.render_pod(launch, self._frame(), anywhere=anywhere))
+        run.mark("created")
+        try:
+            await self._make("pods", pods.render_pod(launch, self._frame(), anywhere=anywhere))
+        except ApiFault as fault:
+            if not fault.passing:  # else it may have been created
+                run.unmark("created")
+            raise
         run.state = state_of(self._pods.objects.get(run.pod) or await self._api.get("pods", run.pod))
-        run.mark("created")  # before its program may begin: from here on it never begins again
-        self._supervisor.supervise(run, token)
+        self._supervisor.supervise(run, token, may_have_begun=run.gang == 1)
 
     async def _make(self, kind: str, body: Object) -> bool:
         """Create it; False where it is there already."""
@@ -300,7 +305,7 @@ class ClusterBackend:
         if pod is None and not Path(run.folder, "created").exists():
             return  # never created: it is launched again
         run.state = None if pod is None else state_of(pod)
-        self._supervisor.supervise(run, token, is_earlier=True)
+        self._supervisor.supervise(run, token, may_have_begun=True)
 
     async def _take_away_orphans(self) -> None:
         """What is left of jobs that were removed while the cluster was away, and pods that only pulled."""

@@ -72,7 +72,7 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
         "name": CONTAINER,
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), *(["--hold"] if launch.held else [])],
+        "command": [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), *_options(launch)],
         "args": list(_words(launch)),
         "env": _env(launch, service, domain),
         "resources": _resources(launch),
@@ -107,6 +107,11 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "volumes": volumes,
         },
     }
+
+
+def _options(launch: Launch) -> list[str]:
+    """A replica without peers waits for nobody."""
+    return [*(["--begin"] if len(launch.peers) < 2 else []), *(["--hold"] if launch.held else [])]
 
 
 def _volumes(launch: Launch, init: str) -> tuple[list[Object], list[Object]]:

@@ -1,6 +1,6 @@
 /* The init of every pod: PID 1, which starts the program when the server says so and holds its output and its end.
  *
- *     /.trainshed/bin/init PORT HOLD_SECONDS [--hold] PROGRAM [ARG...]
+ *     /.trainshed/bin/init PORT HOLD_SECONDS [--begin] [--hold] PROGRAM [ARG...]
  *
  * The program's output goes to files in /.trainshed/run, which live as long as the pod. What happened goes into the
  * termination message, which Kubernetes keeps with the pod, a line each:
@@ -23,6 +23,7 @@
  *
  * Where TRAINSHED_POD_NAMES has names, the program begins once the cluster's DNS knows each of them, or after a while.
  *
+ * With --begin the program begins at once, without the server's word.
  * With --hold the place of a program that fails without having been asked to end stays until it is asked.
  * After the end the init waits for "done", for HOLD_SECONDS at most: nobody can read the output of a pod that is gone.
  */
@@ -451,7 +452,12 @@ int main(int count, char **arguments) {
     }
     fcntl(1, F_SETFL, O_NONBLOCK), fcntl(2, F_SETFL, O_NONBLOCK);
     words = arguments + 3;
-    if (strcmp(words[0], "--hold") == 0) {
+    if (strcmp(words[0], "--begin") == 0) {
+        is_to_begin = 1;
+        named_since = now();
+        words++;
+    }
+    if (words[0] && strcmp(words[0], "--hold") == 0) {
         holds = 1;
         words++;
     }

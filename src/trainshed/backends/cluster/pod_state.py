@@ -32,6 +32,11 @@ class PodState:
     waits_for: str = ""  # why it does not run yet, a sentence
     ended_at: datetime | None = None
 
+    @property
+    def has_not_begun(self) -> bool:
+        """Whether its container has not been started, as far as Kubernetes has said."""
+        return not self.is_running and not self.is_over
+
 
 def state_of(pod: Object) -> PodState:
     status, metadata = part(pod, "status"), part(pod, "metadata")

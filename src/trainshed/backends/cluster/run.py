@@ -2,6 +2,7 @@
 
     launch.json   the pod's name, where its output begins in the files of the replica, and its limits
     record        what its init wrote so far; once that has the end, nobody needs the pod any more
+    created       exists before its program can begin: without a pod it is then lost, and never launched again
     asked         exists once it was asked to end
     lost          exists once nobody can know how it ended
 
@@ -78,6 +79,10 @@ class PodRun(KnownRun):
         text = f"init {self.record.boot or '-'} {began}\noom {oom}\nsignal {signal} {now}\n".encode()
         self.record = parse_record(text)
         self.keep_record(text)
+
+    def unmark(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{self.folder}/{name}")
 
     def mark(self, name: str) -> None:
         with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives

@@ -58,13 +58,13 @@ class PodRunSupervisor:
     async def close(self) -> None:
         await self._background.close()
 
-    def supervise(self, run: PodRun, token: str, *, is_earlier: bool = False) -> None:
-        """Its pod was created: now, or by an earlier server, which may have begun its program."""
+    def supervise(self, run: PodRun, token: str, *, may_have_begun: bool) -> None:
+        """Its pod was created. It may have begun by itself, or by the word of an earlier server."""
         if run in self._supervised or run.gone.is_set():
             return
         output = self._files.output(run.key.name)
         channel = PodChannel(self._api, run.pod, token, output, run.base)
-        self._supervised[run] = _Supervision(channel, is_told=is_earlier)
+        self._supervised[run] = _Supervision(channel, is_told=may_have_begun)
         self._by_pod[run.pod] = run
         run.show_alive()
         self._background.run(self._follow(run, self._supervised[run]))
@@ -114,6 +114,8 @@ class PodRunSupervisor:
             if is_late and not is_heard and run.state is not None and not run.state.is_leaving:
                 await self._api.delete("pods", run.pod, grace=1)
             await run.pause(_AGAIN)
+        if not run.gone.is_set() and run.state is not None and run.state.has_not_begun:
+            await self._withdraw(run, _KILLED)  # its node was told to end it, and has not begun it since
 
     # One run
 
@@ -246,8 +248,9 @@ class PodRunSupervisor:
         supervision, state = self._supervised.get(run), run.state
         if run.record.begun or supervision is None:
             return True
-        if state is not None and not state.is_running and not state.is_over:
-            return False
+        if state is not None and state.has_not_begun:
+            # What is known of it may be a moment old, and one that waits for nobody begins by itself.
+            return supervision.is_told and run.gang == 1 and bool(state.node)
         return supervision.is_told
 
     async def _withdraw(self, run: PodRun, signal: int) -> None:
