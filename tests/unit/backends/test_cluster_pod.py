@@ -20,7 +20,7 @@ from trainshed.core.fleet import Placement
 from trainshed.core.launch import Launch
 from trainshed.core.names import ReplicaName, RunKey
 
-FRAME = PodFrame(home="0a1b2c3d", init="trainshed-init-1", namespace="ml", options={})
+FRAME = PodFrame(home="0a1b2c3d", init="trainshed-init-1", namespace="ml")
 PLACE = Placement(pool=1, index=0, node="n1", host="workerpool1-0", cpus=1.5, memory=1 << 30)
 LAUNCH = Launch(
     key=RunKey(ReplicaName("179", 2, 1, 0), 3),

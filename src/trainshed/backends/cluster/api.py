@@ -26,7 +26,7 @@ _WATCHED = 60  # seconds after which a watch ends and the next begins
 _MERGE = "application/merge-patch+json"
 _GROUPS = {"leases": "/apis/coordination.k8s.io/v1"}  # all others are in /api/v1
 _NAMESPACES = {"leases": "kube-node-lease"}  # all others are in the namespace of the settings
-_CLUSTER_WIDE = frozenset({"nodes", "namespaces", "persistentvolumes"})
+_CLUSTER_WIDE = frozenset({"nodes"})
 
 
 def part(item: Mapping[str, Any], name: str) -> Object:
@@ -87,7 +87,6 @@ def find_config(path: str = "", context: str = "") -> SingleConfig:
 class ClusterApi:
     def __init__(self, config: SingleConfig, namespace: str = "") -> None:
         self.namespace = namespace or config.namespace
-        self.server = config.cluster.server or ""
         timeout = httpx2.Timeout(_TIMEOUT)
         self._client = signed_client(config, ConnectionParams(timeout=timeout, trust_env=False))
 
@@ -117,9 +116,6 @@ class ClusterApi:
         except ApiFault as fault:
             if not fault.is_missing:
                 raise
-
-    async def version(self) -> Object:
-        return await self._call("GET", "/version")
 
     async def watch(
         self, kind: str, since: str, labels: str = "", *, everywhere: bool = False

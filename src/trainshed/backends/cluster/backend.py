@@ -6,7 +6,6 @@ rest. A server killed at any line finds both again. Pods and nodes are watched, 
 """
 
 import asyncio
-import base64
 import contextlib
 import logging
 import os
@@ -14,9 +13,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
 
 from trainshed.backends.cluster import pod as pods
@@ -32,20 +29,20 @@ from trainshed.backends.cluster.run import PodRun, reload_run
 from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, take_away
 from trainshed.backends.cluster.unsupported import REMEDY, unfound_names, unsupported
 from trainshed.backends.machine.compiled import compiled
+from trainshed.backends.machine.home_files import made_once, remove_job_folder
+from trainshed.backends.machine.own_network import name_by_task, others_at_its_place
 from trainshed.backends.machine.run_folders import find_runs, run_folder
-from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
+from trainshed.core.errors import Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
-from trainshed.core.names import ReplicaName, RunKey, task_name
+from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import RunFiles
 from trainshed.core.readiness import PreparationProgress, Readiness, ReadinessState, together
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.verdict import Cause, Verdict
-from trainshed.regular_file import write_regular
 
-_PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
 _PATIENCE = 5.0  # seconds for which a launch waits for a program that begins alone
 _FORBIDDEN = 403
 log = logging.getLogger(__name__)
@@ -61,17 +58,16 @@ class ClusterBackend:
         api: ClusterApi,
         *,
         files: RunFiles,
-        pod_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """`pod_options` are parts of every pod's spec: tolerations, imagePullSecrets, priorityClassName."""
         home = home.absolute()
         self.capabilities = CAPABILITIES
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
-        self._api, self._files, self._options = api, files, dict(pod_options or {})
-        self._id, self._init = "", b""
+        self._api, self._files = api, files
+        self._id = ""
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, PodRun]] = {}
         self._tokens: dict[str, str] = {}  # by job
+        self._offered: tuple[Node, ...] | None = None  # the nodes; None: something has changed since
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._supervisor = PodRunSupervisor(
             api, files, lambda run: self._hint(run.key.name.job), self._attempt, self._is_node_silent
@@ -79,6 +75,7 @@ class ClusterBackend:
         self._parts = AsyncExitStack()  # what is to be closed, the API last
         self._parts.push_async_callback(api.close)
         self._parts.push_async_callback(self._supervisor.close)
+        self._init: Path
         self._images: ClusterImages
         self._pods: ObjectCache
         self._nodes: ObjectCache
@@ -91,9 +88,9 @@ class ClusterBackend:
         self._images = ClusterImages(self._api, self._id, self._hint)
         ours = f"{pods.HOME}={self._id}"
         self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed)
-        self._nodes = ObjectCache(self._api, "nodes", changed=self._images.node_changed)
+        self._nodes = ObjectCache(self._api, "nodes", changed=self._node_changed)
         self._all_pods = ObjectCache(
-            self._api, "pods", everywhere=True, changed=lambda pod, is_gone: None, slim=slim_pod
+            self._api, "pods", everywhere=True, changed=self._any_pod_changed, slim=slim_pod
         )
         self._node_watch = NodeWatch(self._api, self._nodes)
         for job, runs in earlier:
@@ -117,7 +114,9 @@ class ClusterBackend:
         await self._parts.aclose()
 
     async def nodes(self) -> tuple[Node, ...]:
-        return nodes_of(self._nodes.objects.values(), self._all_pods.objects.values(), self._id)
+        if self._offered is None:
+            self._offered = nodes_of(self._nodes.objects.values(), self._all_pods.objects.values(), self._id)
+        return self._offered
 
     def refuse_image(self, image: str) -> str | None:
         return refuse(image)
@@ -181,7 +180,7 @@ class ClusterBackend:
                 await self._take_away_objects(job, [run.pod for run in runs if run.pod])
             except ApiFault as fault:
                 raise fault.as_unavailable(f"The objects of job {job} cannot be removed") from fault
-            await asyncio.to_thread(self._remove_files, job)
+            await asyncio.to_thread(remove_job_folder, self._jobs_folder / job, self._trash)
             self._runs.pop(job, None)
             self._tokens.pop(job, None)
 
@@ -189,11 +188,7 @@ class ClusterBackend:
         return frozenset(self._runs)
 
     async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
-        places = tuple(
-            replace(place, host=task_name(place.pool, place.index), port=_PORT)
-            for place in admission.placements
-        )
-        return replace(admission, placements=places, master_port=_MASTER_PORT)
+        return name_by_task(admission)
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
@@ -241,11 +236,7 @@ class ClusterBackend:
         return True
 
     async def _end_earlier_runs(self, key: RunKey) -> None:
-        runs = self._runs[key.name.job].values()
-        others = [run for run in runs if run.key != key and _place(run.key) == _place(key)]
-        if any(run.key.name == key.name and run.key.run > key.run for run in others):
-            raise Conflict(f"A later run than {key} has been started.")
-        for run in others:
+        for run in others_at_its_place(self._runs[key.name.job].values(), key):
             if run.observation is not None and not run.gone.is_set():
                 await self.stop(run.key, force=True)
                 if not run.gone.is_set():
@@ -256,9 +247,8 @@ class ClusterBackend:
     def _frame(self) -> PodFrame:
         return PodFrame(
             home=self._id,
-            init=pods.init_name(self._init),
+            init=self._images.init,
             namespace=self._api.namespace,
-            options=self._options,
         )
 
     def _attempt(self, name: ReplicaName) -> Iterable[PodRun]:
@@ -275,17 +265,17 @@ class ClusterBackend:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
-        self._id = _kept(self._home / "id", lambda: os.urandom(4).hex())
+        self._id = made_once(self._home / "id", lambda: os.urandom(4).hex())
         program = compiled(_INIT, self._home / "bin", kinds=(("-static", "-s"),))
         if program is None:
             raise Unavailable("The init of pods cannot be compiled here: it needs the C compiler 'cc'.")
-        self._init = program.read_bytes()
+        self._init = program
         return list(find_runs(self._jobs_folder, reload_run))
 
     async def _bring_init(self) -> None:
-        encoded = base64.b64encode(self._init).decode()
-        await self._make("configmaps", pods.render_init(self._id, self._init, encoded))
-        self._images.init = pods.init_name(self._init)
+        body = pods.render_init(self._id, await asyncio.to_thread(self._init.read_bytes))
+        await self._make("configmaps", body)
+        self._images.init = str(body["metadata"]["name"])
 
     async def _see_other_pods(self) -> None:
         """Without that right, nodes seem empty but for our own pods, and Kubernetes makes pods wait."""
@@ -320,7 +310,7 @@ class ClusterBackend:
     def _token(self, job: str) -> str:
         if job not in self._tokens:
             (self._jobs_folder / job).mkdir(mode=0o700, exist_ok=True)
-            self._tokens[job] = _kept(self._jobs_folder / job / "token", lambda: secrets.token_hex(32))
+            self._tokens[job] = made_once(self._jobs_folder / job / "token", lambda: secrets.token_hex(32))
         return self._tokens[job]
 
     # Ending
@@ -331,16 +321,16 @@ class ClusterBackend:
         await self._api.delete("services", name)
         await self._api.delete("secrets", name)
 
-    def _remove_files(self, job: str) -> None:
-        # A rename is atomic, so a crash does not leave half a job.
-        removed = self._trash / f"{job}-{os.urandom(4).hex()}"
-        with contextlib.suppress(FileNotFoundError):
-            (self._jobs_folder / job).rename(removed)
-        shutil.rmtree(removed, ignore_errors=True)
-
     def _pod_changed(self, item: Object, is_gone: bool) -> None:
         self._supervisor.pod_changed(item, is_gone)
         self._images.pod_changed(item, is_gone)
+
+    def _node_changed(self, item: Object, is_gone: bool) -> None:
+        self._offered = None
+        self._images.node_changed(item, is_gone)
+
+    def _any_pod_changed(self, item: Object, is_gone: bool) -> None:
+        self._offered = None
 
     def _hint(self, job: str) -> None:
         for hint in self._hints:
@@ -348,18 +338,3 @@ class ClusterBackend:
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
-
-
-def _place(key: RunKey) -> tuple[int, int]:
-    return key.name.pool, key.name.index
-
-
-def _kept(path: Path, make: Callable[[], str]) -> str:
-    """The text of the file, made once."""
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        draft = path.with_name(f".{path.name}")
-        write_regular(draft, make().encode())
-        draft.rename(path)
-        return path.read_text().strip()

@@ -38,8 +38,8 @@ _FINAL = (
     "InvalidImageName",
 )
 _ADVICE = (
-    "Check its name and tag. If it is private, name a secret with the registry's credentials: "
-    "`kubectl create secret docker-registry`, and imagePullSecrets in the settings of the cluster."
+    "Check its name and tag. If it is private, give the registry's credentials to the namespace: "
+    "`kubectl create secret docker-registry`, and name it under imagePullSecrets of the service account `default` there."
 )
 
 

@@ -4,11 +4,11 @@ The backend creates what this renders. A pod has one container, which runs our i
 ConfigMap, so any image will do. Names, labels and the finalizer are decided here and nowhere else.
 """
 
+import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trainshed.backends.cluster.api import Object
 from trainshed.core.launch import Launch
@@ -24,7 +24,6 @@ TOKEN, NAMES = "TRAINSHED_POD_TOKEN", "TRAINSHED_POD_NAMES"  # for the init; pro
 MOST_NAMES = 64  # of which a pod waits for the addresses
 HOLD_SECONDS = 600  # for which an ended pod waits for a server that takes its output
 CONTAINER = "replica"
-INIT_KEY = "init"
 GPU = "nvidia.com/gpu"
 _BIN, _RUN_FOLDER = "/.trainshed/bin", "/.trainshed/run"
 INIT_MOUNT: Object = {"name": "init", "mountPath": _BIN, "readOnly": True}
@@ -59,7 +58,6 @@ class PodFrame:
     init: str  # the ConfigMap with the init
     namespace: str
     domain: str = "cluster.local"  # of the cluster
-    options: Mapping[str, Any]  # parts of every pod's spec, as settings give them
 
 
 def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Object:
@@ -81,8 +79,6 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
         "terminationMessagePolicy": "File",
         "securityContext": {"allowPrivilegeEscalation": False},
     }
-    if launch.working_directory:
-        container["workingDir"] = launch.working_directory
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -93,7 +89,6 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "finalizers": [FINALIZER],
         },
         "spec": {
-            **frame.options,
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
@@ -163,13 +158,13 @@ def render_secret(home: str, job: str, values: Mapping[str, str]) -> Object:
     }
 
 
-def render_init(home: str, program: bytes, encoded: str) -> Object:
+def render_init(home: str, program: bytes) -> Object:
     """The ConfigMap of the init, named after its content."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": init_name(program), "labels": {HOME: home}},
-        "binaryData": {INIT_KEY: encoded},
+        "metadata": {"name": _init_name(program), "labels": {HOME: home}},
+        "binaryData": {"init": base64.b64encode(program).decode()},
     }
 
 
@@ -177,7 +172,7 @@ def init_volume(name: str) -> Object:
     return {"name": "init", "configMap": {"name": name, "defaultMode": 0o555}}
 
 
-def init_name(program: bytes) -> str:
+def _init_name(program: bytes) -> str:
     return f"trainshed-init-{hashlib.sha256(program).hexdigest()[:16]}"
 
 

@@ -19,7 +19,6 @@ _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodState:
-    uid: str
     node: str = ""
     address: str = ""  # of the pod; empty: it has none yet
     is_running: bool = False  # its container
@@ -44,7 +43,6 @@ def state_of(pod: Object) -> PodState:
     state = part(ours[0], "state") if ours else {}
     terminated, waiting = part(state, "terminated"), part(state, "waiting")
     return PodState(
-        uid=str(metadata.get("uid") or ""),
         node=str(part(pod, "spec").get("nodeName") or ""),
         address=str(status.get("podIP") or ""),
         is_running="running" in state,

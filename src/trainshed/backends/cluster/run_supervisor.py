@@ -37,6 +37,7 @@ class _Supervision:
     channel: PodChannel
     news: asyncio.Event = field(default_factory=asyncio.Event)  # its pod or its record has changed
     is_told: bool = False  # that its program may begin
+    is_awaited: bool = False  # its launch waits for it, and needs no hints
 
 
 class PodRunSupervisor:
@@ -80,15 +81,20 @@ class PodRunSupervisor:
         run.state = state
         if state is not None and state.waits_for != waits_for and not run.record.begun:
             run.show_alive()
-            self._hint(run)
+            self._hint_of_start(run)
         self._tell(run)
 
     async def begun(self, run: PodRun, patience: float) -> None:
         """Wait until its program has begun or can never begin, or the patience is over."""
+        supervision = self._supervised.get(run)
+        if supervision is None:
+            return
+        supervision.is_awaited = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while not run.record.begun and not run.gone.is_set():
                     await self._news(run, patience)
+        supervision.is_awaited = False
 
     async def ask(self, run: PodRun) -> None:
         if run.asked or run.gone.is_set():
@@ -164,6 +170,14 @@ class PodRunSupervisor:
         run.show_alive()
         if run.record != before:
             self._tell(run)
+            if run.record.held is None:
+                self._hint_of_start(run)
+            else:
+                self._hint(run)
+
+    def _hint_of_start(self, run: PodRun) -> None:
+        supervision = self._supervised.get(run)
+        if supervision is None or not supervision.is_awaited:
             self._hint(run)
 
     async def _hang_up(self, run: PodRun, supervision: _Supervision) -> None:

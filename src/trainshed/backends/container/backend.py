@@ -7,12 +7,10 @@ sees the same files.
 """
 
 import asyncio
-import contextlib
 import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -33,22 +31,23 @@ from trainshed.backends.container.run_supervisor import ContainerRunSupervisor
 from trainshed.backends.container.shell import ContainerShells
 from trainshed.backends.container.start import Starter, make_init
 from trainshed.backends.container.stats import MEASURES, ContainerStacks, ContainerStats
+from trainshed.backends.machine.home_files import made_once, remove_job_folder
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.node_stats import LocalNodeStats
+from trainshed.backends.machine.own_network import name_by_task, others_at_its_place
 from trainshed.backends.machine.run_folders import find_runs, run_folder
 from trainshed.backends.machine.run_storage import RunStorage
-from trainshed.core.errors import Conflict, Invalid, Unavailable, Violation
+from trainshed.core.errors import Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
 from trainshed.core.image import ImageConfig
 from trainshed.core.job import JobSpec
 from trainshed.core.launch import Launch
-from trainshed.core.names import ReplicaName, RunKey, task_name
+from trainshed.core.names import ReplicaName, RunKey
 from trainshed.core.ports import Capabilities
 from trainshed.core.readiness import PreparationProgress, Readiness, together
 from trainshed.core.replica import Handle, Observation
 from trainshed.core.runtime import RuntimeNeed
 
-_PORT, _MASTER_PORT = 2222, 2223  # every replica has an address of its own, so the ports can be the same
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -225,7 +224,7 @@ class ContainerBackend:
             raise Unavailable(f"Containers of {', '.join(left)} do not end although they were killed.")
         await self._mount_preparer.forget(job)
         try:
-            await asyncio.to_thread(self._remove_files, job)
+            await asyncio.to_thread(remove_job_folder, self._jobs_folder / job, self._trash)
         except OSError as error:
             raise Unavailable(f"The files of job {job} cannot be removed: {error}.") from error
         del self._runs[job]
@@ -235,11 +234,7 @@ class ContainerBackend:
         return frozenset(self._runs)
 
     async def address(self, admission: Admission, spec: JobSpec, avoid: frozenset[int]) -> Admission:
-        places = tuple(
-            replace(place, host=task_name(place.pool, place.index), port=_PORT)
-            for place in admission.placements
-        )
-        return replace(admission, placements=places, master_port=_MASTER_PORT)
+        return name_by_task(admission)
 
     def on_change(self, hint: Callable[[str], None]) -> None:
         self._hints.append(hint)
@@ -255,11 +250,7 @@ class ContainerBackend:
 
     async def _remove_earlier_runs(self, key: RunKey) -> None:
         """Stop and remove earlier runs of the replica: their containers still have its address."""
-        name, runs = key.name, self._runs[key.name.job]
-        others = [run for run in runs.values() if run.key != key and _place(run.key) == _place(key)]
-        if any(run.key.name == name and run.key.run > key.run for run in others):
-            raise Conflict(f"A later run than {key} has been started.")
-        for run in others:
+        for run in others_at_its_place(self._runs[key.name.job].values(), key):
             if not run.gone.is_set():
                 await self.stop(run.key, force=True)
             if not run.gone.is_set():
@@ -290,15 +281,6 @@ class ContainerBackend:
         ours = frozenset(run.container for runs in self._runs.values() for run in runs.values())
         return ours | self.derived.containers | self._networks.containers
 
-    # Ending
-
-    def _remove_files(self, job: str) -> None:
-        # A rename is atomic, so a crash does not leave half a job.
-        removed = self._trash / f"{job}-{os.urandom(4).hex()}"
-        with contextlib.suppress(FileNotFoundError):
-            (self._jobs_folder / job).rename(removed)
-        shutil.rmtree(removed, ignore_errors=True)
-
     # Beginning
 
     def _open(self) -> list[tuple[str, list[ContainerRun]]]:
@@ -308,7 +290,9 @@ class ContainerBackend:
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
         self.views.unstored.open()
-        self._id = _identity(self._home / "id")
+        self._id = made_once(
+            self._home / "id", lambda: os.urandom(4).hex()
+        )  # labels of its containers carry it
         self._init = make_init(self._home / "bin")
         return list(find_runs(self._jobs_folder, reload))
 
@@ -321,18 +305,3 @@ class ContainerBackend:
 
     def _lock(self, name: ReplicaName) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
-
-
-def _place(key: RunKey) -> tuple[int, int]:
-    return key.name.pool, key.name.index
-
-
-def _identity(path: Path) -> str:
-    """The id of this home, made once: labels of its containers carry it."""
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        draft = path.with_name(".id")
-        draft.write_text(os.urandom(4).hex())
-        draft.rename(path)
-        return path.read_text()
