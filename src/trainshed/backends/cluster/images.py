@@ -39,7 +39,8 @@ _FINAL = (
 )
 _ADVICE = (
     "Check its name and tag. If it is private, give the registry's credentials to the namespace: "
-    "`kubectl create secret docker-registry`, and name it under imagePullSecrets of the service account `default` there."
+    "`kubectl create secret docker-registry`, and name it under imagePullSecrets of its service account "
+    "`default`."
 )
 
 
