@@ -94,3 +94,15 @@ def test_the_page_has_a_strict_policy_and_its_files_are_kept_by_browsers(server:
     assert anonymous(server, "GET", "/console/files/x/../__init__.py").status == 404
     root = anonymous(server, "GET", "/")
     assert root.status == 303 and root.headers["location"] == "/console/jobs"
+
+
+def test_a_page_says_where_hints_go_on_to_those_only_who_are_signed_in(server: LiveServer):
+    address = "/console/jobs/p/us-central1/7/logs"
+    cookie = session(server, token=server.token).partition(";")[0]
+    name = cookie.partition("=")[0]
+    assert b"last-hint" not in anonymous(server, "GET", address).body
+    assert b"last-hint" not in anonymous(server, "GET", address, Cookie=f"{name}=invented").body
+    page = anonymous(server, "GET", address, Cookie=cookie).body.decode()
+    told = server.get("/v1/server")["lastHint"]
+    assert f'<meta name="last-hint" content="{told}">' in page
+    assert 'as="fetch" crossorigin href="/v1/projects/p/locations/us-central1/customJobs/7:status?' in page

@@ -79,6 +79,7 @@ def test_a_tab_asks_its_first_question_beside_those_of_the_page_and_only_once(
     server.wait(done)
     console.goto("/console/jobs")  # what all pages load is there
     expect(console.get_by_role("link", name="short").first).to_be_visible()
+    console.wait_for_timeout(3000)  # after its end there may be more to read of it, which pages are told
     asked: list[str] = []
     console.on("request", lambda request: asked.append(request.url.partition("?")[0]))
     console.on("requestfinished", lambda request: asked.append(f"answer of {request.url.partition('?')[0]}"))
@@ -91,3 +92,6 @@ def test_a_tab_asks_its_first_question_beside_those_of_the_page_and_only_once(
     before = asked[: asked.index(own[0])]
     answers = [text for text in before if text.startswith("answer of ") and text.endswith(":status")]
     assert answers == [], "the tab waited for what the page asked"
+    api = [text for text in asked if f"/v1/{done}" in text and text.startswith("http")]
+    assert api[:3] == [f"{server.url}/v1/{done}{suffix}" for suffix in ("", ":status", question)]
+    assert len(set(api)) == len(api), "something was asked twice"

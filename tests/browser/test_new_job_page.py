@@ -150,7 +150,7 @@ def test_the_page_ignores_what_the_command_line_ignores(console: Page):
         "a.b+(c)|{d}^$": ["a.b+(c)|{d}^$", "axb+(c)|{d}^$"],
     }
     go_to(console, "/console/jobs")
-    files = console.evaluate("document.querySelector('script[type=module]').src").rpartition("/")[0]
+    files = console.evaluate("document.querySelector('script[src$=\"main.js\"]').src").rpartition("/")[0]
     ask = """async ([files, text, paths]) => {
         const { isIgnored, readPatterns } = await import(files + '/lib/ignored.js');
         return paths.map((path) => isIgnored(path, [readPatterns(text)]));

@@ -62,7 +62,7 @@ def test_a_page_of_which_a_part_did_not_come_is_loaded_again(console: Page, no_c
 
 
 DRAWN_LATE = """async () => {
-        const base = document.querySelector("script[type=module]").src.replace("main.js", "");
+        const base = document.querySelector("script[src$='main.js']").src.replace("main.js", "");
         const [{ html, render }, { load, Module }] = await Promise.all(
             [import(base + "lib/ui.js"), import(base + "parts/module.js")]);
         load("runtimes");

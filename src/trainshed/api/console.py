@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from trainshed import console
 from trainshed.api.call import Call, Json, RawAnswer, Reply
+from trainshed.api.request_gate import cookies
 from trainshed.console import ConsoleFile
 from trainshed.core.errors import Invalid, NotFound, Violation
 from trainshed.service.sign_in import BrowserSession, SignInService
@@ -36,8 +37,13 @@ class ConsoleHandlers:
     last_hint: Callable[[], str]  # the id after which a page listens
 
     async def page(self, call: Call) -> Reply:
-        page = console.page(call.path.get("page", ""))
-        headers = {**_SAFE, **_FRESH, "content-security-policy": policy(page.inline_scripts)}
+        address = call.path.get("page", "")
+        if self.sign_ins.is_signed_in(cookies(call.headers.get("cookie", ""))):
+            page = console.page_of_session(address, has_query=bool(call.query), last_hint=self.last_hint())
+        else:
+            page = console.page(address)
+        policies = {"content-security-policy": policy(page.inline_scripts)}
+        headers = {**_SAFE, **_FRESH, **policies, "vary": "accept-encoding, cookie"}
         return _file_answer(call, page.file, headers)
 
     async def root(self, call: Call) -> Reply:

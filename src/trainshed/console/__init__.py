@@ -9,11 +9,13 @@ import gzip
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from html import escape
 from pathlib import Path
 
 from trainshed.console import modules
+from trainshed.console.first_questions import first_questions
 
 HERE = Path(__file__).parent
 PREFIX = "/console/files"
@@ -21,6 +23,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".
 _NEEDED = ("vendor/preact.js", "vendor/hooks.js", "vendor/htm.js")
 _INLINE = re.compile(r"<script[^>]*>([^<]+)</script>")
 _FILES_MARK = "{files}"  # in pages, where the address of the files is put
+_FIRST_PLACE = b"<!-- first -->"  # in pages, where what a session needs first is put
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,18 @@ def page(address: str) -> ConsolePage:
     """The page for an address behind /console/, or one that says which libraries are missing."""
     shown = [name for name in modules.pages_at(address) if f"pages/{name}.js" in files()]
     return _page(tuple(shown)) if is_complete() else _filled("missing.html", {})
+
+
+def page_of_session(address: str, *, has_query: bool, last_hint: str) -> ConsolePage:
+    """The same for somebody who is signed in: it says where hints go on, and what to ask at once."""
+    plain = page(address)
+    links = (
+        f'<link rel="preload" as="fetch" crossorigin href="{escape(question)}">'
+        for question in first_questions(address, has_query=has_query)
+    )
+    first = "\n  ".join([f'<meta name="last-hint" content="{escape(last_hint)}">', *links])
+    content = plain.file.content.replace(_FIRST_PLACE, first.encode(), 1)
+    return replace(plain, file=ConsoleFile(content, plain.file.media_type))
 
 
 @cache

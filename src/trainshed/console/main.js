@@ -1,10 +1,11 @@
 // The frame around every page: signing in, navigation, keys, looks; and which page an address means.
 
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from "./lib/ui.js";
-import { followLinks, go, href, jobName, readAddress, useAddress } from "./lib/address.js";
-import { get, post, send, SIGNED_OUT } from "./lib/api.js";
+import { ADDRESS_CHANGED, followLinks, go, href, readAddress } from "./lib/address.js";
+import { get, post, SIGNED_OUT } from "./lib/api.js";
+import { takeFirstAnswer } from "./lib/first-questions.js";
 import { listenAfter, useServerAway } from "./lib/hints.js";
-import { askForJob, JOB_TABS } from "./lib/job-tabs.js";
+import { JOB_TABS } from "./lib/job-tabs.js";
 import { knownKeys, useKeys } from "./lib/keys.js";
 import { Dialog } from "./parts/dialog.js";
 import { load, Module } from "./parts/module.js";
@@ -44,6 +45,21 @@ function Page({ address }) {
   const name = pageOf(address);
   if (!PAGES.has(name)) return html`<h1>Nothing here</h1><${Failure} error=${new Error(`The console has no page “${name}”.`)} />`;
   return html`<${Module} key=${name} name=${name} address=${address} />`;
+}
+
+/** The address, and a new drawing whenever it changes. */
+function useAddress() {
+  const [address, setAddress] = useState(readAddress);
+  useEffect(() => {
+    const changed = () => setAddress(readAddress());
+    addEventListener("popstate", changed);
+    addEventListener(ADDRESS_CHANGED, changed);
+    return () => {
+      removeEventListener("popstate", changed);
+      removeEventListener(ADDRESS_CHANGED, changed);
+    };
+  }, []);
+  return address;
 }
 
 function Console() {
@@ -156,9 +172,7 @@ function App() {
   const [SignIn, setSignIn] = useState(/** @type {any} */ (null));
   const check = async () => {
     try {
-      const answer = firstAnswer ?? get("/v1/server");
-      firstAnswer = null;
-      const { lastHint } = await answer;
+      const { lastHint } = await (takeFirstAnswer() ?? get("/v1/server"));
       listenAfter(lastHint);
       setSignedIn(true);
     } catch (error) {
@@ -198,24 +212,7 @@ async function enterByTicket() {
   await post("/v1/console:signIn", { ticket: found[1] });
 }
 
-async function askServer() {
-  const answer = await send("GET", "/v1/server", {});
-  askForPage(); // not before the answer: hints are heard from there on, so nothing older may be read
-  return answer.json();
-}
-
-/** What a job's page will ask. */
-function askForPage() {
-  const address = readAddress();
-  const [, project, place, id, tab = "overview"] = address.parts;
-  if (pageOf(address) === "job" && id && project !== "-") askForJob(jobName(project, place, id), tab, address.query);
-}
-
 wear(localStorage.getItem(THEME) ?? "");
 followLinks();
-// Asked and fetched at once, each without waiting for the other; a ticket is exchanged first.
-/** @type {Promise<any> | null} */
-let firstAnswer = location.hash.startsWith("#ticket=") ? null : askServer();
-firstAnswer?.catch(() => {}); // told by whoever awaits it
 for (const name of modulesOf(readAddress())) load(name).catch(() => {}); // drawing it says what is wrong
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

@@ -4,6 +4,7 @@
 and within a minute, gets a session. So the token is never in an address.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -38,6 +39,10 @@ class SignInService:
     def with_token(self, token: str) -> BrowserSession:
         self.authenticator.authenticate(f"Bearer {token}")
         return self._session()
+
+    def is_signed_in(self, cookies: Mapping[str, str]) -> bool:
+        word = cookies.get(self.sessions.cookie, "")
+        return bool(word) and self.sessions.principal(word, self.clock.now()) is not None
 
     def _session(self) -> BrowserSession:
         return BrowserSession(self.sessions.cookie, *self.sessions.issue(self.clock.now()))

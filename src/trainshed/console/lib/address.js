@@ -1,9 +1,7 @@
 // The address of the page is what the console remembers: whoever gets the link sees the same.
 
-import { useEffect, useState } from "./ui.js";
-
 const BASE = "/console/";
-const CHANGED = "trainshed:address";
+export const ADDRESS_CHANGED = "trainshed:address";
 
 /** @typedef {{parts: string[], query: Record<string, string>, hash: string}} Address */
 
@@ -24,21 +22,6 @@ function decode(part) {
   } catch {
     return part; // typed by hand, with a % of its own
   }
-}
-
-/** The address, and a new drawing whenever it changes. */
-export function useAddress() {
-  const [address, setAddress] = useState(readAddress);
-  useEffect(() => {
-    const changed = () => setAddress(readAddress());
-    addEventListener("popstate", changed);
-    addEventListener(CHANGED, changed);
-    return () => {
-      removeEventListener("popstate", changed);
-      removeEventListener(CHANGED, changed);
-    };
-  }, []);
-  return address;
 }
 
 /**
@@ -86,7 +69,7 @@ export function go(link, { replace = false } = {}) {
     if (replace) history.replaceState(null, "", link);
     else history.pushState(null, "", link);
   }
-  dispatchEvent(new Event(CHANGED));
+  dispatchEvent(new Event(ADDRESS_CHANGED));
 }
 
 /**
