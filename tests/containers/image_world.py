@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from tests.engine import Podman
 from tests.live import PATIENCE
 from tests.registry import Registry
-from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_calls import RegistryTimeouts
 from trainshed.backends.container.images import EngineImages
+from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.core.image import BuildRecipe, ImageStep
 from trainshed.core.readiness import Readiness, ReadinessState
 

@@ -14,7 +14,7 @@ from tests.engine_images import BASE
 from tests.live import PATIENCE
 from tests.registry import Registry, a_registry
 from tests.slow_registry import SlowRegistry
-from trainshed.backends.container.auth import RegistryAuth
+from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.core.errors import Forbidden, NotFound, NotYet
 from trainshed.core.image import BuildRecipe
 from trainshed.core.readiness import Readiness, ReadinessState

@@ -12,9 +12,9 @@ from trainshed.backends.container.render import (
     render,
     spec,
     without_secrets,
-    words,
 )
 from trainshed.backends.container.run import BLANK
+from trainshed.backends.machine.image_config import command_line
 from trainshed.backends.machine.init_record import parse_record
 from trainshed.core.fleet import Placement
 from trainshed.core.image import ImageConfig
@@ -129,7 +129,7 @@ def test_a_command_replaces_the_entry_point_and_arguments_those_of_the_image(
     command: tuple[str, ...], args: tuple[str, ...], given: tuple[str, ...], expected: tuple[str, ...]
 ):
     launch = replace(LAUNCH, command=command, args=args)
-    assert words(launch, IMAGE, RunMounts(command=given)) == expected
+    assert command_line(launch, IMAGE, given) == expected
 
 
 def test_podman_is_given_gpus_by_their_cdi_names_and_docker_by_request_and_only_those_allotted():

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from trainshed.backends.container.loopback import LoopbackPort, loopback_ports, with_inside_address
 from trainshed.backends.container.render import ContainerFrame, Mount, RunMounts, render
 from trainshed.backends.container.run_mounts import (
     PreparedFolders,
@@ -13,6 +12,7 @@ from trainshed.backends.container.run_mounts import (
     run_mounts_of,
 )
 from trainshed.backends.machine.google_redirect import GoogleRedirect
+from trainshed.backends.machine.loopback import LoopbackPort, loopback_ports, with_inside_address
 from trainshed.core.fleet import Placement
 from trainshed.core.google import HOSTS, GoogleAccess
 from trainshed.core.image import ImageConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainshed.backends.container.auth import RegistryAuth
+from trainshed.backends.machine.registry_auth import RegistryAuth
 
 SECRET = "s3cret:with:colons"
 
@@ -115,7 +115,7 @@ def test_a_build_gets_those_of_every_registry(tmp_path: Path, environ: dict[str,
 
 
 def test_nothing_of_it_is_in_a_representation(tmp_path: Path, environ: dict[str, str]) -> None:
-    from trainshed.backends.container.auth import Credentials
+    from trainshed.backends.machine.registry_auth import Credentials
 
     own = write(tmp_path / "own.json", {"auths": {"r.example": entry("ann")}})
     shown = f"{Credentials('ann', SECRET, SECRET)!r} {RegistryAuth(own, environ)!r}"

@@ -21,7 +21,6 @@ from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault
 from trainshed.backends.container.images import EngineImages
 from trainshed.backends.container.limits import DiskWatch, JobGroups
-from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.mount_preparer import MountPreparer
 from trainshed.backends.container.network import Networks
 from trainshed.backends.container.reaper import ContainerReaper
@@ -32,6 +31,7 @@ from trainshed.backends.container.shell import ContainerShells
 from trainshed.backends.container.start import Starter, make_init
 from trainshed.backends.container.stats import MEASURES, ContainerStacks, ContainerStats
 from trainshed.backends.machine.home_files import made_once, remove_job_folder
+from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.node_stats import LocalNodeStats
 from trainshed.backends.machine.own_network import name_by_task, others_at_its_place

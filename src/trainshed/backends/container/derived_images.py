@@ -20,7 +20,6 @@ from typing import Any
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.install import Installation, InstallFailed
-from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.render_installer import (
     LENT,
     NOT_FOUND,
@@ -30,6 +29,7 @@ from trainshed.backends.container.render_installer import (
     repository,
     title,
 )
+from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
 from trainshed.core.image import ImageConfig

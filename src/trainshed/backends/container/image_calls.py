@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault, FaultKind
-from trainshed.backends.container.pull import Layers, error_of, image_failure, timed_out
-from trainshed.backends.container.registry_host import check_registry
+from trainshed.backends.container.pull import Layers, error_of, image_failure, inward_failure, timed_out
+from trainshed.backends.machine.image_config import image_config
+from trainshed.backends.machine.registry_auth import RegistryAuth
+from trainshed.backends.machine.registry_host import inward_registry
 from trainshed.core.errors import Conflict, Invalid, NotFound, Unavailable, Violation
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, familiar, parse
 
@@ -61,8 +62,7 @@ class ImageCalls:
         """Yields whenever `layers` was updated. Raises ImageFailure."""
         doing = f"Image {reference.familiar} could not be pulled"
         query = {"fromImage": reference.name, "tag": reference.digest or reference.tag}
-        headers = await asyncio.to_thread(self.auth.header, reference.canonical)
-        await check_registry(reference, doing, has_credentials=bool(headers))
+        headers = await self._allowed(reference, doing)
         waits = self.patience.answer
         try:
             async with self._open("/images/create", query, None, headers, doing) as messages:
@@ -76,8 +76,7 @@ class ImageCalls:
     async def push(self, reference: Reference, layers: Layers, size: int) -> AsyncIterator[None]:
         waits = self.patience.push + size / SLOWEST
         doing = f"Image {reference.familiar} could not be pushed"
-        headers = await asyncio.to_thread(self.auth.header, reference.canonical)
-        await check_registry(reference, doing, has_credentials=bool(headers))
+        headers = await self._allowed(reference, doing)
         headers = headers or {"X-Registry-Auth": "e30="}  # Docker requires the header, even empty
         path, query = f"/images/{reference.name}/push", {"tag": reference.tag}
         try:
@@ -173,6 +172,13 @@ class ImageCalls:
         if running:
             raise Conflict(f"Image {name} is in use: {len(running)} running containers are made of it.")
 
+    async def _allowed(self, reference: Reference, doing: str) -> dict[str, str]:
+        """The credentials for its registry. Raises ImageFailure for one at an address where none can be."""
+        headers = await asyncio.to_thread(self.auth.header, reference.canonical)
+        if why := await inward_registry(reference.domain, has_credentials=bool(headers)):
+            raise inward_failure(doing, why)
+        return headers
+
     @contextlib.asynccontextmanager
     async def _open(
         self,
@@ -219,18 +225,9 @@ def _refused(name: str, fault: EngineFault) -> Exception:
 
 
 def config_of(inspected: Mapping[str, Any]) -> ImageConfig:
-    config: Mapping[str, Any] = inspected.get("Config") or {}
-    env = (entry.partition("=") for entry in config.get("Env") or ())
-    return ImageConfig(
-        id=_id(str(inspected["Id"])),
-        entrypoint=_words(config.get("Entrypoint")),
-        command=_words(config.get("Cmd")),
-        env={name: value for name, _, value in env},
-        workdir=str(config.get("WorkingDir") or ""),
-        user=str(config.get("User") or ""),
-        stop_signal=str(config.get("StopSignal") or ""),
-        volumes=tuple(config.get("Volumes") or ()),
-        labels=dict(config.get("Labels") or {}),
+    return image_config(
+        _id(str(inspected["Id"])),
+        inspected.get("Config") or {},
         architecture=str(inspected.get("Architecture") or ""),
         size=int(inspected.get("Size") or 0),
     )
@@ -257,13 +254,6 @@ def _names(names: Iterable[str]) -> Iterator[str]:
 
 def _id(text: str) -> str:
     return text if text.startswith("sha256:") else f"sha256:{text}"
-
-
-def _words(value: object) -> tuple[str, ...]:
-    """Old images have a string where others have a list."""
-    if isinstance(value, str):
-        return ("/bin/sh", "-c", value)
-    return tuple(str(word) for word in value) if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def checked(field: str, name: str) -> Reference:

@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from trainshed.backends.container.auth import RegistryAuth
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.image_calls import ImageCalls, RegistryTimeouts, checked
 from trainshed.backends.container.image_ledger import ImageLedger, kept_of, space_of
@@ -28,6 +27,7 @@ from trainshed.backends.container.pull import (
     failed,
     image_failure,
 )
+from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotFound, NotYet, TrainshedError, Unavailable
 from trainshed.core.image import BuildRecipe, Image, ImageConfig, ImageStep, Reference, parse, refusal

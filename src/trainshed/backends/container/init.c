@@ -27,25 +27,14 @@
  * the program's output only to say why the program cannot run.
  */
 #define _GNU_SOURCE
+#include "../machine/init.h"
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define HOME "/.trainshed/"
-#define PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define SPENT 125 /* it was begun before, or cannot begin */
 
 #define PORTS 8
@@ -53,21 +42,6 @@
 
 static int record = -1;
 static int ports[PORTS], opened, server = -1;
-
-static long long now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static ssize_t slurp(const char *path, char *text, size_t size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    ssize_t got = read(fd, text, size - 1);
-    close(fd);
-    text[got < 0 ? 0 : got] = 0;
-    return got;
-}
 
 static void note(const char *line) {
     struct timespec pause = {0, 100000000L};
@@ -78,13 +52,12 @@ static void note(const char *line) {
 
 /* Whether this is the first start. The lock comes before the line, so whoever reads the line finds its writer. */
 static int claim(void) {
-    char first = 0, boot[64] = "-", line[128];
+    char first = 0, line[160];
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     record = open(HOME "record", O_RDWR | O_CLOEXEC);
     if (record < 0 || fcntl(record, F_SETLK, &whole) < 0) return 0;
     if (pread(record, &first, 1, 0) != 1 || first != ' ') return 0;
-    if (slurp("/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
-    snprintf(line, sizeof line, "init %s %lld\n", boot, now());
+    name_start(line, sizeof line);
     note(line);
     return 1;
 }
@@ -96,62 +69,20 @@ static int put(const char *path, int how, int as) {
     return 0;
 }
 
-static void become(char **words) {
-    sigset_t none;
+static void note_unstarted(int error) {
     char line[64];
-    int code;
-    setsid();
-    prctl(PR_SET_DUMPABLE, 1);
-    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (!getenv("PATH")) setenv("PATH", PATH, 1);
-    execvp(words[0], words);
-    if (errno == ENOENT && (strcmp(words[0], "python") == 0 || strcmp(words[0], "python3") == 0)) {
-        /* Images have one of the two names: either means their interpreter, as it does for processes. */
-        execvp(strcmp(words[0], "python") ? "python" : "python3", words);
-        errno = ENOENT;
-    }
-    snprintf(line, sizeof line, "unstarted %d\n", errno);
-    code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
-    dprintf(2, "trainshed: cannot run '%s': %s\n", words[0], strerror(errno));
+    snprintf(line, sizeof line, "unstarted %d\n", error);
     note(line);
-    _exit(code);
-}
-
-/* What the kernel counted here under that word: in a file of version 2 of cgroups, else of version 1. */
-static long counted(const char *word, const char *const files[2]) {
-    char text[1024], *found;
-    for (size_t i = 0; i < 2; i++)
-        if (slurp(files[i], text, sizeof text) > 0 && (found = strstr(text, word))) return atol(found + strlen(word));
-    return -1;
-}
-
-/* Once, also for a held container: a shell in it may have been killed since. */
-static void note_counts(void) {
-    static const char *const kills[] = {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"};
-    static const char *const refusals[] = {"/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"};
-    static int noted;
-    char line[128];
-    long oom, refused;
-    if (noted++) return;
-    if ((oom = counted("oom_kill ", kills)) >= 0) {
-        snprintf(line, sizeof line, "oom %ld\n", oom);
-        note(line);
-    }
-    if ((refused = counted("max ", refusals)) > 0) {
-        snprintf(line, sizeof line, "refused %ld\n", refused);
-        note(line);
-    }
 }
 
 static void note_end(const char *how, int status) {
+    static int is_counted; /* once, also for a held container: a shell in it may have been killed since */
     char line[128];
-    note_counts();
-    if (WIFSIGNALED(status))
-        snprintf(line, sizeof line, "%ssignal %d %lld\n", how, WTERMSIG(status), now());
-    else
-        snprintf(line, sizeof line, "%sexit %d %lld\n", how, WEXITSTATUS(status), now());
+    if (!is_counted++) {
+        name_counts(line, sizeof line);
+        note(line);
+    }
+    name_end(line, sizeof line, how, status);
     note(line);
 }
 
@@ -231,12 +162,6 @@ static int hold(pid_t program, int signals, int *asked) {
     return 0;
 }
 
-/* Kill all that the program left: nothing of it lives once its end is written. */
-static void clear(void) {
-    do kill(-1, SIGKILL);
-    while (waitpid(-1, NULL, 0) > 0);
-}
-
 int main(int count, char **words) {
     struct timespec pause = {0, 50000000L};
     sigset_t every;
@@ -264,7 +189,7 @@ int main(int count, char **words) {
         count -= 2;
     }
     while ((program = fork()) < 0) nanosleep(&pause, NULL); /* no room for a process now: try again */
-    if (program == 0) become(words + 1);
+    if (program == 0) become(words + 1, note_unstarted);
     status = hold(program, signals, &asked);
     clear();
     if (held && status && !asked) {
@@ -273,5 +198,5 @@ int main(int count, char **words) {
         clear();
     }
     note_end("", status);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return shell_status(status);
 }

@@ -17,11 +17,11 @@ from pathlib import Path
 from trainshed.backends.container.containers import EngineContainers
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault, FaultKind
-from trainshed.backends.container.loopback import LoopbackPort, loopback_ports
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.container.render_installer import InstallerFiles, body, changes
 from trainshed.backends.container.run import BLANK
 from trainshed.backends.machine.init_record import InitRecord, parse_record
+from trainshed.backends.machine.loopback import LoopbackPort, loopback_ports
 from trainshed.core.errors import Unavailable
 from trainshed.core.image import ImageConfig
 from trainshed.core.layer_port import InstallKit, PipListener

@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.limits import GIB, LIMIT
-from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.container.render import LABEL, Mount, RunMounts
 from trainshed.backends.container.run_mounts import (
     PreparedFolders,
@@ -30,6 +29,7 @@ from trainshed.backends.container.run_mounts import (
     volume,
 )
 from trainshed.backends.machine.code_folders import CodeFolders
+from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.backends.machine.mounts import NO_BUCKETS, Mounts, local_env
 from trainshed.backends.machine.open_to_all import ANYBODY, open_to_all
 from trainshed.backends.machine.run_storage import RunStorage

@@ -174,13 +174,13 @@ def timed_out(doing: str, seconds: float, percent: int | None) -> ImageFailure:
     return ImageFailure(_verdict(row, f"{doing}: the registry {when} for {seconds:.0f} s, and was given up"))
 
 
-def inward_registry(doing: str, host: str, address: str) -> Verdict:
+def inward_failure(doing: str, why: str) -> ImageFailure:
     row = _Row(
         Cause.PERMISSION,
         "No registry is asked there: name this machine's own as localhost:PORT, or log in to it "
         "(`docker login`, `podman login`, --registry-auth).",
     )
-    return _verdict(row, f"{doing}: {host} leads to {address}, which is this machine or beside it")
+    return ImageFailure(_verdict(row, f"{doing}: {why}"))
 
 
 def error_of(verdict: Verdict) -> TrainshedError:

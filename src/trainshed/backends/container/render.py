@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainshed.backends.machine.image_config import command_line
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
@@ -19,7 +20,6 @@ from trainshed.core.ports import Sink
 INSIDE = "/.trainshed"
 LABEL = "trainshed"
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP")
-PYTHON = "python3"  # the image's interpreter; the init tries `python` too
 _PERIOD = 100_000  # microseconds
 _UNLIMITED = -1
 _WEIGHT = 1024  # of one CPU, as engines count
@@ -82,7 +82,7 @@ def render(
             *(("--hold",) if launch.held else ()),
             *_loopback_options(run_mounts),
         ],
-        "Cmd": list(words(launch, image, run_mounts)),
+        "Cmd": list(command_line(launch, image, run_mounts.command)),
         "Env": [f"{name}={value}" for name, value in _env(launch, image, run_mounts).items()],
         "User": image.user,
         "WorkingDir": run_mounts.workdir or image.workdir or "/",
@@ -103,17 +103,6 @@ def render(
 
 def _loopback_options(run_mounts: RunMounts) -> tuple[str, ...]:
     return tuple(word for port in run_mounts.loopback_ports for word in ("--hatch", str(port)))
-
-
-def words(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> tuple[str, ...]:
-    """The command line: a command replaces the image's entry point; either replaces its arguments."""
-    if launch.module:
-        return (PYTHON, "-m", launch.module, *launch.args)
-    if launch.command:
-        return (*launch.command, *launch.args)
-    if run_mounts.command:
-        return (*run_mounts.command, *launch.args)
-    return (*image.entrypoint, *(launch.args or image.command))
 
 
 def _env(launch: Launch, image: ImageConfig, run_mounts: RunMounts) -> dict[str, str]:

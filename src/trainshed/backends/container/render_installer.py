@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from trainshed.backends.container.render import INSIDE, LABEL, PYTHON, Mount, mounted, security_options
+from trainshed.backends.container.render import INSIDE, LABEL, Mount, mounted, security_options
+from trainshed.backends.machine.image_config import PYTHON
 from trainshed.core.image import ImageConfig
 from trainshed.core.limits import PROCESSES
 from trainshed.core.package import Package

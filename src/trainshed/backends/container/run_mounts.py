@@ -16,9 +16,9 @@ variables too.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from trainshed.backends.container.loopback import INSIDE as LOOPBACK
-from trainshed.backends.container.loopback import LoopbackPort, with_inside_address
 from trainshed.backends.container.render import INSIDE, Mount, RunMounts
+from trainshed.backends.machine.loopback import INSIDE as LOOPBACK
+from trainshed.backends.machine.loopback import LoopbackPort, with_inside_address
 from trainshed.core.google import HOSTS, past_proxies
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch

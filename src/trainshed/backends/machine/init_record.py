@@ -12,6 +12,7 @@ from trainshed.backends.machine.run import KnownRecord, not_run
 from trainshed.core.replica import Exit
 
 MOST_RECORD = 512  # bytes
+EXPOSED = "it is not kept apart from the network: the cluster enforces no network policies"
 _MOST_CODE = 255
 _MOST_SIGNAL = 64
 
@@ -19,7 +20,9 @@ _MOST_SIGNAL = 64
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitRecord(KnownRecord):
     oom: int = 0
+    unchanged: bool = False  # nothing below /gcs has changed since it began
     refusals: int = 0  # of processes and threads, by the kernel
+    unheard: int = 0  # a port that was to lead to the server, and does not
 
     @property
     def begun(self) -> bool:
@@ -27,7 +30,7 @@ class InitRecord(KnownRecord):
 
 
 def parse_record(text: bytes) -> InitRecord:
-    boot, oom, refusals, unstarted = "", 0, 0, ""
+    boot, oom, refusals, unheard, unstarted, unchanged = "", 0, 0, 0, "", False
     held_exit = ended = started_at = ended_at = None
     for line in text[:MOST_RECORD].decode("utf-8", "replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, OverflowError, OSError):
@@ -36,8 +39,14 @@ def parse_record(text: bytes) -> InitRecord:
                     started_at, boot = _moment(at), boot_id
                 case ["oom", count]:
                     oom = int(count)
+                case ["unchanged"]:
+                    unchanged = True
                 case ["refused", count]:
                     refusals = int(count)
+                case ["unheard", port]:
+                    unheard = int(port)
+                case ["exposed"]:
+                    unstarted = EXPOSED
                 case ["unstarted", number]:
                     unstarted = not_run(number)
                 case ["held", how, number, at] if held_exit is None:
@@ -51,10 +60,12 @@ def parse_record(text: bytes) -> InitRecord:
         started_at=started_at,
         oom=oom,
         refusals=refusals,
+        unheard=unheard,
         held=held_exit,
         exit=ended,
         ended_at=ended_at,
         unstarted=unstarted,
+        unchanged=unchanged,
     )
 
 

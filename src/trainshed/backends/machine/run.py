@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from trainshed.core.limits import MemoryLimit
 from trainshed.core.names import RunKey
+from trainshed.core.obstacle import Obstacle
 from trainshed.core.replica import Exit, Handle, Observation, Sight
 from trainshed.regular_file import read_regular, write_regular
 
@@ -58,6 +59,8 @@ class KnownRun(ABC):
     most_processes: int = 0  # processes and threads; 0: no limit
     over_processes: str = ""  # that it was ended for having more, where that is looked at
     has_limits: bool = False  # of its own, held by the kernel: nobody else's doing brings it over them
+    node: str = ""  # where it is; empty: where it was placed
+    interrupted: str = ""  # who else ended it and why, a sentence
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     observation: Observation | None = None
 
@@ -89,7 +92,7 @@ class KnownRun(ABC):
         exit: Exit | None = None,
         ended_at: datetime | None = None,
         out_of_memory: str = "",
-        waits_for: str = "",
+        obstacle: Obstacle | None = None,
     ) -> None:
         self.sight = sight
         failed = exit is not None and not exit.ok
@@ -110,7 +113,9 @@ class KnownRun(ABC):
             process_limit=over_processes or refused,
             no_gcs=self.no_gcs,
             unstarted=self.unstarted,
-            waits_for=waits_for,
+            obstacle=obstacle,
+            interrupted=self.interrupted,
+            node=self.node,
             over_limit=bool(self.full)
             or bool(over_memory)
             or bool(over_processes)

@@ -17,6 +17,7 @@ from typing import Any, cast
 from trainshed.backends.machine.proc import slurp
 from trainshed.core.stacks import MOST_FRAMES, MOST_THREADS, StackFrame, ThreadStack
 
+DUMP = ("dump", "--nonblocking", "--json", "--pid")  # and the pid: what py-spy is asked for
 _MAY_TRACE = 1 << 19  # CAP_SYS_PTRACE
 _MOST = 16 << 20  # bytes of an answer
 
@@ -51,7 +52,7 @@ def _call_is_there() -> bool:
 
 def spy_on(spy: str, pid: int, patience: float) -> tuple[tuple[ThreadStack, ...], str]:
     """The threads of a Python process, or none and why."""
-    command = [spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
+    command = [spy, *DUMP, str(pid)]
     try:
         # py-spy reads memory that moves meanwhile: it may fail once and not twice.
         for last in (False, True):
@@ -69,13 +70,18 @@ def spy_on(spy: str, pid: int, patience: float) -> tuple[tuple[ThreadStack, ...]
         return (), f"py-spy did not tell the stacks of process {pid} within {patience / 2:g} s."
     except OSError as error:
         return (), f"py-spy does not run: {error.strerror}."
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        return (
-            (),
-            f"py-spy does not tell the stacks of process {pid}: {lines[0][:200] if lines else 'no reason'}",
-        )
-    threads = read_threads(done.stdout[:_MOST], _inside(pid))
+    return read_dump(done.returncode, done.stdout[:_MOST], done.stderr, pid, _inside(pid))
+
+
+def read_dump(
+    code: int, text: bytes, complaint: bytes, pid: int, own: int
+) -> tuple[tuple[ThreadStack, ...], str]:
+    """What py-spy printed of a process, which calls itself `own`: its threads, or none and why. Pure."""
+    if code:
+        lines = complaint.decode(errors="replace").strip().splitlines()
+        reason = lines[0][:200] if lines else "no reason"
+        return (), f"py-spy does not tell the stacks of process {pid}: {reason}"
+    threads = read_threads(text, own)
     return threads, "" if threads else f"py-spy saw no thread of process {pid}."
 
 

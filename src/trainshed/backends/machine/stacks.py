@@ -60,24 +60,28 @@ class Describer:
             stacks.append(seen)
         if len(pids) > MOST_PROCESSES:
             faults.append(f"{len(pids) - MOST_PROCESSES} more processes are not shown.")
-        return StackDump(processes=tuple(stacks), fault=" ".join(_few(faults)))
+        return StackDump(processes=tuple(stacks), fault=few(faults))
 
 
-def _few(faults: list[str]) -> list[str]:
-    return (
-        faults if len(faults) <= FAULTS else [*faults[:FAULTS], f"And {len(faults) - FAULTS} more like that."]
-    )
+def few(faults: Sequence[str]) -> str:
+    """The first faults, and how many more there are."""
+    more = [f"And {len(faults) - FAULTS} more like that."] if len(faults) > FAULTS else []
+    return " ".join([*faults[:FAULTS], *more])
 
 
 def describe(pid: int, proc: str = "/proc") -> ProcessStack | None:
     """The process by the kernel's account; None where it is gone."""
-    stat = slurp(f"{proc}/{pid}/stat").decode(errors="replace")
-    if not stat:
+    return describe_texts(pid, *(slurp(f"{proc}/{pid}/{name}") for name in ("stat", "wchan", "cmdline")))
+
+
+def describe_texts(pid: int, stat: bytes, wchan: bytes, cmdline: bytes) -> ProcessStack | None:
+    """The process by what these files of /proc had. Pure."""
+    name, _, rest = stat.decode(errors="replace").partition("(")[2].rpartition(")")
+    if not rest:
         return None
-    name, _, rest = stat.partition("(")[2].rpartition(")")
-    words = slurp(f"{proc}/{pid}/cmdline").decode(errors="replace").replace("\0", " ")
-    letter = rest.split()[0]
-    state, channel = _STATES.get(letter, f"is in state {letter}"), slurp(f"{proc}/{pid}/wchan").decode()
+    words = cmdline.decode(errors="replace").replace("\0", " ")
+    letter, channel = rest.split()[0], wchan.decode(errors="replace")
+    state = _STATES.get(letter, f"is in state {letter}")
     where = f" in {channel}" if letter in "SD" and channel not in ("", "0") else ""
     return ProcessStack(pid=pid, command=clean_command(words) or name, state=state + where)
 

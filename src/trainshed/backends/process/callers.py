@@ -22,7 +22,7 @@ class ProcessCallers:
         self._runs = runs
 
     async def job_of(self, connection: CallerConnection) -> str:
-        if connection.init:  # it comes from a container
+        if connection.init or connection.job:  # it comes from a container or a pod
             return ""
         alive = [run for runs in self._runs.values() for run in runs.values() if run.alive]
         return await asyncio.to_thread(calling_job, alive, connection.peer, connection.here)

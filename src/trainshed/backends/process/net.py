@@ -201,6 +201,12 @@ class RunCgroups:
             discard(base)
         return tried.returncode == 0
 
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What the kernel limits in these groups; the rest is watched by the server."""
+        trees = {"memory": self._memory, "processes": self._processes}
+        return tuple(name for name, tree in trees.items() if tree is not None)
+
     def close(self) -> None:
         for base in self._bases():
             discard(base)  # stays while a run lives in it

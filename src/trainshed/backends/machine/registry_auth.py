@@ -1,7 +1,7 @@
 """Credentials for private registries, from the files in which Docker and Podman keep them.
 
-`ImageCalls` reads them anew for each call, so a `podman login` counts at once. They leave this module only
-as headers for the engine: no error and no representation shows them.
+The backends of containers and of clusters read them anew for each call, so a `podman login` counts at once.
+They leave this module for an engine or a registry only: no error and no representation shows them.
 """
 
 import base64
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from trainshed.core.image import HUB, parse
+from trainshed.core.image import HUB, Reference, parse
 
 _HUB_KEYS = ("https://index.docker.io/v1/", "index.docker.io", "registry-1.docker.io")
 _HELPER_TIME = 20.0  # seconds
@@ -42,10 +42,17 @@ class RegistryAuth:
     def header(self, image: str) -> dict[str, str]:
         """For a pull or push of that image. Blocks: reads files, and may run a helper."""
         reference = parse(image)
+        credentials = self.credentials(reference)
+        if credentials is None:
+            return {}
+        return {"X-Registry-Auth": _encode(credentials.as_fields(reference.domain))}
+
+    def credentials(self, reference: Reference) -> Credentials | None:
+        """For its registry; None where there are none. Blocks as `header` does."""
         for file in self._files():
             if (credentials := _credentials_for(file, reference.domain, reference.name)) is not None:
-                return {"X-Registry-Auth": _encode(credentials.as_fields(reference.domain))}
-        return {}
+                return credentials
+        return None
 
     def headers(self) -> dict[str, str]:
         """For a build, which may pull from any of the registries."""
@@ -79,6 +86,16 @@ class RegistryAuth:
         yield Path(f"/run/containers/{os.getuid()}/auth.json")
         yield Path(env.get("XDG_CONFIG_HOME") or home / ".config", "containers", "auth.json")
         yield Path(env.get("DOCKER_CONFIG") or home / ".docker", "config.json")
+
+
+def credentials_in(text: str, reference: Reference) -> Credentials | None:
+    """Those in the text of such a file that somebody else has written: it cannot name helpers to be run."""
+    try:
+        content: object = json.loads(text)
+    except ValueError:
+        return None
+    auths = _mapping(_mapping(content).get("auths"))
+    return _credentials_for({"auths": auths}, reference.domain, reference.name)
 
 
 def _credentials_for(file: Mapping[str, Any], domain: str, name: str) -> Credentials | None:
