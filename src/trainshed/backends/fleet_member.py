@@ -59,12 +59,15 @@ class Member(ABC):
 
     backend: Backend | None  # None while it is not there
 
-    def __init__(self, *, runs_as: str, own_images: str = "") -> None:
+    is_away = False  # it was looked for, and is not there
+
+    def __init__(self, *, runs_as: str, own_images: str = "", site: str = "") -> None:
         """`runs_as` says in a sentence how an image runs there, as in "in a container".
 
-        Images whose names begin with `own_images` are this member's, also those that it does not have.
+        Images whose names begin with `own_images` are this member's, also those that it does not have. All
+        members with the same `site` have their nodes there: their replicas reach each other.
         """
-        self.runs_as, self._own_images = runs_as, own_images
+        self.runs_as, self._own_images, self.site = runs_as, own_images, site
         self.left: frozenset[str] = frozenset()  # the jobs that have runs in it, while it is not there
 
     def owns(self, image: str) -> bool:
@@ -110,8 +113,8 @@ class Member(ABC):
 
 
 class PresentMember(Member):
-    def __init__(self, backend: Backend, *, runs_as: str, own_images: str = "") -> None:
-        super().__init__(runs_as=runs_as, own_images=own_images)
+    def __init__(self, backend: Backend, *, runs_as: str, own_images: str = "", site: str = "") -> None:
+        super().__init__(runs_as=runs_as, own_images=own_images, site=site)
         self.backend = self._backend = backend
 
     @property
@@ -147,8 +150,8 @@ class PresentMember(Member):
 
 
 class LateMember(Member):
-    def __init__(self, finder: BackendFinder, *, runs_as: str, own_images: str = "") -> None:
-        super().__init__(runs_as=runs_as, own_images=own_images)
+    def __init__(self, finder: BackendFinder, *, runs_as: str, own_images: str = "", site: str = "") -> None:
+        super().__init__(runs_as=runs_as, own_images=own_images, site=site)
         self.backend = None
         self._finder = finder
         self._waiting: set[str] = set()  # jobs
@@ -201,7 +204,7 @@ class LateMember(Member):
         if self.backend is None:
             async with self._finding:
                 if self.backend is None:
-                    backend = await self._finder.find()
+                    backend = await self._find()
                     for hint in self._hints:
                         backend.on_change(hint)
                     jobs = self._waiting | self.left
@@ -209,6 +212,15 @@ class LateMember(Member):
                     for job in jobs:
                         self._hint(job)
         return self.backend
+
+    async def _find(self) -> Backend:
+        try:
+            backend = await self._finder.find()
+        except TrainshedError:
+            self.is_away = True
+            raise
+        self.is_away = False
+        return backend
 
     def there(self) -> Backend:
         if self.backend is None:

@@ -8,7 +8,7 @@ decides nothing and writes nothing.
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from trainshed.core.admit import is_waiting
+from trainshed.core.admit import Sites, is_waiting
 from trainshed.core.job import Job
 from trainshed.core.waiting_jobs import WaitingJobs
 
@@ -42,9 +42,9 @@ class Backlog:
             self.admitted.pop(job.id, None)
             self.unseen[job.id] = job
 
-    def set_ready(self, job: Job) -> None:
+    def set_ready(self, job: Job, sites: Sites = ()) -> None:
         self._forget_waiting(job.id)
-        self.ready.put(job)
+        self.ready.put(job, sites)
 
     def set_unready(self, job: Job) -> None:
         self.unseen.pop(job.id, None)

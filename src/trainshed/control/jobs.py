@@ -16,13 +16,15 @@ from trainshed.control.collector import Collector
 from trainshed.control.outputs import Outputs
 from trainshed.control.verdicts import Reporter
 from trainshed.core.admit import is_waiting
+from trainshed.core.closing import stuck
 from trainshed.core.decide import Action, Plan, Start, Stop, decide
-from trainshed.core.errors import Conflict, NotYet, TrainshedError
+from trainshed.core.errors import Conflict, Hindered, NotYet, TrainshedError
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Job
+from trainshed.core.job import Closing, Job
 from trainshed.core.launch import Launch
 from trainshed.core.launching import launch_of
 from trainshed.core.log_port import LogStore
+from trainshed.core.obstacle import waiting_for
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Observation, Replica
@@ -36,7 +38,6 @@ log = logging.getLogger(__name__)
 
 MOST_TURNS = 20  # a job that still changes after these is queued again behind the others
 RETRY_LAUNCH = timedelta(seconds=5)
-AT_ONCE = 4  # replicas of a job started concurrently: an engine is slow to start each
 SETTLE = timedelta(
     milliseconds=40
 )  # after the admission: a job that ends at once then needs one write, not two
@@ -174,7 +175,7 @@ class JobLoop:
         await start_some(1)  # alone: it makes what all of them share
         if starts and not faults:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(AT_ONCE, len(starts))):
+                for _ in range(min(self.backend.capabilities.starts_at_once, len(starts))):
                     group.create_task(start_some(len(starts)))
         return faults[0] if faults else None
 
@@ -198,26 +199,24 @@ class JobLoop:
         """The backend could not launch, for example because the disk is full: record it, and retry later."""
         if isinstance(error, NotYet):
             return now + RETRY_LAUNCH  # at the latest: the backend hints when it is ready
-        waiting = Waiting(
-            reason=Reason.LAUNCH_FAILED,
-            message=f"A replica could not be started: {error.message}",
-            remedy=f"It is tried again every {RETRY_LAUNCH.total_seconds():g} s.",
-        )
+        waiting = _refused(job, error, now)
+        closing = _given_up(waiting, error, now)
         log.warning("job %s: %s", job.id, waiting.message)
-        if job.status.waiting != waiting:
+        if job.status.waiting != waiting or closing is not None:
             event = Event(
                 at=now,
-                reason=Reason.LAUNCH_FAILED,
+                reason=waiting.reason,
                 message=waiting.message,
                 severity=Severity.WARNING,
                 attempt=job.status.attempt,
             )
             try:
-                status = replace(job.status, waiting=waiting, updated_at=now)
-                self.ring(await self.store.write(job, status, (event,)))
+                status = replace(job.status, waiting=waiting, closing=closing, updated_at=now)
+                events = () if isinstance(error, Hindered) and _is_said(job, waiting) else (event,)
+                self.ring(await self.store.write(job, status, events))
             except Conflict:
                 return now
-        return now + RETRY_LAUNCH
+        return now if closing is not None else now + RETRY_LAUNCH
 
     async def _finish(self, job: Job) -> bool:
         """Close the job's output. If the disk prevents that, the end is reported all the same."""
@@ -235,6 +234,27 @@ class JobLoop:
         await self.backend.remove(job.id)
         if self.outputs is not None:
             self.outputs.forget(job.id)
+
+
+def _refused(job: Job, error: TrainshedError, now: datetime) -> Waiting:
+    again = f"It is tried again every {RETRY_LAUNCH.total_seconds():g} s."
+    if isinstance(error, Hindered):
+        obstacle = replace(error.obstacle, remedy=f"{error.obstacle.remedy} {again}".strip())
+        return waiting_for(obstacle, job.status.waiting, now)
+    message = f"A replica could not be started: {error.message}"
+    return Waiting(reason=Reason.LAUNCH_FAILED, message=message, remedy=again)
+
+
+def _given_up(waiting: Waiting, error: TrainshedError, now: datetime) -> Closing | None:
+    if not isinstance(error, Hindered):
+        return None
+    end = error.obstacle.gives_up_at(waiting.since)
+    return stuck(error.obstacle, now) if end is not None and now >= end else None
+
+
+def _is_said(job: Job, waiting: Waiting) -> bool:
+    """Whether the job's history has such a reason already: its numbers change again and again."""
+    return job.status.waiting is not None and job.status.waiting.reason is waiting.reason
 
 
 def _is_plain_to_see(plan: Plan) -> bool:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import assert_never
 
 from trainshed.control.backlog import Backlog
-from trainshed.core.admit import Cycle, snapshot_of
+from trainshed.core.admit import Cycle, Sites, snapshot_of
 from trainshed.core.errors import Conflict
 from trainshed.core.event import Event, Reason, Severity, Waiting
 from trainshed.core.fleet import Admission, Fit, Node
@@ -23,6 +23,7 @@ from trainshed.core.job import Job, JobState, Status, planned_replicas
 from trainshed.core.ports import Backend, Clock, Store
 from trainshed.core.readiness import Readiness, ReadinessState
 from trainshed.core.refusal import UNPLACEABLE, in_words
+from trainshed.core.site import placed_at
 
 NOTED = timedelta(seconds=1)  # a shorter wait gets no line in the job's history
 MOST_LOOKS = 100  # jobs in preparation that one cycle looks at without a hint
@@ -56,6 +57,10 @@ class Scheduler:
     def is_full(self) -> bool:
         """Whether jobs wait already. The cycle for one more may then come a moment later."""
         return bool(self.backlog.ready or self.backlog.unready)
+
+    def sites(self) -> Mapping[str, Sites]:
+        """Where waiting jobs may be placed, by id; those that may be on any node are not in it."""
+        return self.backlog.ready.sites
 
     def unready(self) -> Mapping[str, Job]:
         """The waiting jobs for which something is still being prepared, by id. Not to be kept."""
@@ -101,10 +106,11 @@ class Scheduler:
             if job.status.admission:
                 ports |= job.status.admission.ports
         for job, admission, readiness in self._decide(nodes, now):
-            events = _admission_events(admission, readiness, now)
+            placed = placed_at(admission, nodes, readiness)
+            events = _admission_events(placed, readiness, now)
             if line := self.cached(job):
                 events = *events, Event(at=now, reason=Reason.IMAGE_CACHED, message=line)
-            await self._admit(job, admission, ports, events, now)
+            await self._admit(job, placed, ports, events, now)
         for job, readiness in preparing:
             await self._note_preparing(job, readiness, now)
         return await self._note_refusals(now)
@@ -130,7 +136,7 @@ class Scheduler:
             readiness = self.backend.prepare(job.spec, job.id)
             match readiness.standing:
                 case ReadinessState.READY:
-                    backlog.set_ready(job)
+                    backlog.set_ready(job, readiness.sites)
                     self._note_later(job)
                     if job.id in some:
                         self.hint()  # jobs that wait for the same thing are ready too
@@ -146,14 +152,14 @@ class Scheduler:
 
     def _decide(self, nodes: tuple[Node, ...], now: datetime) -> list[tuple[Job, Admission, Readiness]]:
         """Decide which jobs may start. The refusals stay in the cycle."""
-        ready, before = self.backlog.ready, self._last.head if self._last else None
+        ready, before = self.backlog.ready, _heads(self._last)
         holders = [job for job in self.backlog.admitted.values() if job.id not in self.freed]
-        self._last = cycle = Cycle(snapshot_of(holders, nodes, self.fit, now), now)
+        self._last = cycle = Cycle(snapshot_of(holders, nodes, self.fit, now, ready.sites), now)
         chosen: list[tuple[Job, Admission, Readiness]] = []
         taken_away: list[Job] = []  # no longer ready
         for job in ready.in_order(cycle.refused):
             readiness = self.backend.prepare(job.spec, job.id)
-            if not readiness.is_ready:
+            if not readiness.is_ready or readiness.sites != ready.sites.get(job.id, ()):
                 taken_away.append(job)
                 continue
             if (admission := cycle.answer(job).admission) is not None:
@@ -166,9 +172,11 @@ class Scheduler:
         for job in taken_away:
             self.backlog.set_unready(job)
             self.look_at(job.id)
-        if cycle.head is not None and (before is None or before.id != cycle.head.id):
-            for job in filter(None, (before, cycle.head)):
-                self._note_later(job)
+        heads = _heads(cycle)
+        if heads.keys() - before.keys():
+            for id, job in (before | heads).items():
+                if id not in before or id not in heads:
+                    self._note_later(job)
         return chosen
 
     async def _admit(
@@ -241,6 +249,10 @@ class Scheduler:
         return True
 
 
+def _heads(cycle: Cycle | None) -> dict[str, Job]:
+    return {} if cycle is None else {head.job.id: head.job for head in cycle.heads.values()}
+
+
 def _is_noted(job: Job, reason: Reason) -> bool:
     return job.status.waiting is not None and job.status.waiting.reason is reason
 
@@ -254,7 +266,7 @@ def _prepared_at(job: Job, now: datetime) -> datetime | None:
 def _admission_events(admission: Admission, readiness: Readiness, now: datetime) -> tuple[Event, ...]:
     nodes = ", ".join(dict.fromkeys(p.node for p in admission.placements))
     admitted = (
-        Event(at=now, reason=Reason.ADMITTED, message=f"Admitted on {nodes}."),
+        Event(at=now, reason=Reason.ADMITTED, message=f"Admitted on {nodes}. {admission.why}".strip()),
         *(
             Event(at=now, reason=Reason.SUBSTITUTED, message=n, severity=Severity.WARNING)
             for n in readiness.notes

@@ -4,13 +4,16 @@
 head. A smaller job behind it may pass only if that does not delay the head: even if every running job uses
 its whole timeout, the head can start as early as without the smaller one. Each refusal has a typed reason.
 
-Jobs of one *shape* (the same demand, the same timeout) get the same answer: once one is refused, the others
+Where there are several sites a job is placed at one of those that it may use, the best first, and each set of
+sites has a head of its own: who waits for one machine holds up nobody who cannot use it.
+
+Jobs of one *shape* (the same demand, timeout and sites) get the same answer: once one is refused, the others
 of its shape are refused for the rest of the cycle. So the cost of a cycle depends on the number of shapes,
 and behind the head it tries at most MOST_BEHIND of them. `admit` answers every job; the scheduler asks a
 `Cycle` only about jobs whose shape is not refused yet. Both make the same decisions.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,7 +22,7 @@ from typing import TypeAlias
 from trainshed.core.event import Reason, Waiting
 from trainshed.core.fleet import Admission, Fit, Node, Placement
 from trainshed.core.job import Job, JobState
-from trainshed.core.place import Fitted, ReplicaNeed, Room, capacity, fitted, needs, total
+from trainshed.core.place import Room, Way, capacity, eligible, needs, total, ways
 from trainshed.core.refusal import Refusal, in_words
 
 MOST_BEHIND = 200  # how many shapes behind the head are refused before a cycle ends: bounds its cost
@@ -27,7 +30,9 @@ NAMED = 3  # how many jobs a refusal names
 
 Order: TypeAlias = tuple[int, datetime, str]  # a place in the queue; the last is the job's id
 Demand: TypeAlias = tuple[tuple[int, float, int, int, str], ...]  # of each pool
-Shape: TypeAlias = tuple[Demand, timedelta]
+Sites: TypeAlias = tuple[str, ...]  # where a job may be placed, the best first; empty: on any node
+Kind: TypeAlias = tuple[Demand, Sites]
+Shape: TypeAlias = tuple[Demand, timedelta, Sites]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,7 @@ class Snapshot:
     nodes: tuple[Node, ...]
     held: tuple[Reservation, ...]
     fit: Fit = Fit.SHRINK
+    sites: Mapping[str, Sites] = field(default_factory=dict[str, Sites])  # of waiting jobs, by id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +67,11 @@ class AdmissionResult:
         return None if self.refusal is None else in_words(self.refusal)
 
 
-def shape_of(job: Job) -> Shape:
+def shape_of(job: Job, sites: Sites = ()) -> Shape:
     """The part of a job that decides where it fits and whether it may pass the head."""
     spec = job.spec
     pools = [(p.replicas, p.cpus, p.memory, p.accelerators, p.accelerator) for p in spec.pools]
-    return tuple(pools), spec.scheduling.timeout
+    return tuple(pools), spec.scheduling.timeout, sites
 
 
 def order(job: Job) -> Order:
@@ -88,18 +94,54 @@ def is_waiting(job: Job) -> bool:
     return job.status.state is JobState.QUEUED and job.status.admission is None
 
 
-def snapshot_of(active: Iterable[Job], nodes: tuple[Node, ...], fit: Fit, now: datetime) -> Snapshot:
+def snapshot_of(
+    active: Iterable[Job],
+    nodes: tuple[Node, ...],
+    fit: Fit,
+    now: datetime,
+    sites: Mapping[str, Sites] | None = None,
+) -> Snapshot:
     """The fleet as a cycle sees it: the nodes, and what the admitted jobs hold of them."""
     admitted = [job for job in active if job.status.admission is not None]
     # The same jobs are named in the same order, whichever the caller has them in.
     admitted.sort(key=lambda job: (job.created_at, job.id))
-    return Snapshot(nodes=nodes, held=tuple([held_by(job, now) for job in admitted]), fit=fit)
+    reservations = with_own_gpus([held_by(job, now) for job in admitted], nodes)
+    return Snapshot(nodes=nodes, held=tuple(reservations), fit=fit, sites=sites or {})
+
+
+def with_own_gpus(reservations: Sequence[Reservation], nodes: Iterable[Node]) -> Sequence[Reservation]:
+    """Where a replica was moved, the GPUs it was given may be another's on its node: there it has others."""
+    claims = [(place.node, gpu) for item in reservations for place in item.placements for gpu in place.gpus]
+    if len(claims) == len(set(claims)):
+        return reservations
+    free = {node.name: [gpu for gpu in node.gpus if (node.name, gpu) not in set(claims)] for node in nodes}
+    used: set[tuple[str, str]] = set()
+
+    def own(place: Placement) -> Placement:
+        gpus: list[str] = []
+        for gpu in place.gpus:
+            is_anothers = (place.node, gpu) in used and bool(free.get(place.node))
+            gpus.append(free[place.node].pop(0) if is_anothers else gpu)
+            used.add((place.node, gpus[-1]))
+        return replace(place, gpus=tuple(gpus))
+
+    return [replace(item, placements=tuple(own(place) for place in item.placements)) for item in reservations]
 
 
 def admit(snapshot: Snapshot, waiting: Sequence[Job], now: datetime) -> tuple[AdmissionResult, ...]:
     """The answer to every waiting job, in the order of the queue."""
     cycle = Cycle(snapshot, now)
     return tuple([cycle.answer(job) for job in sorted(waiting, key=order)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The first job that does not fit, of those that may be placed at the same sites."""
+
+    job: Job
+    ways: tuple[Way, ...]
+    starts: datetime | None  # at the latest
+    refusal: Refusal
 
 
 @dataclass(slots=True)
@@ -110,16 +152,13 @@ class Cycle:
     now: datetime
     room: Room = field(init=False)
     held: list[Reservation] = field(init=False)
-    head: Job | None = None
-    head_refusal: Refusal | None = None
-    head_needs: tuple[ReplicaNeed, ...] = ()
-    head_starts: datetime | None = None
+    heads: dict[Sites, Head] = field(default_factory=dict[Sites, Head])
     refused: dict[Shape, Refusal] = field(default_factory=dict[Shape, Refusal])
     behind: int = 0  # how many of these shapes were tried behind the head
     # Demands for which there is no room, whatever the timeout.
-    full: dict[Demand, Refusal] = field(default_factory=dict[Demand, Refusal])
+    full: dict[Kind, Refusal] = field(default_factory=dict[Kind, Refusal])
     far: Refusal | None = None  # the refusal of all jobs that are not tried
-    fits: dict[Demand, Fitted] = field(default_factory=dict[Demand, Fitted])
+    ways: dict[Kind, tuple[Way, ...]] = field(default_factory=dict[Kind, tuple[Way, ...]])
 
     def __post_init__(self) -> None:
         self.room = Room(self.snapshot.nodes)
@@ -130,8 +169,13 @@ class Cycle:
     def copy(self) -> "Cycle":
         twin = copy(self)
         twin.room, twin.held = self.room.copy(), list(self.held)
-        twin.refused, twin.full = dict(self.refused), dict(self.full)
+        twin.refused, twin.full, twin.heads = dict(self.refused), dict(self.full), dict(self.heads)
         return twin
+
+    @property
+    def head(self) -> Job | None:
+        """The first job of all that does not fit."""
+        return next((head.job for head in self.heads.values()), None)
 
     @property
     def is_over(self) -> bool:
@@ -139,100 +183,126 @@ class Cycle:
         return self.behind >= MOST_BEHIND
 
     def answer(self, job: Job) -> AdmissionResult:
-        shape = shape_of(job)
+        shape = self._shape(job)
         if shape in self.refused:
             return AdmissionResult(job=job, refusal=self.refused[shape])
-        fit = self._fitted(job, shape[0])
-        if fit is None:
-            refusal = self.refused[shape] = self._too_large(job)
+        kind = shape[0], shape[2]
+        ways = self._ways(job, kind)
+        if not ways:
+            refusal = self.refused[shape] = self._too_large(job, shape[2])
             return AdmissionResult(job=job, refusal=refusal)
-        wanted, cuts = fit
         if self.is_over:
             return AdmissionResult(job=job, refusal=self._far_behind())
-        demand = shape[0]
-        placements = None if demand in self.full else self.room.place(wanted)
+        way, placements = (ways[0], None) if kind in self.full else _placed(ways, self.room)
         if placements is not None:
             until = self.now + job.spec.scheduling.timeout
             mine = Reservation(job=job.id, display_name=job.display_name, placements=placements, until=until)
-            if not self._delays_head(mine):
+            if not self._delays_heads(mine):
                 self.held.append(mine)
-                admission = Admission(placements=placements, admitted_at=self.now, cuts=cuts)
+                admission = Admission(placements=placements, admitted_at=self.now, cuts=way.cuts)
                 return AdmissionResult(job=job, admission=admission)
             self.room.give(placements)
-        elif self.head is None:
-            self.head, self.head_needs = job, wanted
-            self.head_starts = self._earliest(wanted, self.room, self.held)
-            self.head_refusal = self._no_room(wanted)
-            self.refused[shape] = self.full[demand] = self._behind(wanted)  # for others of its shape
-            return AdmissionResult(job=job, refusal=self.head_refusal)
+        elif shape[2] not in self.heads:
+            starts = self._earliest(ways, self.room, self.held)
+            head = Head(job=job, ways=ways, starts=starts, refusal=self._no_room(ways, starts))
+            self.heads[shape[2]] = head
+            self.refused[shape] = self.full[kind] = self._behind(ways, head)  # for others of its shape
+            return AdmissionResult(job=job, refusal=head.refusal)
         self.behind += 1
-        refusal = self.refused[shape] = self.full.get(demand) or self._behind(wanted)
+        refusal = self.refused[shape] = self.full.get(kind) or self._behind(ways, self._head(shape[2]))
         if placements is None:
-            self.full[demand] = refusal
+            self.full[kind] = refusal
         return AdmissionResult(job=job, refusal=refusal)
 
     def refusal_of(self, job: Job) -> Refusal | None:
         """Why the job was not admitted, after the cycle; None for a job that the cycle has no refusal for."""
-        if self.head is not None and job.id == self.head.id:
-            return self.head_refusal
-        shape = shape_of(job)
+        shape = self._shape(job)
+        if (head := self.heads.get(shape[2])) is not None and job.id == head.job.id:
+            return head.refusal
         if shape in self.refused:
             return self.refused[shape]
-        if self._fitted(job, shape[0]) is None:
-            return self._too_large(job)
+        if not self._ways(job, (shape[0], shape[2])):
+            return self._too_large(job, shape[2])
         return self._far_behind() if self.is_over else None
 
-    def _fitted(self, job: Job, demand: Demand) -> Fitted:
-        if demand not in self.fits:
-            self.fits[demand] = fitted(job.spec, self.snapshot.nodes, self.snapshot.fit)
-        return self.fits[demand]
+    def _shape(self, job: Job) -> Shape:
+        return shape_of(job, self.snapshot.sites.get(job.id, ()))
 
-    def _delays_head(self, mine: Reservation) -> bool:
-        """Whether the head could start later with this reservation than without it."""
-        if self.head is None:
-            return False
-        starts = self._earliest(self.head_needs, self.room, [*self.held, mine])
-        return starts is None or self.head_starts is None or starts > self.head_starts
+    def _ways(self, job: Job, kind: Kind) -> tuple[Way, ...]:
+        if kind not in self.ways:
+            self.ways[kind] = ways(job.spec, self.snapshot.nodes, self.snapshot.fit, kind[1])
+        return self.ways[kind]
+
+    def _delays_heads(self, mine: Reservation) -> bool:
+        """Whether a head could start later with this reservation than without it."""
+        used = {place.node for place in mine.placements}
+        for head in self.heads.values():
+            nodes = _nodes(head.ways)
+            if nodes is not None and nodes.isdisjoint(used):
+                continue
+            starts = self._earliest(head.ways, self.room, [*self.held, mine])
+            if starts is None or head.starts is None or starts > head.starts:
+                return True
+        return False
+
+    def _head(self, sites: Sites) -> Head:
+        """The head of these sites, else the first of all."""
+        return self.heads.get(sites) or next(iter(self.heads.values()))
 
     def _earliest(
-        self, wanted: tuple[ReplicaNeed, ...], room: Room, reservations: list[Reservation]
+        self, ways: tuple[Way, ...], room: Room, reservations: list[Reservation]
     ) -> datetime | None:
-        """When there is room for `wanted` at the latest, if every job uses its whole timeout."""
+        """When there is room for one of these ways at the latest, if every job uses its whole timeout."""
         later = room.copy()
         for reservation in sorted(reservations, key=lambda h: h.until):
             later.give(reservation.placements)
-            if later.copy().place(wanted) is not None:
+            if _placed(ways, later.copy())[1] is not None:
                 return max(reservation.until, self.now)
         return None
 
-    def _too_large(self, job: Job) -> Refusal:
-        nodes = self.snapshot.nodes
+    def _too_large(self, job: Job, sites: Sites) -> Refusal:
+        nodes = eligible(self.snapshot.nodes, sites)
         reason = Reason.TOO_LARGE if nodes else Reason.NO_NODES
         return Refusal(reason=reason, needs=total(needs(job.spec)), there=capacity(nodes))
 
-    def _no_room(self, wanted: tuple[ReplicaNeed, ...]) -> Refusal:
+    def _no_room(self, ways: tuple[Way, ...], starts: datetime | None) -> Refusal:
+        within = _nodes(ways)
+        nodes = self.snapshot.nodes
         return Refusal(
             reason=Reason.WAITS_FOR_CAPACITY,
-            needs=total(wanted),
-            free=self.room.free(),
-            there=capacity(self.snapshot.nodes),
+            needs=total(ways[0].wanted),
+            free=self.room.free(within),
+            there=capacity(nodes if within is None else [node for node in nodes if node.name in within]),
             holders=tuple((h.job, h.display_name) for h in self.held[:NAMED]),
             more_holders=max(0, len(self.held) - NAMED),
-            starts_by=self.head_starts,
+            starts_by=starts,
         )
 
     def _far_behind(self) -> Refusal:
         """One refusal for all jobs that are not tried."""
         if self.far is None:
-            self.far = replace(self._behind(()), kinds_before=MOST_BEHIND)
+            self.far = replace(self._behind((Way(()),), self._head(())), kinds_before=MOST_BEHIND)
         return self.far
 
-    def _behind(self, wanted: tuple[ReplicaNeed, ...]) -> Refusal:
-        assert self.head is not None
+    def _behind(self, ways: tuple[Way, ...], head: Head) -> Refusal:
         return Refusal(
             reason=Reason.WAITS_BEHIND_OTHERS,
-            needs=total(wanted),
-            free=self.room.free(),
-            head=(self.head.id, self.head.display_name),
-            head_needs=total(self.head_needs),
+            needs=total(ways[0].wanted),
+            free=self.room.free(_nodes(ways)),
+            head=(head.job.id, head.job.display_name),
+            head_needs=total(head.ways[0].wanted),
         )
+
+
+def _placed(ways: tuple[Way, ...], room: Room) -> tuple[Way, tuple[Placement, ...] | None]:
+    """The first way for which there is room, which is taken; None for the placements where there is none."""
+    for way in ways:
+        if (placements := room.place(way.wanted, way.nodes)) is not None:
+            return way, placements
+    return ways[0], None
+
+
+def _nodes(ways: tuple[Way, ...]) -> frozenset[str] | None:
+    """All nodes on which one of these ways may place a job; None: all there are."""
+    names = [way.nodes for way in ways if way.nodes is not None]
+    return frozenset[str]().union(*names) if names else None

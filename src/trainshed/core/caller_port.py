@@ -14,6 +14,7 @@ class CallerConnection:
     peer: Address
     here: Address
     init: int = 0  # the pid of the container's init that passed the connection on; 0: none did
+    job: str = ""  # of the pod whose init passed the connection on; empty: none did
 
 
 class Callers(Protocol):

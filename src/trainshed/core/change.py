@@ -52,7 +52,7 @@ class _Trials:
     cycles: dict[int, Cycle] = field(default_factory=dict[int, Cycle])
 
     def __post_init__(self) -> None:
-        self.queue = WaitingJobs(self.world.waiting)
+        self.queue = WaitingJobs(self.world.waiting, self.world.snapshot.sites)
 
     def again(self, spec: JobSpec) -> bool:
         """Whether the job starts now if it is cancelled and submitted again with this spec."""

@@ -4,14 +4,24 @@
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from trainshed.core.event import Event, Reason, Severity, Waiting
-from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status, planned_replicas
+from trainshed.core.job import (
+    Closing,
+    Failure,
+    Job,
+    JobState,
+    Outcome,
+    RestartRule,
+    Status,
+    planned_replicas,
+)
+from trainshed.core.obstacle import Obstacle
 from trainshed.core.readiness import Readiness
 from trainshed.core.replica import Replica
-from trainshed.core.restart import STARTS, backoff
+from trainshed.core.restart import INTERRUPTIONS, PROGRESS, STARTS, backoff, interruptions
 
 
 def may_become_cancelled(status: Status) -> bool:
@@ -26,7 +36,7 @@ def cancelled(status: Status, now: datetime) -> Closing:
 
 def program_failed(replica: Replica, now: datetime) -> Closing:
     if replica.unstarted:
-        times = f" {replica.run + 1} times" if replica.run else ""
+        times = f" {replica.restarts + 1} times" if replica.restarts else ""
         message = f"{replica.task} was never started{times}: {replica.unstarted}."
         return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=replica.task), now)
     why = "it was over a limit of its own" if replica.over_limit else "the program itself failed"
@@ -42,23 +52,44 @@ def crashed_again(replica: Replica, now: datetime) -> Closing:
     return _failed(Failure(reason=Reason.PROGRAM_FAILED, message=message, task=replica.task), now)
 
 
+def restarted(replica: Replica, rule: RestartRule, delay: timedelta) -> str:
+    """What is said of a replica that is started again."""
+    seconds = f"{delay.total_seconds():g} s"
+    if not replica.interrupted:
+        number = f"{replica.restarts + 1} of {rule.replica_restarts}"
+        return f"{replica.task} {replica.exit}; restart {number} in {seconds}."
+    return (
+        f"{replica.task} {replica.exit}. {replica.interrupted} It starts again in {seconds}, "
+        f"which counts as none of its {rule.replica_restarts} restarts."
+    )
+
+
+def interrupted_again(replica: Replica, now: datetime) -> Closing:
+    message = (
+        f"{replica.task} was interrupted {INTERRUPTIONS} times in a row, each time before it had run for "
+        f"{PROGRESS.total_seconds() / 60:g} minutes, so the job was given up. {replica.interrupted}"
+    )
+    return _failed(Failure(reason=Reason.INTERRUPTED, message=message, task=replica.task), now)
+
+
 def interrupted(replica: Replica, now: datetime) -> Closing:
-    message = f"{replica.task} {replica.exit}; retries are disabled for this job."
+    message = f"{_ended(replica)} Retries are disabled for this job."
     return _failed(Failure(reason=_why(replica), message=message, task=replica.task), now)
 
 
 def exhausted(job: Job, replica: Replica, now: datetime) -> Closing:
     rule = job.spec.scheduling.restart
-    tries = "attempt" if job.status.attempt == 0 else "attempts"
+    counted = job.status.attempt - job.status.uncounted + 1
+    tries = "attempt" if counted == 1 else "attempts"
     message = (
-        f"{replica.task} {replica.exit}, after {replica.run} of {rule.replica_restarts} restarts in this "
-        f"attempt; all {job.status.attempt + 1} {tries} are used up."
+        f"{replica.task} {replica.exit}, after {replica.restarts} of {rule.replica_restarts} restarts in "
+        f"this attempt; all {counted} {tries} are used up."
     )
     return _failed(Failure(reason=Reason.RETRIES_EXHAUSTED, message=message, task=replica.task), now)
 
 
 def retry(replica: Replica, now: datetime) -> Closing:
-    failure = Failure(reason=_why(replica), message=f"{replica.task} {replica.exit}.", task=replica.task)
+    failure = Failure(reason=_why(replica), message=_ended(replica), task=replica.task)
     return Closing(outcome=Outcome.RETRY, since=now, failure=failure)
 
 
@@ -68,6 +99,13 @@ def unprepared(readiness: Readiness, now: datetime) -> Closing:
         Failure(reason=Reason.PREPARATION_FAILED, message=readiness.message, verdict=readiness.verdict),
         now,
     )
+
+
+def stuck(obstacle: Obstacle, now: datetime) -> Closing:
+    """Nothing has moved for longer than such an obstacle is borne."""
+    minutes = (obstacle.patience or timedelta()).total_seconds() / 60
+    message = f"{obstacle.message} Nothing moved for {minutes:g} minutes, so the job was given up."
+    return _failed(Failure(reason=obstacle.reason, message=message), now)
 
 
 def unstarted(replica: Replica) -> Waiting:
@@ -97,22 +135,32 @@ def waiting(closing: Closing, count: int, kill_at: datetime) -> Waiting:
 
 def next_attempt(job: Job, status: Status, closing: Closing, now: datetime) -> tuple[Status, Event]:
     """The next attempt: the same admission and ports, a new number, no restarts used."""
-    delay = backoff(job.spec.scheduling.restart, status.attempt)
-    why = closing.failure.message if closing.failure else ""
-    number = status.attempt + 1
-    text = (
-        f"{why} Retry {number} of {job.spec.scheduling.restart.job_retries} in {delay.total_seconds():g} s."
-    )
+    rule, number = job.spec.scheduling.restart, status.attempt + 1
+    counts = closing.failure is None or closing.failure.reason is not Reason.INTERRUPTED
+    uncounted = status.uncounted + (not counts)
+    row = {(r.pool, r.index): interruptions(r) for r in status.replicas}
+    delay = backoff(rule, status.attempt - status.uncounted if counts else max(row.values(), default=1) - 1)
+    why, seconds = closing.failure.message if closing.failure else "", f"{delay.total_seconds():g} s"
+    if counts:
+        text = f"{why} Retry {number - uncounted} of {rule.job_retries} in {seconds}."
+    else:
+        text = f"{why} It starts over in {seconds}, which counts as none of its {rule.job_retries} retries."
     ended = {(r.pool, r.index): r.as_ended(status.attempt) for r in status.replicas}
     fresh = replace(
         status,
         state=JobState.PENDING,
         attempt=number,
+        uncounted=uncounted,
         closing=None,
         hang=None,
         waiting=Waiting(reason=Reason.JOB_RETRIED, message=text, remedy="It starts again by itself."),
         replicas=tuple(
-            replace(r, not_before=now + delay, previous=ended.get((r.pool, r.index)))
+            replace(
+                r,
+                not_before=now + delay,
+                previous=ended.get((r.pool, r.index)),
+                interruptions=row.get((r.pool, r.index), 0),
+            )
             for r in planned_replicas(job.spec)
         ),
     )
@@ -146,5 +194,11 @@ def _failed(failure: Failure, now: datetime) -> Closing:
     return Closing(outcome=Outcome.FAILED, since=now, failure=failure)
 
 
+def _ended(replica: Replica) -> str:
+    return f"{replica.task} {replica.exit}. {replica.interrupted}".strip()
+
+
 def _why(replica: Replica) -> Reason:
+    if replica.interrupted:
+        return Reason.INTERRUPTED
     return Reason.REPLICA_LOST if replica.exit is None or replica.exit.lost else Reason.REPLICA_KILLED

@@ -14,12 +14,14 @@ from typing import TypeAlias
 from trainshed.core import closing as closings
 from trainshed.core import hold
 from trainshed.core.crash import place_of_crash, repeats
-from trainshed.core.event import Event, Reason, Severity, Waiting
+from trainshed.core.event import Event, Reason, Severity
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Status
+from trainshed.core.moving import follow_moves
 from trainshed.core.names import RunKey
 from trainshed.core.readiness import READY, Readiness, ReadinessState
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
-from trainshed.core.restart import STARTS, Meaning, backoff, meaning
+from trainshed.core.restart import INTERRUPTIONS, STARTS, Meaning, interruptions, meaning, pause_before
+from trainshed.core.starting import looks_again_at, mark_running
 from trainshed.core.success import deciding
 
 MISSING_FOR = timedelta(seconds=2)  # a backend may show a run late; a run that is really gone is rare
@@ -100,9 +102,11 @@ def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
     """The attempt runs: take in the observations, judge what ended, start what is planned."""
     replicas = tuple(_absorb(r, runs.get(job.key(r)), now) for r in job.status.replicas)
     status = replace(job.status, replicas=replicas)
-    status, events = _mark_running(status, runs.values(), now)
+    status, moves = follow_moves(status, runs.values(), now)
+    status, events, closing = mark_running(job.status, status, runs.values(), now)
+    events = moves + events
     succeeded = deciding(job, replicas)
-    closing = _own_failure(job, replicas, now) or _timed_out(job, status, now)
+    closing = _own_failure(job, replicas, now) or _timed_out(job, status, now) or closing
     if closing is None and succeeded:
         closing = _finished(job, replicas, succeeded, now)
     if closing is not None:
@@ -125,9 +129,9 @@ def _run(job: Job, runs: Mapping[RunKey, Observation], now: datetime) -> Plan:
         and (r.not_before is None or r.not_before <= now)
         and not (succeeded and r.run > 0)
     )
-    return Plan(
-        status=status, actions=starts, events=events, again_at=_next_look(job, status, succeeded, now)
-    )
+    looks = (_next_look(job, status, succeeded, now), looks_again_at(status, runs.values()))
+    again_at = min((look for look in looks if look is not None), default=None)
+    return Plan(status=status, actions=starts, events=events, again_at=again_at)
 
 
 def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Replica:
@@ -159,44 +163,13 @@ def _absorb(replica: Replica, sight: Observation | None, now: datetime) -> Repli
         over_limit=sight.over_limit,
         no_room=sight.no_room,
         unstarted=sight.unstarted,
+        interrupted=sight.interrupted,
         ended_at=sight.ended_at or now,
         noticed_at=now,
     )
     place = place_of_crash(ended, sight.last_words)
     again = place == replica.crash
     return replace(ended, crash=place, crashes=(replica.crashes if again else 0) + 1 if place else 0)
-
-
-def _mark_running(
-    status: Status, seen: Iterable[Observation], now: datetime
-) -> tuple[Status, tuple[Event, ...]]:
-    """PENDING until every replica of the attempt has been seen once; RUNNING from then on."""
-    unseen = sum(r.phase is Phase.PLANNED or bool(r.unstarted) for r in status.replicas)
-    total = len(status.replicas)
-    if status.state is not JobState.PENDING:  # a waiting reason from a failed restart no longer holds
-        return (status if unseen or status.waiting is None else replace(status, waiting=None)), ()
-    if unseen:
-        message = f"{total - unseen} of {total} replicas have started."
-        waits_for = next((item.waits_for for item in seen if item.waits_for), "")
-        remedy = "The others start by themselves."
-        waiting = Waiting(reason=Reason.STARTING, message=f"{message} {waits_for}".strip(), remedy=remedy)
-        refused = next((r for r in status.replicas if r.unstarted), None)
-        if refused is not None:
-            waiting = closings.unstarted(refused)
-        if status.waiting is None or status.waiting.reason is not waiting.reason or waits_for:
-            return replace(status, waiting=waiting), ()
-        return status, ()
-    status = replace(status, state=JobState.RUNNING, waiting=None, started_at=_started_at(status, now))
-    many = "The replica runs." if total == 1 else f"All {total} replicas run."
-    notes = dict.fromkeys(item.note for item in seen if item.note and item.key.name.attempt == status.attempt)
-    return status, (_event(status, Reason.RUNNING, " ".join((many, *notes)), now),)
-
-
-def _started_at(status: Status, now: datetime) -> datetime:
-    """When the last replica started, by the backend's clock, limited to the times of our own clock."""
-    starts = [r.started_at for r in status.replicas if r.started_at is not None]
-    earliest = status.admitted_at or now
-    return status.started_at or min(now, max([earliest, *starts]))
 
 
 def _timed_out(job: Job, status: Status, now: datetime) -> Closing | None:
@@ -245,9 +218,13 @@ def _own_failure(job: Job, replicas: tuple[Replica, ...], now: datetime) -> Clos
     """The end of the job, where a program failed by itself or exceeded a limit of its own."""
     rule = job.spec.scheduling.restart
     for replica in _failed(replicas, now):
-        given_up = bool(replica.unstarted) and replica.run + 1 >= STARTS
         end = meaning(
-            _exit(replica), rule, over_limit=replica.over_limit, given_up=given_up, no_room=replica.no_room
+            _exit(replica),
+            rule,
+            over_limit=replica.over_limit,
+            given_up=bool(replica.unstarted) and replica.restarts + 1 >= STARTS,
+            no_room=replica.no_room,
+            interrupted=bool(replica.interrupted),
         )
         if end is Meaning.OWN_FAILURE:
             return closings.program_failed(replica, now)
@@ -263,14 +240,17 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
             return status, (), closings.interrupted(replica, now)
         if repeats(replica, rule):
             return status, (), closings.crashed_again(replica, now)
-        if rule.whole_gang or replica.run >= rule.replica_restarts:
-            if status.attempt >= rule.job_retries:
+        if interruptions(replica) >= INTERRUPTIONS:
+            return status, (), closings.interrupted_again(replica, now)
+        counts = not replica.interrupted  # against the limits
+        if rule.whole_gang or (counts and replica.restarts >= rule.replica_restarts):
+            if counts and status.attempt - status.uncounted >= rule.job_retries:
                 return status, (), closings.exhausted(job, replica, now)
             return status, (), closings.retry(replica, now)
     events: list[Event] = []
     again: dict[tuple[int, int], Replica] = {}
     for replica in ended:
-        delay = backoff(rule, replica.run)
+        delay = pause_before(rule, replica)
         again[replica.pool, replica.index] = Replica(
             pool=replica.pool,
             index=replica.index,
@@ -278,13 +258,12 @@ def _judge(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Event
             unstarted=replica.unstarted,
             crash=replica.crash,
             crashes=replica.crashes,
+            interruptions=interruptions(replica),
+            uncounted=replica.uncounted + bool(replica.interrupted),
             not_before=now + delay,
             previous=replica.as_ended(status.attempt),
         )
-        text = (
-            f"{replica.task} {replica.exit}; restart {replica.run + 1} of "
-            f"{rule.replica_restarts} in {delay.total_seconds():g} s."
-        )
+        text = closings.restarted(replica, rule, delay)
         events.append(_event(status, Reason.REPLICA_RESTARTED, text, now, Severity.WARNING, replica.task))
     replicas = tuple(again.get((r.pool, r.index), r) for r in status.replicas)
     if again and all(r.unstarted for r in replicas):  # no program of the job has ever started

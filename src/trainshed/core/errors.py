@@ -9,13 +9,16 @@
     ├── Unauthenticated    the credentials are wrong
     ├── Exhausted          a ceiling is reached: wait, or ask for less
     └── Unavailable        try again: nothing permanent is wrong
-        └── NotYet         it is being prepared; a hint follows when it is ready
+        ├── NotYet         it is being prepared; a hint follows when it is ready
+        └── Hindered       a known obstacle is in the way of a launch
 
 The docstring of a class is its default message. Only `wire/status.py` turns these into HTTP numbers.
 A failed *job* is none of these: it is an Event with a Reason.
 """
 
 from dataclasses import dataclass
+
+from trainshed.core.obstacle import Obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +81,11 @@ class Unavailable(TrainshedError):
 
 class NotYet(Unavailable):
     """This is being made ready."""
+
+
+class Hindered(Unavailable):
+    """Something is in the way of a launch."""
+
+    def __init__(self, obstacle: Obstacle) -> None:
+        self.obstacle = obstacle
+        super().__init__(obstacle.message)

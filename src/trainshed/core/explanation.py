@@ -28,6 +28,7 @@ class Fact(StrEnum):
     WOULD_DELAY = "WOULD_DELAY"
     DEADLINE = "DEADLINE"
     REPLICA = "REPLICA"
+    SITE = "SITE"  # where it was placed, and why there
     VERDICT = "VERDICT"
     MORE = "MORE"  # there are more like those listed
 

@@ -21,6 +21,7 @@ class Node:
     memory: int
     gpus: tuple[str, ...] = ()  # device ids, in order
     gpu_kind: str = ""
+    site: str = ""  # the nodes among which a job is placed; empty: there is only one such group
     backends: tuple[str, ...] = field(default=(), compare=False)  # that run on it now, by name
 
 
@@ -44,6 +45,8 @@ class Admission:
     admitted_at: datetime
     master_port: int = 0
     cuts: tuple[str, ...] = ()  # what was asked for and not given, a sentence each
+    site: str = ""  # of its nodes, where there are several
+    why: str = ""  # why it is at that site, a sentence
 
     @property
     def ports(self) -> frozenset[int]:

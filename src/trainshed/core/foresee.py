@@ -98,7 +98,7 @@ def _simulate(
     """The start of each wanted job; the queue is in order."""
     now, running = world.now, {h.job: h for h in world.snapshot.held}
     ends = {id: now + length(id) for id in running}
-    waiting, missing = WaitingJobs(queue), set(wanted)
+    waiting, missing = WaitingJobs(queue, world.snapshot.sites), set(wanted)
     starts: dict[str, _SimulatedStart] = {}
     ended: list[str] = []
     work = 0

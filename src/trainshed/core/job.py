@@ -146,6 +146,7 @@ class Status:
 
     state: JobState = JobState.QUEUED
     attempt: int = 0
+    uncounted: int = 0  # attempts that began because one was interrupted
     admission: Admission | None = None
     replicas: tuple[Replica, ...] = ()
     closing: Closing | None = None

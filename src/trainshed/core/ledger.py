@@ -114,9 +114,14 @@ def account(job: Job, status: Status, now: datetime) -> tuple[Status, tuple[Inte
         follows = {(r.pool, r.index): r for r in status.replicas}
         places = before.admission.by_replica()
         gang_at = _gang_started_at(before, status)
+        now_at = status.admission.by_replica() if status.admission is not None else places
+        moved = {place for place, was in places.items() if now_at.get(place, was).node != was.node}
         for replica in before.replicas:
             place = replica.pool, replica.index
             turnings = _turnings(job, status, replica, follows.get(place), gang_at, now)
+            last = turnings[-1]
+            if place in moved and last.to is not None and last.at < now:
+                turnings = (*turnings, Turning(now, last.to))  # what it had until now was on the old node
             intervals += _intervals(job, before.attempt, replica, turnings, places.get(place))
             if turnings[-1].to is not None:
                 counted[place] = turnings[-1].at

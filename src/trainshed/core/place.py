@@ -81,13 +81,14 @@ class Room:
         twin.gpus = {name: list(ids) for name, ids in self.gpus.items()}
         return twin
 
-    def free(self) -> Amount:
+    def free(self, within: frozenset[str] | None = None) -> Amount:
         """What is free in all. A node that was made smaller than what it runs counts as full."""
+        names = [name for name in self.nodes if within is None or name in within]
         return Amount(
-            sum(max(0.0, c) for c in self.cpus.values()),
-            sum(max(0, m) for m in self.memory.values()),
-            sum(len(g) for g in self.gpus.values()),
-            names_gpus=any(node.gpus for node in self.nodes.values()),
+            sum(max(0.0, self.cpus[name]) for name in names),
+            sum(max(0, self.memory[name]) for name in names),
+            sum(len(self.gpus[name]) for name in names),
+            names_gpus=any(self.nodes[name].gpus for name in names),
         )
 
     def free_on(self, node: str) -> Amount:
@@ -108,14 +109,19 @@ class Room:
                 back = {*self.gpus[p.node], *p.gpus}
                 self.gpus[p.node] = [g for g in self.nodes[p.node].gpus if g in back]
 
-    def place(self, wanted: Sequence[ReplicaNeed]) -> tuple[Placement, ...] | None:
-        """Place every replica or none, and take the room. Nodes are tried in their order."""
+    def place(
+        self, wanted: Sequence[ReplicaNeed], within: frozenset[str] | None = None
+    ) -> tuple[Placement, ...] | None:
+        """Place every replica or none, and take the room. Nodes are tried in their order.
+
+        With `within` only these nodes are.
+        """
         sum_wanted, sum_free = total(wanted), self.free()
         if sum_wanted.cpus > sum_free.cpus + EPSILON or sum_wanted.memory > sum_free.memory:
             return None
         placements: list[Placement] = []
         for need in wanted:
-            place = self._place_replica(need)
+            place = self._place_replica(need, within)
             if place is None:
                 self.give(placements)
                 return None
@@ -123,10 +129,11 @@ class Room:
             placements.append(place)
         return tuple(placements)
 
-    def _place_replica(self, need: ReplicaNeed) -> Placement | None:
+    def _place_replica(self, need: ReplicaNeed, within: frozenset[str] | None) -> Placement | None:
         for name, node in self.nodes.items():
             if (
-                need.node in ("", name)
+                (within is None or name in within)
+                and need.node in ("", name)
                 and need.cpus <= self.cpus[name] + EPSILON
                 and need.memory <= self.memory[name]
                 and need.gpus <= len(self.gpus[name])
@@ -154,6 +161,35 @@ def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> Fitted:
     if fit is Fit.STRICT or not nodes:
         return None
     return _shrink(spec, wanted, nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to place a job: what its replicas get, what was cut for that, and on which nodes."""
+
+    wanted: tuple[ReplicaNeed, ...]
+    cuts: tuple[str, ...] = ()
+    nodes: frozenset[str] | None = None  # None: on any
+
+
+def ways(spec: JobSpec, nodes: Sequence[Node], fit: Fit, sites: Sequence[str]) -> tuple[Way, ...]:
+    """The ways to place a job at one of these sites, the best first; none where it fits nowhere.
+
+    All replicas are placed at one site. A job is cut only where it would have to be at every site.
+    """
+    if not sites:
+        fits = fitted(spec, nodes, fit)
+        return () if fits is None else (Way(*fits),)
+    possible: list[Way] = []
+    for site in sites:
+        there = [node for node in nodes if node.site == site]
+        if (fits := fitted(spec, there, fit)) is not None:
+            possible.append(Way(*fits, frozenset(node.name for node in there)))
+    return tuple(way for way in possible if not way.cuts) or tuple(possible[:1])
+
+
+def eligible(nodes: Sequence[Node], sites: Sequence[str]) -> tuple[Node, ...]:
+    return tuple(node for node in nodes if not sites or node.site in sites)
 
 
 def _shrink(

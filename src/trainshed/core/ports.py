@@ -40,7 +40,9 @@ class Capabilities:
     survives_server: bool  # replicas go on while no server runs
     kills_escapees: bool  # a process that double-forked away is found and killed too
     measures: frozenset[Measure] = frozenset()  # what its Stats measures
+    moves: bool = False  # a replica whose node is gone can be launched all the same, and runs on another
     private_network: bool = False  # the replicas of a job have a network of their own, and names in it
+    starts_at_once: int = 4  # of a job: an engine is slow to start each
 
 
 class Backend(Protocol):

@@ -26,6 +26,8 @@ class Readiness:
     verdict: Verdict | None = None  # of a preparation that failed
     notes: tuple[str, ...] = ()  # what differs from the request: warnings in the job's history
     installed: tuple[str, ...] = ()  # what exactly was installed: lines of the job's history
+    sites: tuple[str, ...] = ()  # where it may be placed, the best first; empty: on any node
+    elsewhere: str = ""  # why it cannot be placed at other sites; empty: it can, or there are none
     mark: int = 0  # coarse progress: each higher value becomes a line of the job's history
 
     @property

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from trainshed.core.names import RunKey, task_name
+from trainshed.core.obstacle import Obstacle
 
 Handle = Mapping[str, object]  # opaque JSON by which a backend finds a run again; the core never reads it
 
@@ -64,6 +65,7 @@ class Observation:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     handle: Handle | None = None
+    node: str = ""  # where it is; empty: where it was placed
     out_of_memory: str = ""  # a sentence, where the kernel counted a kill for memory
     no_gcs: str = ""  # why it had no /gcs; empty: it had one
     disk_full: str = ""  # a sentence, where it was killed because its disk was full
@@ -71,7 +73,8 @@ class Observation:
     over_limit: bool = False  # it exceeded a limit of its own, as the next run would
     no_room: bool = False  # the disk of its output was full when its end was seen
     unstarted: str = ""  # why its program never started; empty: it did
-    waits_for: str = ""  # a sentence, where it is starting and has to wait
+    obstacle: Obstacle | None = None  # where it is starting and has to wait
+    interrupted: str = ""  # a sentence, where somebody else ended it: by whom and why
     last_words: str | None = None  # of a crash (core/crash.py); None: not read
     note: str = ""  # a remark about its start, for the job's history
 
@@ -112,6 +115,9 @@ class Replica:
     over_limit: bool = False  # as its observation says
     no_room: bool = False  # as its observation says
     unstarted: str = ""  # as its observation says; kept during retries
+    interrupted: str = ""  # as its observation says
+    interruptions: int = 0  # in a row before this run, none of which had run for long
+    uncounted: int = 0  # runs of this attempt before this one that were interrupted
     crash: str = ""  # the place where its last run crashed (core/crash.py)
     crashes: int = 0  # runs in a row that crashed there
     not_before: datetime | None = None
@@ -125,6 +131,11 @@ class Replica:
     @property
     def task(self) -> str:
         return task_name(self.pool, self.index)
+
+    @property
+    def restarts(self) -> int:
+        """Those that count against the limit of the restart rule."""
+        return self.run - self.uncounted
 
     def as_ended(self, attempt: int) -> EndedRun:
         return EndedRun(

@@ -47,7 +47,7 @@ def _starting(job: Job, now: datetime) -> Ground:
         reason=obstacle.reason if obstacle else Reason.STARTING,
         message=f"{obstacle.message} {started}." if obstacle else f"It has its place; {started}.",
         remedy=obstacle.remedy if obstacle else "The others start by themselves." if unseen else "",
-        grounds=(*grounds, *more(len(unseen), MOST_REPLICAS)),
+        grounds=(*grounds, *more(len(unseen), MOST_REPLICAS), *_site(job)),
     )
 
 
@@ -69,8 +69,13 @@ def _running(job: Job, now: datetime) -> Ground:
         message=f"{waiting.message + ' ' if waiting else ''}{alive}, for {lasting(now - since)} now"
         f"{_attempt(job)}.",
         remedy=waiting.remedy if waiting else "",
-        grounds=(*hang, *grounds, *more(len(odd), MOST_REPLICAS), limit),
+        grounds=(*hang, *grounds, *more(len(odd), MOST_REPLICAS), *_site(job), limit),
     )
+
+
+def _site(job: Job) -> tuple[Ground, ...]:
+    admission = job.status.admission
+    return (Ground(reason=Fact.SITE, message=admission.why),) if admission and admission.why else ()
 
 
 def _ending(job: Job, now: datetime) -> Ground:
@@ -122,7 +127,11 @@ def _replica(job: Job, replica: Replica, now: datetime) -> Ground:
     match replica.phase:
         case Phase.PLANNED if replica.not_before is not None and replica.not_before > now:
             at = replica.not_before
-            again = f"restart {replica.run} of {rule.replica_restarts}" if replica.run else "its next start"
+            again = (
+                f"restart {replica.restarts} of {rule.replica_restarts}"
+                if replica.restarts
+                else "its next start"
+            )
             text = f"waits out its back-off: {again} comes in {lasting(at - now)}, at {clock(at)}"
         case Phase.PLANNED:
             text = f"is being started{f', restart {replica.run}' if replica.run else ''}"

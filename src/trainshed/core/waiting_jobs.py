@@ -9,22 +9,23 @@ microseconds for 10,000 jobs.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 
-from trainshed.core.admit import Order, Shape, order, shape_of
+from trainshed.core.admit import Order, Shape, Sites, order, shape_of
 from trainshed.core.job import Job
 
 
 class WaitingJobs:
-    def __init__(self, jobs: Iterable[Job] = ()) -> None:
+    def __init__(self, jobs: Iterable[Job] = (), sites: Mapping[str, Sites] | None = None) -> None:
         self._jobs: dict[str, Job] = {}
+        self.sites: dict[str, Sites] = {}  # where each may be placed, by its id; not on any node only
         self._shapes: dict[Shape, list[Order]] = {}  # the places of each shape's jobs, in order
         # The first job of each shape that is not set aside, in order.
         self._firsts: list[tuple[Order, Shape]] = []
         self._aside: set[Shape] = set()
         for job in jobs:
-            self.put(job)
+            self.put(job, (sites or {}).get(job.id, ()))
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -38,13 +39,15 @@ class WaitingJobs:
     def get(self, job: str) -> Job | None:
         return self._jobs.get(job)
 
-    def put(self, job: Job) -> None:
-        """Add the job; a newer version of a known job replaces it in its place."""
+    def put(self, job: Job, sites: Sites = ()) -> None:
+        """Add the job; a newer version of a known job replaces it in its place, with the sites it has."""
         known = job.id in self._jobs
         self._jobs[job.id] = job
         if known:
             return
-        shape, place = shape_of(job), order(job)
+        if sites:
+            self.sites[job.id] = sites
+        shape, place = shape_of(job, sites), order(job)
         places = self._shapes.setdefault(shape, [])
         if places and place > places[0]:
             insort(places, place)
@@ -57,7 +60,7 @@ class WaitingJobs:
         job = self._jobs.pop(id, None)
         if job is None:
             return
-        shape, place = shape_of(job), order(job)
+        shape, place = shape_of(job, self.sites.pop(id, ())), order(job)
         places = self._shapes[shape]
         at = bisect_left(places, place)
         if at > 0:

@@ -12,11 +12,12 @@ from trainshed.core.admit import AdmissionResult, admit, order
 from trainshed.core.change import changes
 from trainshed.core.event import Reason
 from trainshed.core.explanation import Explanation, Fact, Ground, World, clock, lasting, more
+from trainshed.core.fleet import Node
 from trainshed.core.foresee import foresee
 from trainshed.core.history import MIDDLE, quantile
 from trainshed.core.job import Job, JobState
 from trainshed.core.limits import without_gpus
-from trainshed.core.place import Amount, ReplicaNeed, Room, capacity, fitted, needs, total
+from trainshed.core.place import Amount, ReplicaNeed, Room, Way, capacity, eligible, needs, total, ways
 from trainshed.core.refusal import UNPLACEABLE
 from trainshed.core.standing import standing
 
@@ -63,7 +64,7 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
         room.take(item.placements)
     for earlier in verdicts[:at]:
         room.take(earlier.admission.placements if earlier.admission else ())
-    numbers = (_needs(world, verdict.job), _free(world, room))
+    numbers = (_needs(world, verdict.job), _free(_nodes(world, verdict.job), room))
     deadline = _deadline(verdict.job)
     waiting = verdict.waiting
     if waiting is None:
@@ -78,7 +79,7 @@ def _waits(world: World, verdicts: Sequence[AdmissionResult], at: int) -> Ground
         case Reason.WAITS_BEHIND_OTHERS:
             grounds = (*numbers, *_delays(verdict.job, world, room, ahead), *_before(world, ahead))
         case Reason.TOO_LARGE | Reason.NO_NODES:
-            grounds = (_needs(world, verdict.job), _all(world))
+            grounds = (_needs(world, verdict.job), _all(_nodes(world, verdict.job)))
         case _:
             grounds = (*numbers, *_holders(world))
     return Ground(reason=reason, message=message, remedy=remedy, grounds=(*grounds, *deadline))
@@ -90,7 +91,19 @@ def _too_large(verdict: AdmissionResult) -> bool:
 
 def _wanted(world: World, job: Job) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
     """What the job would get at most, and what is cut from its request."""
-    return fitted(job.spec, world.snapshot.nodes, world.snapshot.fit) or (needs(job.spec), ())
+    way = _way(world, job)
+    return (needs(job.spec), ()) if way is None else (way.wanted, way.cuts)
+
+
+def _way(world: World, job: Job) -> Way | None:
+    """The best way to place the job on empty machines; None where it fits nowhere."""
+    snapshot = world.snapshot
+    return next(iter(ways(job.spec, snapshot.nodes, snapshot.fit, snapshot.sites.get(job.id, ()))), None)
+
+
+def _nodes(world: World, job: Job) -> tuple[Node, ...]:
+    """On which the job may be placed."""
+    return eligible(world.snapshot.nodes, world.snapshot.sites.get(job.id, ()))
 
 
 def _needs(world: World, job: Job) -> Ground:
@@ -105,7 +118,7 @@ def _needs(world: World, job: Job) -> Ground:
         if not pool.is_empty
     ]
     cut = f" It is larger than the machines here and gets all there is ({'; '.join(cuts)})." if cuts else ""
-    placements = Room(world.snapshot.nodes).place(wanted) if cuts else None
+    placements = Room(_nodes(world, job)).place(wanted) if cuts else None
     if placements and (lacks := without_gpus(job.spec, placements)):
         pools.insert(0, Ground(reason=Reason.NO_GPUS, message=f"WARNING: {lacks}"))
     count = sum(p.replicas for p in job.spec.pools)
@@ -115,8 +128,7 @@ def _needs(world: World, job: Job) -> Ground:
     )
 
 
-def _free(world: World, room: Room) -> Ground:
-    nodes = world.snapshot.nodes
+def _free(nodes: tuple[Node, ...], room: Room) -> Ground:
     each = [
         Ground(
             reason=Fact.FREE,
@@ -124,12 +136,11 @@ def _free(world: World, room: Room) -> Ground:
         )
         for node in nodes
     ]
-    message = f"Free are {room.free()} of {capacity(nodes)}."
+    message = f"Free are {room.free(frozenset(node.name for node in nodes))} of {capacity(nodes)}."
     return Ground(reason=Fact.FREE, message=message, grounds=_first(each) if len(each) > 1 else ())
 
 
-def _all(world: World) -> Ground:
-    nodes = world.snapshot.nodes
+def _all(nodes: tuple[Node, ...]) -> Ground:
     each = [Ground(reason=Fact.FREE, message=f"{node.name}: {capacity((node,))}.") for node in nodes]
     message = f"All machines together have {capacity(nodes)}." if nodes else "No machine is connected."
     return Ground(reason=Fact.FREE, message=message, grounds=_first(each) if len(each) > 1 else ())
@@ -185,8 +196,8 @@ def _before(world: World, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...
 
 def _delays(job: Job, world: World, room: Room, ahead: Sequence[AdmissionResult]) -> tuple[Ground, ...]:
     """For a job that would fit but might delay the first in the queue."""
-    fit = fitted(job.spec, world.snapshot.nodes, world.snapshot.fit)
-    if fit is None or not ahead or room.copy().place(fit[0]) is None:
+    way = _way(world, job)
+    if way is None or not ahead or room.copy().place(way.wanted, way.nodes) is None:
         return ()
     first = min((v.job for v in ahead), key=order)
     message = (

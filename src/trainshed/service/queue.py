@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from trainshed.core.admit import Order, order, snapshot_of
+from trainshed.core.admit import Order, Sites, order, snapshot_of
 from trainshed.core.event import Waiting
 from trainshed.core.explanation import Eta, World
 from trainshed.core.fleet import Fit
@@ -59,6 +59,7 @@ class QueueService:
     fit: Fit
     reason: Callable[[str], Waiting | None]  # the latest of a waiting job
     unready: Callable[[], Mapping[str, Job]]  # waiting jobs that are still being prepared
+    sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
     _order: QueueOrder = field(default_factory=QueueOrder)
     _forecast: Forecast | None = None
 
@@ -117,7 +118,7 @@ class QueueService:
         first = tuple(islice(ready, FORESEEN + PASSERS))
         running = tuple(job for job in await self.store.active() if job.status.admission is not None)
         world = World(
-            snapshot=snapshot_of(running, await self.backend.nodes(), self.fit, now),
+            snapshot=snapshot_of(running, await self.backend.nodes(), self.fit, now, dict(self.sites())),
             waiting=first,
             running=running,
             history=await PastRuns(self.store).of((*running, *first) if running else ()),

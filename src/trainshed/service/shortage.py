@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainshed.core.fleet import Fit
 from trainshed.core.job import JobSpec
 from trainshed.core.limits import without_gpus
-from trainshed.core.place import Room, fitted
+from trainshed.core.place import Room, ways
 from trainshed.core.ports import Backend
 
 
@@ -22,6 +22,7 @@ class Shortage:
         if not any(pool.accelerators for pool in spec.pools):
             return ""
         nodes = await self.backend.nodes()
-        cut = fitted(spec, nodes, self.fit)
-        placements = Room(nodes).place(cut[0]) if cut is not None else None
+        sites = self.backend.prepare(spec).sites
+        way = next(iter(ways(spec, nodes, self.fit, sites)), None)
+        placements = Room(nodes).place(way.wanted, way.nodes) if way is not None else None
         return without_gpus(spec, placements) if placements is not None else ""

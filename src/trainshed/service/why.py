@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from trainshed.core.admit import is_waiting, order, snapshot_of
+from trainshed.core.admit import Sites, is_waiting, order, snapshot_of
 from trainshed.core.explanation import NEWEST, Explanation, Ground, World
 from trainshed.core.fleet import Fit
 from trainshed.core.job import Job
@@ -30,6 +30,7 @@ class WhyService:
     catalogue: Catalogue
     landing: ResultsCheck | None = None  # whether results can be stored; None: not checked
     unready: Callable[[], Mapping[str, Job]] = dict[str, Job]  # waiting jobs that are still being prepared
+    sites: Callable[[], Mapping[str, Sites]] = dict[str, Sites]  # where waiting jobs may be placed
 
     async def explain(self, project: str, location: str, job: str) -> tuple[Job, Explanation]:
         stored = await self.store.get(project, location, job)
@@ -58,14 +59,18 @@ class WhyService:
         running = tuple(j for j in active if j.status.admission is not None)
         ahead = sorted((j for j in waiting if order(j) < order(job)), key=order)
         nodes = await self.backend.nodes() if active or is_waiting(job) else ()
+        readiness = self.backend.prepare(job.spec, asked)
+        sites = dict(self.sites())
+        if readiness.sites:  # also for the job as it would be submitted again
+            sites |= {job.id: readiness.sites, NEWEST: readiness.sites}
         world = World(
-            snapshot=snapshot_of(active, nodes, self.fit, now),
+            snapshot=snapshot_of(active, nodes, self.fit, now, sites),
             waiting=waiting,
             running=running,
             history=await PastRuns(self.store).of((*running, job, *ahead) if running else ()),
             catalogue=self.catalogue,
             now=now,
-            readiness=self.backend.prepare(job.spec, asked),
+            readiness=readiness,
         )
         return await self._with_landing(job, await asyncio.to_thread(explain, world, job))
 

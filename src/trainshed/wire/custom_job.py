@@ -76,10 +76,18 @@ _CODES: Mapping[Reason, int] = {
     Reason.WAITED_TOO_LONG: 4,
     Reason.HUNG: 4,
     Reason.TOO_LARGE: 8,  # RESOURCE_EXHAUSTED
+    Reason.UNSCHEDULABLE: 8,
+    Reason.SCALING_UP: 8,
+    Reason.QUOTA_EXCEEDED: 8,
     Reason.LAUNCH_FAILED: 9,  # FAILED_PRECONDITION
+    Reason.CREATION_REFUSED: 9,
+    Reason.IMAGE_UNAVAILABLE: 9,
+    Reason.CONFIG_MISSING: 9,
+    Reason.MOUNT_FAILED: 9,
     Reason.OUTPUTS_LOST: 9,
     Reason.PREPARATION_FAILED: 9,
     Reason.REPLICA_KILLED: 10,  # ABORTED
+    Reason.INTERRUPTED: 10,
     Reason.RETRIES_EXHAUSTED: 10,
     Reason.REPLICA_LOST: 14,  # UNAVAILABLE
 }

@@ -42,6 +42,8 @@ def render_job_status(job: Job) -> dict[str, Any]:
         ],
         "cuts": list(status.admission.cuts) if status.admission else [],
     }
+    if status.admission and status.admission.site:
+        answer["site"] = {"name": status.admission.site, "message": status.admission.why}
     if status.waiting:
         answer["waiting"] = render_waiting(status.waiting)
     if status.hang:
@@ -104,6 +106,8 @@ def _replica(replica: Replica, place: Placement | None) -> dict[str, Any]:
         "phase": replica.phase.value,
         "restarts": replica.run,
     }
+    if replica.uncounted:
+        answer["interruptions"] = replica.uncounted
     if replica.exit is not None:
         answer["exit"] = render_exit(replica.exit)
     if replica.started_at is not None:

@@ -186,6 +186,12 @@ async def test_a_run_on_a_node_that_nobody_offers_waits_and_starts_nowhere_else(
     assert jobs_alive(three.pods) == {"job"}
 
 
+async def test_a_run_on_a_node_that_is_gone_starts_where_another_node_is_found_for_it(three: Three):
+    three.cluster.capabilities = replace(three.cluster.capabilities, moves=True)
+    await three.fleet.launch(a_launch(POD, "gone"))
+    assert jobs_alive(three.pods) == {"job"}
+
+
 async def test_a_name_is_one_run_whichever_member_has_it(three: Three):
     await three.with_boxes()
     first = await three.fleet.launch(a_launch(BOX, EAST))

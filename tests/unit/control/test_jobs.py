@@ -9,8 +9,10 @@ from tests.builders import a_job, a_node, a_pool, admitted, at, cancelled, key, 
 from tests.unit.control.engine import Engine
 from tests.unit.control.stepped import SteppedClock, simulate
 from trainshed.control.jobs import LATE, RETRY_LAUNCH
+from trainshed.core.errors import Hindered
 from trainshed.core.event import Reason
 from trainshed.core.job import Job, JobState, Pool
+from trainshed.core.obstacle import Obstacle
 from trainshed.core.replica import Exit
 from trainshed.testing.backend import FakeMachine
 
@@ -161,6 +163,27 @@ def test_a_launch_the_backend_refuses_is_told_and_tried_again():
         await engine.loop.turn(job.id)
         job = await now(engine, job)
         assert (job.status.state, job.status.waiting) == (JobState.RUNNING, None)
+
+    simulate(play)
+
+
+def test_a_launch_that_something_is_in_the_way_of_has_its_reason_and_is_given_up_in_time():
+    async def play() -> None:
+        engine = an_engine()
+        job = await kept(engine, admitted(a_job(a_program("sleep"))))
+        quota = Obstacle(reason=Reason.QUOTA_EXCEEDED, message="No more pods.", patience=seconds(0))
+        waits = replace(quota, patience=seconds(60))
+        with patch.object(engine.backend, "launch", side_effect=Hindered(waits)):
+            for _ in range(2):
+                assert await engine.loop.turn(job.id) == at(0) + RETRY_LAUNCH
+        waiting = (await now(engine, job)).status.waiting
+        assert waiting is not None and waiting.reason is Reason.QUOTA_EXCEEDED
+        assert await reasons(engine, job) == [Reason.QUOTA_EXCEEDED]
+        with patch.object(engine.backend, "launch", side_effect=Hindered(quota)):
+            await engine.loop.turn(job.id)
+        closing = (await now(engine, job)).status.closing
+        assert closing is not None and closing.failure is not None
+        assert closing.failure.reason is Reason.QUOTA_EXCEEDED
 
     simulate(play)
 

@@ -33,7 +33,7 @@ class Counted:
         self.calls: Counter[str] = Counter()
         self._count(patch, Room, "place")
         self._count(patch, scheduler_module, "in_words")
-        self._count(patch, admit_module, "fitted")
+        self._count(patch, admit_module, "ways")
         self._count(patch, self.engine.store, "write")
         self._count(patch, self.engine.store, "active")
         self._count(patch, self.engine.backend, "prepare")

@@ -189,9 +189,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     calls: Counter[str] = Counter()
     place = Room.place
 
-    def counting(self: Room, wanted: object) -> object:
+    def counting(self: Room, wanted: object, within: frozenset[str] | None = None) -> object:
         calls["place"] += 1
-        return place(self, wanted)  # type: ignore[arg-type]
+        return place(self, wanted, within)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Room, "place", counting)
     return calls

@@ -23,6 +23,7 @@ from tests.builders import (
 from trainshed.core.decide import Plan, Start, Stop, decide
 from trainshed.core.event import Reason, Severity, Waiting
 from trainshed.core.job import Closing, Failure, Job, JobState, Outcome, Scheduling, Status
+from trainshed.core.obstacle import Obstacle
 from trainshed.core.replica import Exit, Observation, Phase, Replica, Sight
 
 GANG = (a_pool(), a_pool(2))
@@ -53,8 +54,9 @@ def test_an_admitted_job_does_not_wait_too_long_any_more():
     assert decide(job, all_alive(job), at(3600)).status == job.status
 
 
-def starting(job: Job, pool: int, index: int, waits_for: str = "") -> Observation:
-    return Observation(key=key(job, pool, index), sight=Sight.STARTING, waits_for=waits_for)
+def starting(job: Job, pool: int, index: int, words: str = "") -> Observation:
+    obstacle = Obstacle(reason=Reason.STARTING, message=words) if words else None
+    return Observation(key=key(job, pool, index), sight=Sight.STARTING, obstacle=obstacle)
 
 
 def test_a_replica_that_is_starting_is_neither_started_again_nor_counted_as_running():
