@@ -26,13 +26,21 @@ _TRIES = 16
 
 # A server at the socket; with the pid of a container's init where all who come there are in that container.
 ServeTls = Callable[[socket.socket, ssl.SSLContext, int], Awaitable[asyncio.Server]]
+# Answers on a connection that is there already, of a program of that job.
+AnswerTls = Callable[[socket.socket, ssl.SSLContext, str], Awaitable[None]]
 
 
 class GoogleListener:
     def __init__(
-        self, home: Path, certificates: Certificates, redirect: GoogleRedirect, serve: ServeTls
+        self,
+        home: Path,
+        certificates: Certificates,
+        redirect: GoogleRedirect,
+        serve: ServeTls,
+        answer: AnswerTls,
     ) -> None:
-        self._home, self._certificates, self._redirect, self._serve = home, certificates, redirect, serve
+        self._home, self._certificates, self._redirect = home, certificates, redirect
+        self._serve, self._answer = serve, answer
         redirect.settled.clear()  # launches wait from now on until it is known how far the names lead here
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._server: asyncio.Server | None = None
@@ -59,6 +67,10 @@ class GoogleListener:
     async def serve_at(self, listener: socket.socket, init: int) -> asyncio.Server:
         """The same at a socket that the init of a container handed over."""
         return await self._serve(listener, self._context, init)
+
+    async def answer(self, connection: socket.socket, job: str) -> None:
+        """The same on a connection that came through the tunnel of a pod."""
+        await self._answer(connection, self._context, job)
 
     async def close(self) -> None:
         self._redirect.settled.set()

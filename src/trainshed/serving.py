@@ -27,7 +27,7 @@ from uvicorn.config import Config
 from uvicorn.server import Server
 
 from trainshed import __version__
-from trainshed.assembly.api import CONNECTION, INIT
+from trainshed.assembly.api import CONNECTION, INIT, JOB
 from trainshed.assembly.assembly import Assembly, assemble
 from trainshed.core.errors import TrainshedError
 from trainshed.google_listener import GoogleListener
@@ -35,6 +35,7 @@ from trainshed.home_folder import close_home, make_home
 from trainshed.http_protocol import ConnectionState
 from trainshed.loopback_server import LoopbackServer
 from trainshed.settings import DEFAULT_HOME, Settings, SettingsError
+from trainshed.tunnel_server import TunnelServer
 
 _BOUNDED = "trainshed.http_protocol:BoundedHttp"
 _FORGIVING = "trainshed.google_protocol:ForgivingHttp"
@@ -47,7 +48,8 @@ async def serve(settings: Settings) -> None:
     sockets = SocketServer(configure(assembly.api.app), ConnectionState())
     google = listen_for_google(assembly, sockets)
     loopback = listen_in_containers(assembly, sockets, google)
-    server = _Server(sockets, loopback, lambda: announce(settings.home, url))
+    inside = (loopback, answer_in_pods(assembly, sockets, google))
+    server = _Server(sockets, inside, lambda: announce(settings.home, url))
     await assembly.open()
     close_home(settings.home, ways=bool(settings.run_as))  # again: the first start has made its folders
     gc.freeze()  # what is there now stays: forgotten by the collector, which begins here (server.py)
@@ -108,6 +110,22 @@ class SocketServer:
 
         `about` is what is known of every connection from the start.
         """
+        loop, made = asyncio.get_running_loop(), self._protocol(config, about)
+        return await loop.create_server(made, sock=listener, ssl=context, backlog=self.config.backlog)
+
+    async def answer(
+        self,
+        connection: socket.socket,
+        *,
+        config: Config | None = None,
+        context: ssl.SSLContext | None = None,
+        about: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        """The same on a connection that is there already."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(self._protocol(config, about), connection, ssl=context)
+
+    def _protocol(self, config: Config | None, about: Mapping[str, object]) -> Callable[[], asyncio.Protocol]:
         used = config or self.config
         make_protocol = cast(Callable[..., asyncio.Protocol], used.http_protocol_class)
 
@@ -115,20 +133,23 @@ class SocketServer:
             state = {CONNECTION: dict(about)}
             return make_protocol(config=used, server_state=self.state, app_state=state)
 
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(connected, sock=listener, ssl=context, backlog=self.config.backlog)
+        return connected
 
 
 class _Server(Server):
     """Says that it is ready once it is."""
 
     def __init__(
-        self, sockets: SocketServer, loopback: LoopbackServer | None, ready: Callable[[], None]
+        self,
+        sockets: SocketServer,
+        inside: Sequence[LoopbackServer | TunnelServer | None],
+        ready: Callable[[], None],
     ) -> None:
+        """`inside` answers in containers and pods; None: there are none."""
         super().__init__(sockets.config)
         self.server_state = sockets.state
         self.is_ready = asyncio.Event()
-        self._loopback, self._ready = loopback, ready
+        self._inside, self._ready = [part for part in inside if part is not None], ready
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -144,14 +165,14 @@ class _Server(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self._loopback is not None:
-            self._loopback.open()
+        for part in self._inside:
+            part.open()
         self._ready()
         self.is_ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._loopback is not None:
-            await self._loopback.close()
+        for part in self._inside:
+            await part.close()
         await super().shutdown(sockets)
 
 
@@ -165,6 +186,20 @@ def listen_in_containers(
     return LoopbackServer(loopback.folder, sockets.serve_at, google.serve_at, loopback.passed)
 
 
+def answer_in_pods(assembly: Assembly, sockets: SocketServer, google: GoogleListener) -> TunnelServer | None:
+    """The server inside pods; None where there are none."""
+    if assembly.backends.cluster is None:
+        return None
+
+    async def answer(connection: socket.socket, job: str) -> None:
+        await sockets.answer(connection, about={JOB: job})
+
+    loopback = assembly.backends.loopback
+    tunnels = TunnelServer(answer, google.answer, loopback.passed)
+    loopback.dial = tunnels.dial
+    return tunnels
+
+
 def listen_for_google(assembly: Assembly, sockets: SocketServer) -> GoogleListener:
     """This server under Google's names, not open yet."""
     config = configure(assembly.api.google, _FORGIVING)
@@ -173,8 +208,11 @@ def listen_for_google(assembly: Assembly, sockets: SocketServer) -> GoogleListen
     async def serve_tls(listener: socket.socket, context: ssl.SSLContext, init: int) -> asyncio.Server:
         return await sockets.serve_at(listener, config=config, context=context, about={INIT: init})
 
-    home = assembly.shared.settings.home
-    return GoogleListener(home, assembly.access.certificates, assembly.backends.google, serve_tls)
+    async def answer_tls(connection: socket.socket, context: ssl.SSLContext, job: str) -> None:
+        await sockets.answer(connection, config=config, context=context, about={JOB: job})
+
+    home, certificates = assembly.shared.settings.home, assembly.access.certificates
+    return GoogleListener(home, certificates, assembly.backends.google, serve_tls, answer_tls)
 
 
 async def announce_google(server: _Server, google: GoogleListener) -> None:
@@ -186,10 +224,10 @@ async def announce_containers(server: _Server, assembly: Assembly) -> None:
     """Say who runs containers, or why nobody does, once the server is ready: nobody waits for an engine."""
     await server.is_ready.wait()
     cluster = assembly.backends.cluster
-    if cluster is None:
-        print(f"  containers       {await assembly.backends.containers.look()}", flush=True)
-    else:
+    if cluster is not None:
         print(f"  kubernetes       {await cluster.look()}", flush=True)
+    if cluster is None or assembly.shared.settings.here in ("first", "last"):
+        print(f"  containers       {await assembly.backends.containers.look()}", flush=True)
 
 
 def local_name(host: str) -> str:

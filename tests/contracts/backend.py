@@ -441,14 +441,12 @@ class BackendContract:
     async def test_a_program_finds_its_peers_by_their_names(self, bench: Bench, host: str):
         job = a_job(a_pool(replicas=2))
         found = await bench.backend.address(an_admission(job, bench.node), job.spec, frozenset())
-        launch = bench.launch(bench.programs.finds(host))
-        launch = replace(
-            launch,
-            placement=replace(launch.placement, host=found.placements[0].host),
-            peers=tuple(place.host for place in found.placements),
-            names=(("digits-worker-0",), ("digits-worker-1", "digits-worker-1.default.svc.cluster.local")),
-        )
-        await bench.backend.launch(launch)
+        names = (("digits-worker-0",), ("digits-worker-1", "digits-worker-1.default.svc.cluster.local"))
+        hosts = tuple(place.host for place in found.placements)
+        for index, program in ((1, bench.programs.sleeps()), (0, bench.programs.finds(host))):
+            launch = bench.launch(program, index=index)
+            place = replace(launch.placement, host=hosts[index])
+            await bench.backend.launch(replace(launch, placement=place, peers=hosts, names=names))
         seen = await bench.ended(bench.key())
         assert seen.exit == Exit(code=0) or "not found by their names" in seen.note, bench.err()
         await bench.backend.remove(bench.job)

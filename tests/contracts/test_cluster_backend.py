@@ -16,6 +16,7 @@ from tests.engine_images import BASE
 from tests.gated_registry import Gate, GatedRegistry
 from trainshed.backends.cluster.api import ClusterApi, find_config
 from trainshed.backends.cluster.backend import ClusterBackend
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.names import RunKey
 from trainshed.core.ports import Backend
 from trainshed.testing.run_files import FolderRunFiles
@@ -34,7 +35,7 @@ class ClusterWorld:
 
     async def backend(self) -> Backend:
         api = ClusterApi(find_config(str(self.cluster.place.kubeconfig)))
-        self.backend_now = ClusterBackend(self.home, api, files=self.files)
+        self.backend_now = ClusterBackend(self.home, api, storage=RunStorage(files=self.files))
         await self.backend_now.start()
         return self.backend_now
 

@@ -15,7 +15,8 @@ import pytest
 from tests.contracts.backend_bench import until
 from trainshed.backends.cluster import backend
 from trainshed.backends.cluster.api import ClusterApi
-from trainshed.backends.cluster.channel import ChannelBroken, PodChannel
+from trainshed.backends.cluster.channel import PodChannel
+from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor
 from trainshed.backends.machine.init_record import InitRecord, parse_record
 from trainshed.core.ports import Sink
 from trainshed.core.replica import Exit
@@ -31,25 +32,40 @@ class Pod:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.sink = folder, Sink(stdout=str(folder / "o"), stderr=str(folder / "e"))
-        (folder / "run").mkdir()
+        for name in ("run", "files"):
+            (folder / name).mkdir()
         (folder / "record").touch()
-        places = [f'-DFOLDER="{folder}/run/"', f'-DRECORD="{folder}/record"']
-        subprocess.run(["cc", "-O1", *places, "-o", folder / "init", SOURCE], check=True)
+        places = {
+            "FOLDER": "run/",
+            "RECORD": "record",
+            "FILES": "files/",
+            "CGROUP": "cgroup",
+            "HOSTS": "hosts",
+        }
+        defined = [f'-D{name}="{folder}/{place}"' for name, place in places.items()]
+        defined.append("-DEXPOSED_FOR=1000000000LL")
+        subprocess.run(["cc", "-O1", *defined, "-o", folder / "init", SOURCE], check=True)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
         self.record = InitRecord()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *words: str, wait: str = "30") -> None:
-        mine = ["unshare", *([] if os.getuid() == 0 else ["-r"]), "--pid", "--fork", "--kill-child"]
-        command = [*mine, str(self.folder / "init"), str(self.port), wait, *words]
-        env = {**os.environ, "TRAINSHED_POD_TOKEN": TOKEN}
+    def start(self, *words: str, wait: str = "30", start: str = "", user: int = 0) -> None:
+        mine = ["unshare", *([] if os.getuid() == 0 else ["-r"]), "--pid", "--mount-proc"]
+        mine += ["--fork", "--kill-child"]
+        as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        command = [*mine, *as_user, str(self.folder / "init"), str(self.port), wait, "30", *words]
+        env = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+        env |= {"TRAINSHED_POD_TOKEN": TOKEN, **({"TRAINSHED_POD_FOLDER": start} if start else {})}
         quiet = subprocess.DEVNULL
         self.process = subprocess.Popen(command, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
 
+    def door(self, token: str = TOKEN) -> PodDoor:
+        return PodDoor(api=cast(ClusterApi, None), pod="pod", token=token, port=self.port)
+
     def channel(self, token: str = TOKEN) -> PodChannel:
-        return PodChannel(cast(ClusterApi, None), "pod", token, self.sink, (0, 0), port=self.port)
+        return PodChannel(self.door(token), self.sink, (0, 0))
 
     async def follow(self, channel: PodChannel, heard: Callable[[], object] = lambda: None) -> None:
         """Until the connection ends."""
@@ -76,7 +92,7 @@ class Pod:
 async def pod(tmp_path: Path) -> AsyncIterator[Pod]:
     if (
         shutil.which("cc") is None
-        or subprocess.run(["unshare", "--pid", "--fork", "true"], check=False).returncode
+        or subprocess.run(["unshare", "--pid", "--mount-proc", "--fork", "true"], check=False).returncode
     ):
         pytest.skip("needs a C compiler, and the right to make process namespaces (root)")
     pod = Pod(tmp_path)

@@ -5,6 +5,7 @@ renamed to its place. The commit alone decides: before it the old object stands,
 wherever its file is.
 """
 
+import contextlib
 import errno
 import os
 import secrets
@@ -288,8 +289,9 @@ class DiskObjects:
 
     def _let_go_unless_kept(self, file: str) -> None:
         """A caller that went away may have left a change behind that was made all the same."""
-        if self._disk.by_file(file) is None:
-            self._disk.writer.let_go(file)
+        with contextlib.suppress(sqlite3.Error):  # the caller is told what went wrong before
+            if self._disk.by_file(file) is None:
+                self._disk.writer.let_go(file)
 
 
 def _share(opened: int, path: str) -> None:

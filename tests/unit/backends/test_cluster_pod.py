@@ -12,6 +12,7 @@ from trainshed.backends.cluster.pod import (
     is_safe,
     pod_name,
     render_pod,
+    render_policy,
     render_secret,
     render_service,
     secret_values,
@@ -98,3 +99,15 @@ def test_the_pods_of_a_gang_wait_for_each_others_names():
 def test_what_a_program_writes_to_a_place_without_buckets_does_not_seem_stored():
     mounts = {mount["mountPath"]: mount for mount in container(LAUNCH)["volumeMounts"]}
     assert mounts["/gcs"]["readOnly"] is True
+
+
+def test_the_pods_of_an_isolated_job_reach_each_other_and_names_and_only_their_inits_are_reached():
+    policy = render_policy("abcd", "7")
+    peers = {"podSelector": {"matchLabels": {"trainshed.dev/home": "abcd", "trainshed.dev/job": "7"}}}
+    names = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]
+    assert policy["spec"] == {
+        **peers,
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": [peers]}, {"ports": [{"protocol": "TCP", "port": 45990}]}],
+        "egress": [{"to": [peers]}, {"ports": names}],
+    }

@@ -10,19 +10,19 @@ from trainshed.backends.cluster.pod_state import state_of
 
 
 def pod(phase: str = "Pending", state: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
+    """On a node, where it has a container."""
     containers = [] if state is None else [{"name": "replica", "state": state}]
-    return {"metadata": {"uid": "u"}, "status": {"phase": phase, "containerStatuses": containers, **status}}
+    spec = {"nodeName": "n1"} if containers else {}
+    return {
+        "metadata": {"uid": "u"},
+        "spec": spec,
+        "status": {"phase": phase, "containerStatuses": containers, **status},
+    }
 
 
 def test_a_pod_without_a_status_waits_to_be_placed():
     state = state_of({"metadata": {"uid": "u"}})
     assert not state.is_running and not state.is_over and "not placed it yet" in state.waits_for
-
-
-def test_a_pod_that_fits_nowhere_says_so_in_the_schedulers_words():
-    words = "0/2 nodes are available: 2 Insufficient cpu."
-    unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
-    assert state_of(pod(conditions=[unplaced])).waits_for == f"Kubernetes cannot place it: {words}"
 
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
@@ -49,8 +49,50 @@ def test_the_end_of_a_pod_has_what_its_init_left_and_what_kubernetes_saw():
 
 
 def test_an_evicted_pod_is_over_without_a_container():
-    state = state_of(pod("Failed", reason="Evicted"))
-    assert state.is_over and state.is_evicted and state.record == ""
+    state = state_of(pod("Failed", reason="Evicted", message="The node was low on resource: memory. "))
+    assert state.is_over and state.record == ""
+    assert state.interruption == "Its node evicted it: The node was low on resource: memory."
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        ({"reason": "Preempting", "message": "Preempted in order to admit critical pod"}, "critical pod"),
+        ({"reason": "Shutdown", "message": "Node is shutting, evicting pods"}, "was shut down"),
+        ({"reason": "NodeLost"}, "Its node is lost."),
+        ({"reason": "OutOfcpu", "message": "Node didn't have enough resource: cpu"}, "had no room"),
+    ],
+)
+def test_a_pod_that_its_node_ended_was_interrupted(status: dict[str, Any], says: str):
+    assert says in state_of(pod("Failed", **status)).interruption
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("PreemptionByScheduler", "preempted"),
+        ("DeletionByTaintManager", "taint"),
+        ("EvictionByEvictionAPI", "evicted"),
+        ("SomethingNew", "SomethingNew"),
+    ],
+)
+def test_a_disruption_that_kubernetes_announces_is_told_with_its_words(reason: str, says: str):
+    target = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "so they say"}
+    interruption = state_of(pod("Running", {"running": {}}, conditions=[target])).interruption
+    assert says in interruption and interruption.endswith("so they say.")
+
+
+def test_a_pod_that_somebody_deletes_is_interrupted():
+    deleted = pod("Running", {"running": {}})
+    assert state_of(deleted).interruption == ""
+    deleted["metadata"]["deletionTimestamp"] = "2026-11-17T10:00:00Z"
+    assert state_of(deleted).interruption == "Somebody deleted its pod."
+
+
+def test_a_pod_over_its_own_limit_of_disk_was_not_interrupted():
+    words = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "
+    state = state_of(pod("Failed", reason="Evicted", message=words))
+    assert state.interruption == "" and state.over_disk == words.strip()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ lightkube reads the kubeconfig or the service account and signs the requests. Ev
 or with an ApiFault that says whether the server refused (with its words) or cannot be reached.
 """
 
+import asyncio
 import json
+import os
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -13,20 +16,28 @@ from typing import Any
 import httpx2
 from lightkube.config.client_adapter import AsyncClient as signed_client
 from lightkube.config.client_adapter import ConnectionParams
-from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
 from trainshed.core.errors import Unavailable
 
 Object = dict[str, Any]  # as Kubernetes writes it in JSON
+FORBIDDEN = 403
 OPENED = "OPENED"  # the type of an event of ours: the watch has begun
 
 _TIMEOUT = 20.0  # seconds for an answer
+_MANY_TIMEOUT = 60.0  # seconds for an answer about many objects: the server has no more time itself
+_AT_ONCE = 32  # calls: more would wait for a connection, and some of them too long
 _WATCHED = 60  # seconds after which a watch ends and the next begins
 _MERGE = "application/merge-patch+json"
-_GROUPS = {"leases": "/apis/coordination.k8s.io/v1"}  # all others are in /api/v1
+_GROUPS = {  # all others are in /api/v1
+    "leases": "/apis/coordination.k8s.io/v1",
+    "metrics": "/apis/metrics.k8s.io/v1beta1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
+}
+_NAMES = {"metrics": "nodes"}  # of kinds that another group calls the same
 _NAMESPACES = {"leases": "kube-node-lease"}  # all others are in the namespace of the settings
-_CLUSTER_WIDE = frozenset({"nodes"})
+_CLUSTER_WIDE = frozenset({"nodes", "metrics"})
 
 
 def part(item: Mapping[str, Any], name: str) -> Object:
@@ -69,7 +80,12 @@ class ApiFault(Exception):
 
 
 def find_config(path: str = "", context: str = "") -> SingleConfig:
-    """The credentials in that kubeconfig; else of the pod this runs in, of $KUBECONFIG or ~/.kube/config."""
+    """The credentials in that kubeconfig or in $KUBECONFIG; else the pod's own; else of ~/.kube/config.
+
+    A pod has no contexts: one that is named is looked for in a file. The namespace is that of the context or
+    of the pod. A pod's token is read again as soon as the API refuses it, since Kubernetes renews it.
+    """
+    path = path or os.environ.get("KUBECONFIG", "") or (DEFAULT_KUBECONFIG if context else "")
     try:
         config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get(context or None)
     except (ConfigError, OSError, KeyError, ValueError) as error:
@@ -89,6 +105,13 @@ class ClusterApi:
         self.namespace = namespace or config.namespace
         timeout = httpx2.Timeout(_TIMEOUT)
         self._client = signed_client(config, ConnectionParams(timeout=timeout, trust_env=False))
+        self._calls = asyncio.Semaphore(_AT_ONCE)
+
+    async def version(self) -> tuple[int, int]:
+        """As (1, 20)."""
+        answer = await self._call("GET", "/version")
+        digits = [re.sub(r"\D.*", "", str(answer.get(part) or "")) for part in ("major", "minor")]
+        return int(digits[0] or 0), int(digits[1] or 0)
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -96,8 +119,10 @@ class ClusterApi:
     async def get(self, kind: str, name: str) -> Object:
         return await self._call("GET", self.path(kind, name))
 
-    async def list(self, kind: str, labels: str = "", *, everywhere: bool = False) -> Object:
-        params = {"labelSelector": labels} if labels else {}
+    async def list(
+        self, kind: str, labels: str = "", *, fields: str = "", everywhere: bool = False
+    ) -> Object:
+        params = _selected(labels, fields)
         return await self._call("GET", self.path(kind, everywhere=everywhere), params=params)
 
     async def create(self, kind: str, body: Mapping[str, Any]) -> Object:
@@ -117,8 +142,25 @@ class ClusterApi:
             if not fault.is_missing:
                 raise
 
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Object:
+        """Any other call, by its path."""
+        return await self._call(method, path, params=params, body=body)
+
+    async def delete_all(self, kind: str, labels: str) -> None:
+        """All with these labels. The server takes one after the other; what it has done stays done."""
+        body: Object = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+        params = {"labelSelector": labels}
+        await self._call("DELETE", self.path(kind), params=params, body=body, seconds=_MANY_TIMEOUT)
+
     async def watch(
-        self, kind: str, since: str, labels: str = "", *, everywhere: bool = False
+        self, kind: str, since: str, labels: str = "", *, fields: str = "", everywhere: bool = False
     ) -> AsyncGenerator[Object]:
         """First OPENED, then the events after that version. Ends by itself; ApiFault where it breaks."""
         params = {
@@ -126,7 +168,7 @@ class ClusterApi:
             "resourceVersion": since,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_WATCHED),
-            **({"labelSelector": labels} if labels else {}),
+            **_selected(labels, fields),
         }
         timeout = httpx2.Timeout(_TIMEOUT, read=_WATCHED + _TIMEOUT)
         path = self.path(kind, everywhere=everywhere)
@@ -138,7 +180,7 @@ class ClusterApi:
                 async for line in answer.aiter_lines():
                     if line:
                         yield _event(json.loads(line))
-        except (httpx2.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ConfigError, OSError, ValueError) as error:
             raise _unreachable(error) from error
 
     def websocket(self, name: str, call: str, params: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
@@ -152,7 +194,8 @@ class ClusterApi:
         base = _GROUPS.get(kind, "/api/v1")
         if kind not in _CLUSTER_WIDE and not everywhere:
             base += f"/namespaces/{_NAMESPACES.get(kind, self.namespace)}"
-        return f"{base}/{kind}/{name}" if name else f"{base}/{kind}"
+        base += f"/{_NAMES.get(kind, kind)}"
+        return f"{base}/{name}" if name else base
 
     async def _call(
         self,
@@ -162,11 +205,15 @@ class ClusterApi:
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         content: str = "application/json",
+        seconds: float = _TIMEOUT,
     ) -> Object:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content, "Accept": "application/json"}
         try:
-            answer = await self._client.request(method, path, params=params, content=data, headers=headers)
+            async with self._calls:
+                answer = await self._client.request(
+                    method, path, params=params, content=data, headers=headers, timeout=seconds
+                )
         except (httpx2.HTTPError, ConfigError, OSError) as error:
             raise _unreachable(error) from error
         if answer.status_code >= 400:
@@ -175,6 +222,11 @@ class ClusterApi:
             return answer.json()
         except ValueError as error:
             raise _unreachable(error) from error
+
+
+def _selected(labels: str, fields: str) -> dict[str, str]:
+    chosen = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: text for name, text in chosen.items() if text}
 
 
 def _fault(status: int, content: bytes) -> ApiFault:

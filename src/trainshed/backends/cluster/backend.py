@@ -13,96 +13,136 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from trainshed.backends.cluster import pod as pods
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object
+from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, part
+from trainshed.backends.cluster.callers import PodCallers
+from trainshed.backends.cluster.cluster_nodes import ClusterNodes
+from trainshed.backends.cluster.file_preparer import FilePreparer
 from trainshed.backends.cluster.finder import CAPABILITIES, refuse
+from trainshed.backends.cluster.image_store import ClusterImageStore
 from trainshed.backends.cluster.images import ClusterImages
-from trainshed.backends.cluster.node_watch import NodeWatch
-from trainshed.backends.cluster.nodes import nodes_of, slim_pod, takes_pods
+from trainshed.backends.cluster.job_objects import JobObjects
+from trainshed.backends.cluster.layers import ClusterLayers
+from trainshed.backends.cluster.node_stats import ClusterNodeStats
 from trainshed.backends.cluster.object_cache import ObjectCache
-from trainshed.backends.cluster.pod import PodFrame
-from trainshed.backends.cluster.pod_state import state_of
+from trainshed.backends.cluster.pod import UNKNOWN, PodFrame
+from trainshed.backends.cluster.pod_doors import PodDoors
+from trainshed.backends.cluster.pod_events import PodEvents
+from trainshed.backends.cluster.pod_hosts import has_file, own_names
+from trainshed.backends.cluster.pod_places import PodPlaces
+from trainshed.backends.cluster.pod_reasons import hindered
+from trainshed.backends.cluster.pod_state import PodState, slim_own_pod, state_of
+from trainshed.backends.cluster.pull_secrets import PullSecrets
+from trainshed.backends.cluster.reach_gate import ReachGate
+from trainshed.backends.cluster.registry import RegistryClient
 from trainshed.backends.cluster.run import PodRun, reload_run
-from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, take_away
-from trainshed.backends.cluster.unsupported import REMEDY, unfound_names, unsupported
+from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, Surroundings
+from trainshed.backends.cluster.shell import PodShells
+from trainshed.backends.cluster.stacks import PodStacks
+from trainshed.backends.cluster.stats import PodStats
 from trainshed.backends.machine.compiled import compiled
 from trainshed.backends.machine.home_files import made_once, remove_job_folder
+from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.backends.machine.own_network import name_by_task, others_at_its_place
+from trainshed.backends.machine.registry_auth import RegistryAuth
 from trainshed.backends.machine.run_folders import find_runs, run_folder
+from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.core.errors import Invalid, Unavailable, Violation
 from trainshed.core.fleet import Admission, Node
-from trainshed.core.job import JobSpec
+from trainshed.core.image import ImageConfig
+from trainshed.core.job import JobSpec, Pool
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.names import ReplicaName, RunKey
-from trainshed.core.ports import RunFiles
+from trainshed.core.obstacle import PATIENCE, Patience
 from trainshed.core.readiness import PreparationProgress, Readiness, ReadinessState, together
 from trainshed.core.replica import Handle, Observation
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.runtime import RuntimeNeed
 
 _PATIENCE = 5.0  # seconds for which a launch waits for a program that begins alone
-_FORBIDDEN = 403
 log = logging.getLogger(__name__)
 _INIT = Path(__file__).with_name("pod_init.c")
 
 
 class ClusterBackend:
-    stats = stacks = shells = views = images = image_inventory = callers = node_stats = None
+    image_inventory = None  # kubelets make room on their disks themselves
 
     def __init__(
         self,
         home: Path,
         api: ClusterApi,
         *,
-        files: RunFiles,
+        storage: RunStorage,
+        auth: RegistryAuth | None = None,
+        patience: Patience = PATIENCE,
+        loopback: LoopbackPort | None = None,
     ) -> None:
+        """`patience` is for how long a run that makes no progress is borne, by the reason of that."""
         home = home.absolute()
         self.capabilities = CAPABILITIES
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
-        self._api, self._files = api, files
+        self._api, self._files, self._patience = api, storage.files, patience
+        self._registry = RegistryClient(PullSecrets(api, auth or RegistryAuth()).credentials)
+        self._layers = ClusterLayers(home / "layers", api, self._hint, storage.packages)
+        self._preparer = FilePreparer(self._jobs_folder, self._trash, storage, self._layers, self._hint)
+        self.views = self._preparer.views
         self._id = ""
         self._hints: list[Callable[[str], None]] = []
         self._runs: dict[str, dict[RunKey, PodRun]] = {}
+        self.callers = PodCallers(self._runs)
+        self._gate = ReachGate(api, loopback or LoopbackPort())
         self._tokens: dict[str, str] = {}  # by job
-        self._offered: tuple[Node, ...] | None = None  # the nodes; None: something has changed since
+        self._objects = JobObjects(api)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._supervisor = PodRunSupervisor(
-            api, files, lambda run: self._hint(run.key.name.job), self._attempt, self._is_node_silent
+            api,
+            storage.files,
+            lambda run: self._hint(run.key.name.job),
+            Surroundings(
+                peers=self._attempt,
+                is_node_silent=self._is_node_silent,
+                is_drained=self._is_drained,
+                read_state=self._state,
+            ),
+            self._gate.loopback,
         )
+        doors = PodDoors(api, self._runs, self._token)
+        self.shells, self.stats, self.stacks = PodShells(doors), PodStats(doors), PodStacks(doors)
+        self._events = PodEvents(api, self._events_changed)
         self._parts = AsyncExitStack()  # what is to be closed, the API last
-        self._parts.push_async_callback(api.close)
-        self._parts.push_async_callback(self._supervisor.close)
+        for close in (api.close, self._preparer.forget, self._supervisor.close):
+            self._parts.push_async_callback(close)
+        for part_of_it in (self.shells, self.stats, self._events, self._layers):
+            self._parts.push_async_callback(part_of_it.close)
         self._init: Path
         self._images: ClusterImages
         self._pods: ObjectCache
-        self._nodes: ObjectCache
-        self._all_pods: ObjectCache
-        self._node_watch: NodeWatch
+        self._nodes: ClusterNodes
+        self.node_stats: ClusterNodeStats  # made by `start`, as images are
+        self.images: ClusterImageStore
 
     async def start(self) -> None:
         """Raise Unavailable, with the reason, where the cluster cannot be used."""
         earlier = await asyncio.to_thread(self._open)
-        self._images = ClusterImages(self._api, self._id, self._hint)
+        self._images = ClusterImages(self._api, self._id, self._hint, self._registry)
         ours = f"{pods.HOME}={self._id}"
-        self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed)
-        self._nodes = ObjectCache(self._api, "nodes", changed=self._node_changed)
-        self._all_pods = ObjectCache(
-            self._api, "pods", everywhere=True, changed=self._any_pod_changed, slim=slim_pod
-        )
-        self._node_watch = NodeWatch(self._api, self._nodes)
+        self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed, slim=slim_own_pod)
+        self._nodes = ClusterNodes(self._api, self._id, self._images.node_changed)
+        self.node_stats = ClusterNodeStats(self._api, self._nodes.cache)
+        self.images = ClusterImageStore(self._images, self._nodes.cache)
         for job, runs in earlier:
             self._runs[job] = {run.key: run for run in runs}
-        for part in (self._images, self._pods, self._nodes, self._all_pods, self._node_watch):
-            self._parts.push_async_callback(part.close)
+            self.views.open(job)
+        for piece in (self._images, self.images, self._pods, self._nodes):
+            self._parts.push_async_callback(piece.close)
         try:
             await self._bring_init()
             await self._pods.start()
             await self._nodes.start()
-            await self._see_other_pods()
-            await self._node_watch.start()
         except ApiFault as fault:
             raise fault.as_unavailable("The Kubernetes cluster cannot be used") from fault
         for job, runs in earlier:
@@ -114,25 +154,28 @@ class ClusterBackend:
         await self._parts.aclose()
 
     async def nodes(self) -> tuple[Node, ...]:
-        if self._offered is None:
-            self._offered = nodes_of(self._nodes.objects.values(), self._all_pods.objects.values(), self._id)
-        return self._offered
+        return self._nodes.offered()
 
     def refuse_image(self, image: str) -> str | None:
         return refuse(image)
 
     def prepare(self, spec: JobSpec, job: str = "") -> Readiness:
-        if sentence := unsupported(spec):
-            verdict = Verdict(cause=Cause.UNKNOWN, summary=sentence, lines=(sentence,), advice=REMEDY)
-            return Readiness(standing=ReadinessState.FAILED, message=sentence, remedy=REMEDY, verdict=verdict)
-        images = dict.fromkeys(pool.image for pool in spec.pools if not pool.is_empty)
-        return together([self._images.readiness(image, job) for image in images])
+        pools = [pool for pool in spec.pools if not pool.is_empty]
+        return together([self._ready(pool, spec, job) for pool in pools])
+
+    def _ready(self, pool: Pool, spec: JobSpec, job: str) -> Readiness:
+        runs_itself = not pool.command and not pool.module
+        image = self._images.readiness(pool.image, job, runs_itself=runs_itself)
+        if image.standing is not ReadinessState.READY:
+            return image
+        return self._layers.readiness(RuntimeNeed(pool.image, spec.requirements, pool.packages), job)
 
     def preparing(self) -> tuple[PreparationProgress, ...]:
-        return self._images.preparing()
+        return (*self._images.preparing(), *self._layers.preparing())
 
     def render(self, launch: Launch) -> Mapping[str, object]:
-        return pods.render_pod(launch, self._frame())
+        known = self._images.pinned(launch.image, launch.key.name.job)
+        return pods.render_pod(launch, self._frame(PodPlaces(), UNKNOWN if known is None else known.config))
 
     async def launch(self, launch: Launch) -> Handle:
         key, job = launch.key, launch.key.name.job
@@ -147,7 +190,8 @@ class ClusterBackend:
                     await self._end_earlier_runs(key)
                     await self._create(run, launch)
                 except ApiFault as fault:
-                    raise fault.as_unavailable(f"The pod of {key} cannot be created") from fault
+                    what = f"The pod of {key.name.task} cannot be created"
+                    raise hindered(fault, what, self._patience) from fault
                 except OSError as error:
                     raise Unavailable(f"No place could be made for {key}: {error}.") from error
             if run.gang == 1:
@@ -177,9 +221,11 @@ class ClusterBackend:
             if left := [str(run.key) for run in alive if not run.gone.is_set()]:
                 raise Unavailable(f"Pods of {', '.join(left)} do not end although they were killed.")
             try:
-                await self._take_away_objects(job, [run.pod for run in runs if run.pod])
+                names, isolated = [run.pod for run in runs if run.pod], any(run.isolated for run in runs)
+                await self._objects.remove(job, names, isolated=isolated)
             except ApiFault as fault:
                 raise fault.as_unavailable(f"The objects of job {job} cannot be removed") from fault
+            await self._preparer.forget(job)
             await asyncio.to_thread(remove_job_folder, self._jobs_folder / job, self._trash)
             self._runs.pop(job, None)
             self._tokens.pop(job, None)
@@ -198,42 +244,42 @@ class ClusterBackend:
     async def _create(self, run: PodRun, launch: Launch) -> None:
         """Every step can be repeated: what is there already is left as it is."""
         job = run.key.name.job
+        is_shared = any(peer is not run and peer.alive for peer in self._attempt(run.key.name))
+        launch, run.places, run.note = await self._preparer.prepare(launch, is_shared=is_shared)
         run.pod, run.holds = pods.pod_name(self._id, run.key), launch.held
+        run.gpus = len(launch.placement.gpus)
         run.gang, run.memory = max(len(launch.peers), 1), memory_limit(launch.placement, launch.room)
+        launch, reach = await self._gate.reached(self._id, launch)
+        run.reaches, run.names, run.has_hosts = bool(reach.ports), own_names(launch), has_file(launch)
+        run.isolated = launch.isolated
+        run.aliases = tuple((address, name) for name, address in reach.hosts.items())
         output = self._files.output(run.key.name)
         await asyncio.to_thread(run.prepare, output)
+        run.places.write(run.folder)
         token = self._token(job)
-        values = {"token": token, **pods.secret_values(launch)}
-        if not await self._make("secrets", pods.render_secret(self._id, job, values)) and len(values) > 1:
-            name = pods.job_object(self._id, job)
-            await self._api.patch("secrets", name, {"stringData": values})
-        await self._make("services", pods.render_service(self._id, job))
-        run.note = unfound_names(launch)
+        own, shared = pods.secret_values(launch), pods.shared_values(launch, reach.shared)
+        await self._objects.make_shared(run, {"token": token, **shared}, own)
+        image = UNKNOWN
+        if not launch.command and not launch.module:
+            known = await self._images.resolve(launch.image, job)
+            launch, image = replace(launch, image=known.reference.canonical), known.config
         node = launch.placement.node
-        anywhere = not takes_pods(self._nodes.objects.get(node) or {}) or self._is_node_silent(node)
+        anywhere = not self._nodes.takes_pods(node)
         if anywhere:
             task = run.key.name.task
             moved = f"Node {node} takes no pods any more, so Kubernetes chooses another for {task}."
             run.note = f"{run.note} {moved}".strip()
         run.mark("created")
         try:
-            await self._make("pods", pods.render_pod(launch, self._frame(), anywhere=anywhere))
+            frame = replace(self._frame(run.places, image), reach=reach)
+            created = await self._objects.make("pods", pods.render_pod(launch, frame, anywhere=anywhere))
         except ApiFault as fault:
             if not fault.passing:  # else it may have been created
                 run.unmark("created")
             raise
-        run.state = state_of(self._pods.objects.get(run.pod) or await self._api.get("pods", run.pod))
-        self._supervisor.supervise(run, token, may_have_begun=run.gang == 1)
-
-    async def _make(self, kind: str, body: Object) -> bool:
-        """Create it; False where it is there already."""
-        try:
-            await self._api.create(kind, body)
-        except ApiFault as fault:
-            if not fault.is_there_already:
-                raise
-            return False
-        return True
+        known = self._pods.objects.get(run.pod) or created
+        run.state = self._state(known or await self._api.get("pods", run.pod))
+        self._supervisor.supervise(run, token, may_have_begun=run.begins_alone)
 
     async def _end_earlier_runs(self, key: RunKey) -> None:
         for run in others_at_its_place(self._runs[key.name.job].values(), key):
@@ -244,11 +290,13 @@ class ClusterBackend:
                         f"Run {run.key} is still alive although it was killed: {key} has to wait."
                     )
 
-    def _frame(self) -> PodFrame:
+    def _frame(self, files: PodPlaces, image: ImageConfig = UNKNOWN) -> PodFrame:
         return PodFrame(
             home=self._id,
             init=self._images.init,
             namespace=self._api.namespace,
+            image=image,
+            files=files,
         )
 
     def _attempt(self, name: ReplicaName) -> Iterable[PodRun]:
@@ -256,7 +304,10 @@ class ClusterBackend:
         return [run for run in runs if run.key.name.attempt == name.attempt]
 
     def _is_node_silent(self, node: str) -> bool:
-        return self._node_watch.is_silent(node)
+        return self._nodes.is_silent(node)
+
+    def _is_drained(self, node: str) -> bool:
+        return self._nodes.is_drained(node)
 
     # Beginning
 
@@ -265,7 +316,9 @@ class ClusterBackend:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(self._trash, ignore_errors=True)
         self._trash.mkdir(mode=0o700, exist_ok=True)
-        self._id = made_once(self._home / "id", lambda: os.urandom(4).hex())
+        self.views.unstored.open()
+        self._layers.open(self._frame)
+        self._id = self._objects.home = made_once(self._home / "id", lambda: os.urandom(4).hex())
         program = compiled(_INIT, self._home / "bin", kinds=(("-static", "-s"),))
         if program is None:
             raise Unavailable("The init of pods cannot be compiled here: it needs the C compiler 'cc'.")
@@ -274,19 +327,8 @@ class ClusterBackend:
 
     async def _bring_init(self) -> None:
         body = pods.render_init(self._id, await asyncio.to_thread(self._init.read_bytes))
-        await self._make("configmaps", body)
+        await self._objects.make("configmaps", body)
         self._images.init = str(body["metadata"]["name"])
-
-    async def _see_other_pods(self) -> None:
-        """Without that right, nodes seem empty but for our own pods, and Kubernetes makes pods wait."""
-        try:
-            await self._all_pods.start()
-        except ApiFault as fault:
-            if fault.status != _FORBIDDEN:
-                raise
-            log.warning(
-                "pods of other namespaces cannot be seen, so what is free is guessed: %s", fault.message
-            )
 
     def _find_again(self, run: PodRun, token: str) -> None:
         if run.gone.is_set() or not run.pod:
@@ -294,7 +336,7 @@ class ClusterBackend:
         pod = self._pods.objects.get(run.pod)
         if pod is None and not Path(run.folder, "created").exists():
             return  # never created: it is launched again
-        run.state = None if pod is None else state_of(pod)
+        run.state = None if pod is None else self._state(pod)
         self._supervisor.supervise(run, token, may_have_begun=True)
 
     async def _take_away_orphans(self) -> None:
@@ -305,7 +347,7 @@ class ClusterBackend:
                 if job is None:
                     await self._api.delete("pods", name, grace=0)
                 elif job not in self._runs:
-                    await self._take_away_objects(job, [name])
+                    await self._objects.remove(job, [name], isolated=True)
 
     def _token(self, job: str) -> str:
         if job not in self._tokens:
@@ -313,24 +355,25 @@ class ClusterBackend:
             self._tokens[job] = made_once(self._jobs_folder / job / "token", lambda: secrets.token_hex(32))
         return self._tokens[job]
 
-    # Ending
+    # What was seen
 
-    async def _take_away_objects(self, job: str, names: Iterable[str]) -> None:
-        await asyncio.gather(*(take_away(self._api, name) for name in names))
-        name = pods.job_object(self._id, job)
-        await self._api.delete("services", name)
-        await self._api.delete("secrets", name)
+    def _state(self, pod: Object) -> PodState:
+        name = str(pod["metadata"]["name"])
+        state = state_of(pod, self._events.of(name), self._patience)
+        is_of_job = pods.JOB in part(part(pod, "metadata"), "labels")
+        self._events.see(name, waits=state.has_not_begun and is_of_job)
+        return state
+
+    def _events_changed(self, name: str) -> None:
+        if (pod := self._pods.objects.get(name)) is not None:
+            self._supervisor.pod_changed(pod, False)
 
     def _pod_changed(self, item: Object, is_gone: bool) -> None:
+        if is_gone:
+            self._events.see(str(item["metadata"]["name"]), waits=False)
         self._supervisor.pod_changed(item, is_gone)
+        self._layers.supervisor.pod_changed(item, is_gone)
         self._images.pod_changed(item, is_gone)
-
-    def _node_changed(self, item: Object, is_gone: bool) -> None:
-        self._offered = None
-        self._images.node_changed(item, is_gone)
-
-    def _any_pod_changed(self, item: Object, is_gone: bool) -> None:
-        self._offered = None
 
     def _hint(self, job: str) -> None:
         for hint in self._hints:

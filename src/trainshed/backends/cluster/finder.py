@@ -11,11 +11,18 @@ from pathlib import Path
 from trainshed.core.errors import TrainshedError
 from trainshed.core.fleet import Node
 from trainshed.core.image import refusal
+from trainshed.core.metrics import Measure
 from trainshed.core.ports import Backend, Capabilities
 from trainshed.core.readiness import Readiness, ReadinessState
 
 CAPABILITIES = Capabilities(
-    name="kubernetes", survives_server=True, kills_escapees=True, private_network=True
+    name="kubernetes",
+    survives_server=True,
+    kills_escapees=True,
+    measures=frozenset(Measure),
+    private_network=True,
+    moves=True,
+    starts_at_once=24,
 )
 _WAITS = "It is tried again every few seconds, and the job starts when the cluster answers."
 _OWN_IMAGES = "trainshed/"

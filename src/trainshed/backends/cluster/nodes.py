@@ -10,7 +10,7 @@ from trainshed.backends.cluster.pod import GPU, HOME
 from trainshed.core.fleet import Node
 
 _FACTORS = {
-    "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+    "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50,
 }  # fmt: skip
 _KINDS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "accelerator")  # labels

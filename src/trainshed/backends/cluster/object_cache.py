@@ -27,6 +27,7 @@ class ObjectCache:
         kind: str,
         labels: str = "",
         *,
+        fields: str = "",
         everywhere: bool = False,
         changed: Callable[[Object, bool], None],
         slim: Callable[[Object], Object] = lambda item: item,
@@ -36,6 +37,7 @@ class ObjectCache:
         `slim` takes from an object what is to be kept of it, with its metadata.
         """
         self._api, self._kind, self._labels, self._everywhere = api, kind, labels, everywhere
+        self._fields = fields
         self._changed, self._slim = changed, slim
         self._background = BackgroundTasks()
         self.objects: dict[str, Object] = {}  # by name; with the namespace before it where from everywhere
@@ -61,7 +63,13 @@ class ObjectCache:
             try:
                 if not self._version:
                     await self._read_list()
-                watch = self._api.watch(self._kind, self._version, self._labels, everywhere=self._everywhere)
+                watch = self._api.watch(
+                    self._kind,
+                    self._version,
+                    self._labels,
+                    fields=self._fields,
+                    everywhere=self._everywhere,
+                )
                 async with contextlib.aclosing(watch):
                     async for event in watch:
                         self.fault, pause = None, _LEAST_PAUSE
@@ -80,7 +88,9 @@ class ObjectCache:
                 pause = min(pause * 2, _MOST_PAUSE)
 
     async def _read_list(self) -> None:
-        answer = await self._api.list(self._kind, self._labels, everywhere=self._everywhere)
+        answer = await self._api.list(
+            self._kind, self._labels, fields=self._fields, everywhere=self._everywhere
+        )
         fresh: dict[str, Object] = {self._key(item): self._slim(item) for item in parts(answer, "items")}
         gone = [item for key, item in self.objects.items() if key not in fresh]
         before, self.objects = self.objects, fresh

@@ -7,10 +7,15 @@ ConfigMap, so any image will do. Names, labels and the finalizer are decided her
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from trainshed.backends.cluster.api import Object
+from trainshed.backends.cluster.pod_hosts import has_file, hosts_maker, hosts_mount, hosts_volume, own_names
+from trainshed.backends.cluster.pod_mounts import FILES_VOLUME, env_of, files_mounts
+from trainshed.backends.cluster.pod_places import PodPlaces
+from trainshed.backends.machine.image_config import command_line
+from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
 from trainshed.core.limits import memory_limit
 from trainshed.core.names import RunKey
@@ -25,10 +30,10 @@ MOST_NAMES = 64  # of which a pod waits for the addresses
 HOLD_SECONDS = 600  # for which an ended pod waits for a server that takes its output
 CONTAINER = "replica"
 GPU = "nvidia.com/gpu"
-_BIN, _RUN_FOLDER = "/.trainshed/bin", "/.trainshed/run"
+_BIN, RUN_FOLDER = "/.trainshed/bin", "/.trainshed/run"
 INIT_MOUNT: Object = {"name": "init", "mountPath": _BIN, "readOnly": True}
 _SAFE = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
-_PYTHON = "python3"
+UNKNOWN = ImageConfig(id="")
 
 
 def is_safe(job: str) -> bool:
@@ -51,6 +56,20 @@ def labels(home: str, job: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodReach:
+    """What a pod needs for its programs to reach the server (pod_reach.py)."""
+
+    ports: tuple[int, ...] = ()  # of its loopback, that lead to the server
+    hosts: Mapping[str, str] = field(default_factory=dict[str, str])  # further addresses by name
+    roots: str = ""  # the ConfigMap with certificates to trust; none where empty
+    low_ports: bool = False  # any user is to listen below 1024
+    shared: frozenset[str] = frozenset()  # variables whose values are secret, and those of the whole job
+
+
+NOWHERE = PodReach()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodFrame:
     """What a pod needs beside the launch."""
 
@@ -58,6 +77,9 @@ class PodFrame:
     init: str  # the ConfigMap with the init
     namespace: str
     domain: str = "cluster.local"  # of the cluster
+    image: ImageConfig = UNKNOWN  # where the job leaves the command to it
+    reach: PodReach = NOWHERE
+    files: PodPlaces = field(default_factory=PodPlaces)  # that it is brought or that are fetched
 
 
 def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Object:
@@ -65,14 +87,15 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
     key, place = launch.key, launch.placement
     service = job_object(frame.home, key.name.job)
     domain = f"{service}.{frame.namespace}.svc.{frame.domain}"
-    volumes, mounts = _volumes(launch, frame.init)
+    volumes, mounts = _volumes(launch, frame)
+    init = [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), str(_grace(launch))]
     container: Object = {
         "name": CONTAINER,
         "image": launch.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [f"{_BIN}/init", str(PORT), str(HOLD_SECONDS), *_options(launch)],
-        "args": list(_words(launch)),
-        "env": _env(launch, service, domain),
+        "command": [*init, *_options(launch, frame)],
+        "args": [_literal(word) for word in command_line(launch, frame.image)],
+        "env": _env(launch, service, domain, frame.reach.shared) + env_of(launch, frame.files),
         "resources": _resources(launch),
         "volumeMounts": mounts,
         "terminationMessagePath": "/dev/termination-log",
@@ -96,34 +119,65 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "subdomain": service,
             # So that the others of the job are found by the names of their tasks alone.
             "dnsConfig": {"searches": [domain]},
-            "terminationGracePeriodSeconds": max(int(launch.grace.total_seconds()), 1),
-            **({} if anywhere else {"affinity": _on(place.node)}),
+            # The init kills a program that takes longer, and stays until its output is fetched.
+            "terminationGracePeriodSeconds": _grace(launch) + HOLD_SECONDS,
+            **({} if anywhere else {"affinity": on_node(place.node)}),
+            **_network(launch, frame.reach),
+            **({"initContainers": [hosts_maker(launch.image, INIT_MOUNT)]} if has_file(launch) else {}),
             "containers": [container],
             "volumes": volumes,
         },
     }
 
 
-def _options(launch: Launch) -> list[str]:
-    """A replica without peers waits for nobody."""
-    return [*(["--begin"] if len(launch.peers) < 2 else []), *(["--hold"] if launch.held else [])]
+def _grace(launch: Launch) -> int:
+    return max(int(launch.grace.total_seconds()), 1)
 
 
-def _volumes(launch: Launch, init: str) -> tuple[list[Object], list[Object]]:
+def _options(launch: Launch, frame: PodFrame) -> list[str]:
+    """A replica without peers waits for nobody, and one that is brought nothing for no files."""
+    ways = [word for port in frame.reach.ports for word in ("--tunnel", str(port))]
+    begins = len(launch.peers) < 2 and not frame.files.waits
+    flags = {"--begin": begins, "--hold": launch.held}
+    apart = ["--apart"] if launch.isolated else []
+    return [*(flag for flag, is_set in flags.items() if is_set), *ways, *apart]
+
+
+def _network(launch: Launch, reach: PodReach) -> Object:
+    names: dict[str, list[str]] = {}
+    hosts = {} if has_file(launch) else {**reach.hosts, **dict.fromkeys(own_names(launch), "127.0.0.1")}
+    for name, address in hosts.items():
+        names.setdefault(address, []).append(name)
+    aliases = [{"ip": address, "hostnames": hosts} for address, hosts in names.items()]
+    low = {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]}
+    return {
+        **({"hostAliases": aliases} if aliases else {}),
+        **({"securityContext": low} if reach.low_ports else {}),
+    }
+
+
+def _volumes(launch: Launch, frame: PodFrame) -> tuple[list[Object], list[Object]]:
     """What is mounted into the container, and where."""
     volumes: list[Object] = [
-        init_volume(init),
+        init_volume(frame.init),
         {"name": "run", "emptyDir": {}},
         {"name": "memory", "emptyDir": {"medium": "Memory"}},
-        {"name": "no-buckets", "emptyDir": {}},
+        FILES_VOLUME,
     ]
     mounts: list[Object] = [
         INIT_MOUNT,
-        {"name": "run", "mountPath": _RUN_FOLDER},
+        {"name": "run", "mountPath": RUN_FOLDER},
         {"name": "memory", "mountPath": "/dev/shm"},
-        # Not there yet. What a program writes there must not seem to be stored.
-        {"name": "no-buckets", "mountPath": "/gcs", "readOnly": True},
+        *files_mounts(frame.files),
     ]
+    if has_file(launch):
+        volumes.append(hosts_volume())
+        mounts.append(hosts_mount())
+    if frame.reach.roots:
+        volumes.append({"name": "roots", "configMap": {"name": frame.reach.roots}})
+        mounts.append(
+            {"name": "roots", "mountPath": "/.trainshed/roots.pem", "subPath": "roots.pem", "readOnly": True}
+        )
     for number, path in enumerate(launch.scratch):
         volumes.append({"name": f"scratch-{number}", "emptyDir": {}})
         mounts.append({"name": f"scratch-{number}", "mountPath": path})
@@ -144,6 +198,26 @@ def render_service(home: str, job: str) -> Object:
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             "selector": {HOME: home, JOB: job},
+        },
+    }
+
+
+def render_policy(home: str, job: str) -> Object:
+    """Keeps the pods of a job apart: they reach each other and the cluster's names, and nobody else.
+
+    Their init may be reached by anybody: it answers nobody without the token, and the server may be anywhere.
+    """
+    peers = {"podSelector": {"matchLabels": {HOME: home, JOB: job}}}
+    names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": job_object(home, job), "labels": labels(home, job)},
+        "spec": {
+            **peers,
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [peers]}, {"ports": [{"protocol": "TCP", "port": PORT}]}],
+            "egress": [{"to": [peers]}, {"ports": names}],
         },
     }
 
@@ -177,8 +251,13 @@ def _init_name(program: bytes) -> str:
 
 
 def secret_values(launch: Launch) -> dict[str, str]:
-    """What the job's secret has for this replica."""
+    """What the job's secret has for this replica alone."""
     return {_secret_key(launch, name): launch.env[name] for name in launch.secrets if name in launch.env}
+
+
+def shared_values(launch: Launch, shared: frozenset[str]) -> dict[str, str]:
+    """What the job's secret has for all of its replicas."""
+    return {_shared_key(name): launch.env[name] for name in shared}
 
 
 def _secret_key(launch: Launch, variable: str) -> str:
@@ -186,7 +265,11 @@ def _secret_key(launch: Launch, variable: str) -> str:
     return f"{name.pool}.{name.index}.{hashlib.sha256(variable.encode()).hexdigest()[:12]}"
 
 
-def _env(launch: Launch, secret: str, domain: str) -> list[Object]:
+def _shared_key(variable: str) -> str:
+    return f"all.{hashlib.sha256(variable.encode()).hexdigest()[:12]}"
+
+
+def _env(launch: Launch, secret: str, domain: str, shared: frozenset[str]) -> list[Object]:
     env = {"PYTHONUNBUFFERED": "1", **launch.env, "TRAINSHED_RUN": str(launch.key)}
     result: list[Object] = [
         {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": secret, "key": "token"}}},
@@ -195,17 +278,13 @@ def _env(launch: Launch, secret: str, domain: str) -> list[Object]:
         names = " ".join(f"{peer}.{domain}" for peer in launch.peers[:MOST_NAMES])
         result.append({"name": NAMES, "value": names})
     for name, value in env.items():
-        if name in launch.secrets:
-            source = {"name": secret, "key": _secret_key(launch, name)}
+        if name in launch.secrets or name in shared:
+            key = _shared_key(name) if name in shared else _secret_key(launch, name)
+            source = {"name": secret, "key": key}
             result.append({"name": name, "valueFrom": {"secretKeyRef": source}})
         else:
             result.append({"name": name, "value": _literal(value)})
     return result
-
-
-def _words(launch: Launch) -> Sequence[str]:
-    words = (_PYTHON, "-m", launch.module, *launch.args) if launch.module else (*launch.command, *launch.args)
-    return [_literal(word) for word in words]
 
 
 def _literal(text: str) -> str:
@@ -221,7 +300,7 @@ def _resources(launch: Launch) -> Object:
     return {"limits": limits, "requests": {**limits, "memory": str(min(memory.most, place.memory))}}
 
 
-def _on(node: str) -> Object:
+def on_node(node: str) -> Object:
     """By the scheduler: a pod with `nodeName` would skip it, and with it the checks of what is free."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}

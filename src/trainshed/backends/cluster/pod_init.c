@@ -1,90 +1,112 @@
 /* The init of every pod: PID 1, which starts the program when the server says so and holds its output and its end.
  *
- *     /.trainshed/bin/init PORT HOLD_SECONDS [--begin] [--hold] PROGRAM [ARG...]
+ *     /.trainshed/bin/init PORT HOLD_SECONDS GRACE_SECONDS [--begin] [--hold] [--tunnel PORT]... [--apart]
+ *                          PROGRAM [ARG...]
  *
  * The program's output goes to files in /.trainshed/run, which live as long as the pod. What happened goes into the
  * termination message, which Kubernetes keeps with the pod, a line each:
  *
  *     init BOOT NANOSECONDS              the program was begun
+ *     unheard PORT                       it may not listen at a port that was to lead to the server
+ *     exposed                            its program did not begin: it is not kept apart from the network
  *     unstarted ERRNO                    its program cannot be run
+ *     unchanged                          nothing below /gcs has changed since: no server needs to fetch it
  *     oom COUNT                          processes the kernel killed here for want of memory
  *     refused COUNT                      processes and threads the kernel refused here at their limit
  *     held exit CODE NANOSECONDS         or: held signal NUMBER NANOSECONDS
  *     exit CODE NANOSECONDS              or: signal NUMBER NANOSECONDS
  *
- * The server connects to PORT, and says first
+ * The server connects to PORT, as often as it likes, and says first TRAINSHED_POD_TOKEN and what the connection is for:
  *
- *     TRAINSHED_POD_TOKEN OFFSET OFFSET  how much of the standard output and of the standard error it has already
+ *     TOKEN output OFFSET OFFSET         how much of the standard output and of the standard error it has already
+ *     TOKEN tunnel                       it waits until a program connects to a port of --tunnel (pod_tunnel.h)
+ *     TOKEN SERVICE ...                  one of `services`, each connection served by a child of the init:
+ *                                        files (pod_files.h)
  *
- * and then, a line each: go (begin the program), term (ask all to end, once), kill (kill all), done (I have all).
- * It gets frames: a letter, the length in four bytes, and so many bytes: o and e, output; r, the record so far.
- * The frame with the end comes after all output. Of several servers the last one to connect is heard.
- * For `kubectl logs` the output is also copied to the init's own, as fast as that is read.
+ * On the connection for output it says then, a line each: go (begin the program), host ADDRESS NAME (it counts with the
+ * next go or hosts, pod_hosts.h), hosts, term (ask all to end, once), kill (kill all), done (I have all). It gets frames: a letter, the length in four bytes, and so many bytes: o and e,
+ * output; r, the record so far. The frame with the end comes after all output. Of several servers the last one to
+ * connect is heard. For `kubectl logs` the output is also copied to the init's own, as fast as that is read.
+ * A child that serves dies with the program, as all processes here do: the server connects again.
  *
+ * Where TRAINSHED_POD_FOLDER is set the program begins in that folder, which is made where it is missing.
+ * Where TRAINSHED_POD_LAYER is set the program finds first what was brought to the root `layer`.
  * Where TRAINSHED_POD_NAMES has names, the program begins once the cluster's DNS knows each of them, or after a while.
+ *
+ * A variable TRAINSHED_DEFAULT_NAME is NAME to the program, unless the image has one of that name.
  *
  * With --begin the program begins at once, without the server's word.
  * With --hold the place of a program that fails without having been asked to end stays until it is asked.
+ * With --apart the program begins only once the pod is kept apart from the network (pod_apart.h).
  * After the end the init waits for "done", for HOLD_SECONDS at most: nobody can read the output of a pod that is gone.
+ * That holds also where Kubernetes ends the pod, which gives it that much more time than the program has: a program
+ * that was asked by Kubernetes and has not ended after GRACE_SECONDS is killed.
  */
 #define _GNU_SOURCE
+#include "../machine/init.h"
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "pod_apart.h"
+#include "pod_hosts.h"
+#include "pod_tunnel.h"
+
+#include "pod_files.h"
 
 #ifndef FOLDER /* tests have others */
 #define FOLDER "/.trainshed/run/"
 #define RECORD "/dev/termination-log"
 #endif
-#define PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define TOKEN "TRAINSHED_POD_TOKEN"
 #define NAMES "TRAINSHED_POD_NAMES"
+#define START "TRAINSHED_POD_FOLDER"
+#define DEFAULT "TRAINSHED_DEFAULT_"
+#define LAYER "TRAINSHED_POD_LAYER"
 #define MOST_NAMES 64
 #define ASK_AGAIN 100000000LL   /* nanoseconds between two questions for a name */
 #define GIVE_UP 30000000000LL   /* nanoseconds after which the program begins although names are not known */
 #define BROKEN 125 /* it cannot begin */
 #define CHUNK 65536
+#define NEWCOMERS 16
+
+#define SERVER "trainshed" /* the name of a child that serves */
+#include "pod_shell.h"
+#include "pod_processes.h"
+#include "pod_stats.h"
+#include "pod_stacks.h"
 
 enum { WAITING, RUNNING, HELD, ENDED };
 
 static char text[2048]; /* the record */
-static int state = WAITING, asked, holds, status;
+static int state = WAITING, asked, holds, status, wants_apart;
 static pid_t program;
-static char **words;
-static int record = -1, watch = -1, listener = -1, client = -1, newcomer = -1;
+static long long grace, kill_at; /* nanoseconds; when the program is killed, 0: never */
+static char **words, *start;
+static int record = -1, watch = -1, listener = -1, client = -1;
 static int output[2]; /* for reading: standard output, standard error */
 static long long sent[2], shown[2]; /* to the client; to the log that Kubernetes keeps */
 static size_t told; /* bytes of the record that the client has been told */
-static char line[256], greeting[512];
-static size_t line_length, greeting_length;
-
-static long long now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static ssize_t slurp(const char *path, char *into, size_t size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    ssize_t got = read(fd, into, size - 1);
-    close(fd);
-    into[got < 0 ? 0 : got] = 0;
-    return got;
-}
+static char line[512];
+static size_t line_length;
+static struct newcomer { /* a connection that has not said yet what it is for */
+    int fd;
+    char text[512];
+    size_t length;
+} newcomers[NEWCOMERS];
+static const struct {
+    const char *word;
+    void (*serve)(int connection, const char *rest);
+} services[] = {
+    {"files", serve_files},
+    {"shell", serve_shell},
+    {"stats", serve_stats},
+    {"processes", serve_processes},
+    {"keep", serve_keep},
+    {NULL, NULL},
+};
 
 static void note(const char *words_of_line) {
     size_t length = strlen(text);
@@ -94,36 +116,31 @@ static void note(const char *words_of_line) {
 
 /* The program */
 
-static void become(void) {
-    sigset_t none;
-    char problem[64];
-    int code;
-    setsid();
-    prctl(PR_SET_DUMPABLE, 1);
-    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (!getenv("PATH")) setenv("PATH", PATH, 1);
-    execvp(words[0], words);
-    if (errno == ENOENT && (strcmp(words[0], "python") == 0 || strcmp(words[0], "python3") == 0)) {
-        /* Images have one of the two names: either means their interpreter, as it does for processes. */
-        execvp(strcmp(words[0], "python") ? "python" : "python3", words);
-        errno = ENOENT;
+static void tell_unstarted(int error) { dprintf(3, "%d", error); }
+
+/* Go to the folder in which the program begins; where that cannot be, it says so itself. */
+static void go_to_start(void) {
+    for (char *slash = start ? strchr(start + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(start, 0777);
+        *slash = '/';
     }
-    snprintf(problem, sizeof problem, "%d", errno);
-    code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
-    dprintf(2, "trainshed: cannot run '%s': %s\n", words[0], strerror(errno));
-    write(3, problem, strlen(problem) + 1);
-    _exit(code);
+    if (start && mkdir(start, 0777) < 0 && errno != EEXIST) dprintf(2, "trainshed: no %s: %s\n", start, strerror(errno));
+    if (start && chdir(start) < 0) {
+        int error = errno;
+        dprintf(2, "trainshed: it cannot begin in %s: %s\n", start, strerror(error));
+        tell_unstarted(error);
+        _exit(126);
+    }
 }
 
 static void begin(void) {
-    char boot[64] = "-", entry[160], problem[64];
+    char entry[160], problem[64];
     int why[2];
     struct timespec pause = {0, 50000000L};
     if (state != WAITING) return;
-    if (slurp("/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
-    snprintf(entry, sizeof entry, "init %s %lld\n", boot, now());
+    files_at_start = exchange.top < 0 ? 0 : look("gcs");
+    name_start(entry, sizeof entry);
     note(entry);
     if (pipe2(why, O_CLOEXEC) < 0) why[0] = why[1] = -1;
     while ((program = fork()) < 0) nanosleep(&pause, NULL); /* no room for a process now: try again */
@@ -131,7 +148,9 @@ static void begin(void) {
         int out = open(FOLDER "out", O_WRONLY | O_APPEND | O_CLOEXEC), err = open(FOLDER "err", O_WRONLY | O_APPEND | O_CLOEXEC);
         int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC), told_to = fcntl(why[1], F_DUPFD_CLOEXEC, 10);
         dup2(nothing, 0), dup2(out, 1), dup2(err, 2), dup3(told_to, 3, O_CLOEXEC);
-        become();
+        go_to_start();
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* where Yama forbids it, our py-spy may look into it still */
+        become(words, tell_unstarted);
     }
     close(why[1]);
     ssize_t got = read(why[0], problem, sizeof problem - 1); /* until it runs, or cannot */
@@ -142,6 +161,23 @@ static void begin(void) {
         note(entry);
     }
     state = RUNNING;
+}
+
+/* Give the program the variables that are weaker than the image's own. */
+static void take_defaults(void) {
+    extern char **environ;
+    size_t length = strlen(DEFAULT);
+    for (char **entry = environ; *entry;) {
+        char name[256], *value = strchr(*entry, '=');
+        if (strncmp(*entry, DEFAULT, length) != 0 || !value || (size_t)(value - *entry) >= sizeof name) {
+            entry++;
+            continue;
+        }
+        snprintf(name, sizeof name, "%.*s", (int)(value - *entry), *entry);
+        setenv(name + length, value + 1, 0);
+        unsetenv(name);
+        entry = environ; /* both may have moved it */
+    }
 }
 
 /* The names of the others */
@@ -202,45 +238,26 @@ static void look_at_names(void) {
     if (!missing || now() - named_since > GIVE_UP) begin();
 }
 
-/* What the kernel counted here under that word: in a file of version 2 of cgroups, else of version 1. */
-static long counted(const char *word, const char *const files[2]) {
-    char content[1024], *place;
-    for (size_t i = 0; i < 2; i++)
-        if (slurp(files[i], content, sizeof content) > 0 && (place = strstr(content, word)))
-            return atol(place + strlen(word));
-    return -1;
-}
-
 static void note_counts(void) {
-    static const char *const kills[] = {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"};
-    static const char *const refusals[] = {"/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"};
     char entry[128];
-    long oom = counted("oom_kill ", kills), refused = counted("max ", refusals);
-    if (oom >= 0) {
-        snprintf(entry, sizeof entry, "oom %ld\n", oom);
-        note(entry);
-    }
-    if (refused > 0) {
-        snprintf(entry, sizeof entry, "refused %ld\n", refused);
-        note(entry);
-    }
-}
-
-static int shell_status(void) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
-
-static void note_end(const char *how) {
-    char entry[128];
-    if (WIFSIGNALED(status))
-        snprintf(entry, sizeof entry, "%ssignal %d %lld\n", how, WTERMSIG(status), now());
-    else
-        snprintf(entry, sizeof entry, "%sexit %d %lld\n", how, WEXITSTATUS(status), now());
+    name_counts(entry, sizeof entry);
     note(entry);
 }
 
-/* Kill all that the program left: nothing of it lives once its end is written. */
-static void clear(void) {
-    do kill(-1, SIGKILL);
-    while (waitpid(-1, NULL, 0) > 0);
+static void note_end(const char *how) {
+    char entry[128];
+    name_end(entry, sizeof entry, how, status);
+    note(entry);
+}
+
+static void give_up_exposed(void) {
+    char entry[160];
+    name_start(entry, sizeof entry);
+    note(entry);
+    note("exposed\n");
+    status = BROKEN << 8;
+    note_end("");
+    state = ENDED;
 }
 
 static void end(void) {
@@ -262,6 +279,7 @@ static void reap(void) {
         if (gone != program || state != RUNNING) continue;
         status = how;
         clear();
+        if (!has_written()) note("unchanged\n");
         note_counts();
         if (holds && status && !asked) {
             note_end("held ");
@@ -330,6 +348,8 @@ static void send_record(void) {
 }
 
 static void obey(const char *word) {
+    if (strncmp(word, "host ", 5) == 0) take_host(word + 5);
+    if (strcmp(word, "go") == 0 || strcmp(word, "hosts") == 0) write_hosts();
     if (strcmp(word, "go") == 0 && !is_to_begin) {
         is_to_begin = 1;
         named_since = now();
@@ -342,7 +362,7 @@ static void obey(const char *word) {
     }
     if (strcmp(word, "done") == 0 && state == ENDED) {
         while (show_output(0) | show_output(1)) continue;
-        exit(shell_status());
+        exit(shell_status(status));
     }
 }
 
@@ -361,34 +381,74 @@ static void listen_to_client(void) {
     }
 }
 
-/* Read the first line byte by byte, so that what follows stays for the client. */
-static void greet(const char *token) {
-    char secret[256], byte;
+/* In a child that serves: what is the init's own must not stay open because of it. */
+static void leave(void) {
+    prctl(PR_SET_NAME, SERVER);
+    close(listener), close(watch);
+    if (client >= 0) close(client);
+    for (size_t i = 0; i < NEWCOMERS; i++)
+        if (newcomers[i].fd >= 0) close(newcomers[i].fd);
+}
+
+/* A child answers on the connection until that ends. */
+static void serve(int connection, const char *rest) {
+    for (size_t i = 0; services[i].word; i++) {
+        size_t length = strlen(services[i].word);
+        if (strncmp(rest, services[i].word, length) != 0 || (rest[length] && rest[length] != ' ')) continue;
+        if (fork() != 0) return; /* where there is no room for a process, the server connects again */
+        leave();
+        fcntl(connection, F_SETFL, 0);
+        services[i].serve(connection, rest + length + (rest[length] == ' '));
+        _exit(0);
+    }
+}
+
+static void hear(int connection, const char *words_of_greeting, const char *token) {
     long long offsets[2];
-    ssize_t size;
-    while ((size = recv(newcomer, &byte, 1, MSG_DONTWAIT)) == 1 && byte != '\n' && greeting_length < sizeof greeting - 1)
-        greeting[greeting_length++] = byte;
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    greeting[greeting_length] = 0;
-    if (size == 1 && byte == '\n' && sscanf(greeting, "%255s %lld %lld", secret, &offsets[0], &offsets[1]) == 3 &&
-        strcmp(secret, token) == 0) {
+    size_t length = strlen(token);
+    if (strncmp(words_of_greeting, token, length) != 0 || words_of_greeting[length] != ' ') {
+        close(connection);
+    } else if (sscanf(words_of_greeting + length, " output %lld %lld", &offsets[0], &offsets[1]) == 2) {
         hang_up();
-        client = newcomer;
+        client = connection;
         sent[0] = offsets[0], sent[1] = offsets[1];
         told = (size_t)-1;
         if (state != ENDED) send_record(); /* the end comes after the output */
-    } else
-        close(newcomer);
-    newcomer = -1;
+    } else if (strcmp(words_of_greeting + length, " tunnel") == 0) {
+        park(connection);
+    } else {
+        serve(connection, words_of_greeting + length + 1);
+        close(connection);
+    }
 }
 
+/* Read the first line byte by byte, so that what follows stays for whoever answers. */
+static void greet(struct newcomer *newcomer, const char *token) {
+    char byte;
+    ssize_t size;
+    int connection = newcomer->fd;
+    while ((size = recv(connection, &byte, 1, MSG_DONTWAIT)) == 1 && byte != '\n' &&
+           newcomer->length < sizeof newcomer->text - 1)
+        newcomer->text[newcomer->length++] = byte;
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    newcomer->fd = -1;
+    newcomer->text[newcomer->length] = 0;
+    if (size == 1 && byte == '\n')
+        hear(connection, newcomer->text, token);
+    else
+        close(connection);
+}
+
+/* Where too many say nothing, the one who came first gives way. */
 static void welcome(void) {
+    static size_t next;
     int yes = 1, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-    if (newcomer >= 0) close(newcomer);
-    newcomer = fd;
-    greeting_length = 0;
+    struct newcomer *newcomer = &newcomers[next++ % NEWCOMERS];
+    if (newcomer->fd >= 0) close(newcomer->fd);
+    newcomer->fd = fd;
+    newcomer->length = 0;
 }
 
 static int open_listener(const char *port) {
@@ -410,23 +470,29 @@ static int open_output(int which) {
 static void turn(int signals, const char *token, int milliseconds) {
     struct signalfd_siginfo signal_told;
     char events[4096];
-    struct pollfd wait[] = {
+    struct pollfd wait[7 + NEWCOMERS + TUNNEL_FDS] = {
         {.fd = signals, .events = POLLIN},
         {.fd = listener, .events = POLLIN},
         {.fd = watch, .events = POLLIN},
         {.fd = client, .events = POLLIN},
-        {.fd = newcomer, .events = POLLIN},
         {.fd = is_behind(0) ? 1 : -1, .events = POLLOUT},
         {.fd = is_behind(1) ? 2 : -1, .events = POLLOUT},
         {.fd = is_to_begin && state == WAITING ? resolver : -1, .events = POLLIN},
     };
-    poll(wait, 8, milliseconds);
+    for (size_t i = 0; i < NEWCOMERS; i++) wait[7 + i] = (struct pollfd){.fd = newcomers[i].fd, .events = POLLIN};
+    tunnel_wants(wait + 7 + NEWCOMERS);
+    poll(wait, 7 + NEWCOMERS + TUNNEL_FDS, milliseconds < 0 ? tunnel_patience() : milliseconds);
     while (read(signals, &signal_told, sizeof signal_told) == sizeof signal_told)
-        if (signal_told.ssi_signo == SIGTERM) ask();
+        if (signal_told.ssi_signo == SIGTERM) {
+            ask();
+            if (!kill_at) kill_at = now() + grace;
+        }
     reap();
+    tunnel_turn(wait + 7 + NEWCOMERS);
     while (read(watch, events, sizeof events) > 0) continue;
     if (client >= 0 && wait[3].revents) listen_to_client();
-    if (newcomer >= 0 && wait[4].revents) greet(token);
+    for (size_t i = 0; i < NEWCOMERS; i++)
+        if (newcomers[i].fd >= 0 && wait[7 + i].revents) greet(&newcomers[i], token);
     if (wait[1].revents) welcome();
 }
 
@@ -435,23 +501,33 @@ int main(int count, char **arguments) {
     char token[256];
     int signals;
     long long until = 0;
-    if (count < 4 || getpid() != 1) return 2; /* elsewhere it would kill all processes of its user */
+    if (count == 3 && strcmp(arguments[1], "--touch") == 0) return touch(arguments[2]);
+    if (count < 5 || getpid() != 1) return 2; /* elsewhere it would kill all processes of its user */
     prctl(PR_SET_DUMPABLE, 0);
     sigfillset(&every);
     sigprocmask(SIG_SETMASK, &every, NULL);
     signals = signalfd(-1, &every, SFD_CLOEXEC | SFD_NONBLOCK);
     watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    for (size_t i = 0; i < NEWCOMERS; i++) newcomers[i].fd = -1;
+    for (size_t i = 0; i < TUNNELS; i++) tunnels[i].fd = tunnels[i].caller = -1;
     record = open(RECORD, O_WRONLY | O_APPEND | O_CLOEXEC);
     listener = open_listener(arguments[1]);
     snprintf(token, sizeof token, "%s", getenv(TOKEN) ? getenv(TOKEN) : "");
     unsetenv(TOKEN);
+    start = getenv(START) ? strdup(getenv(START)) : NULL;
+    unsetenv(START);
+    if (getenv(LAYER)) use_layer();
+    unsetenv(LAYER);
+    make_files();
     read_names();
+    take_defaults();
     if (signals < 0 || watch < 0 || listener < 0 || !*token || open_output(0) < 0 || open_output(1) < 0) {
         dprintf(2, "trainshed: the init of this pod cannot begin: %s\n", strerror(errno));
         return BROKEN;
     }
     fcntl(1, F_SETFL, O_NONBLOCK), fcntl(2, F_SETFL, O_NONBLOCK);
-    words = arguments + 3;
+    grace = atoll(arguments[3]) * 1000000000LL;
+    words = arguments + 4;
     if (strcmp(words[0], "--begin") == 0) {
         is_to_begin = 1;
         named_since = now();
@@ -461,14 +537,28 @@ int main(int count, char **arguments) {
         holds = 1;
         words++;
     }
+    for (; words[0] && words[1] && strcmp(words[0], "--tunnel") == 0; words += 2) {
+        char entry[64];
+        if (open_door(atoi(words[1]))) continue;
+        snprintf(entry, sizeof entry, "unheard %d\n", atoi(words[1]));
+        note(entry);
+    }
+    if (words[0] && strcmp(words[0], "--apart") == 0) {
+        wants_apart = 1;
+        words++;
+    }
     if (!words[0]) return 2;
     while (!(state == WAITING && asked) && !(state == ENDED && until && now() > until)) {
         if (state == ENDED && !until) until = now() + atoll(arguments[2]) * 1000000000LL;
         int more = send_output(0) | send_output(1);
         if (!more) send_record();
         more |= show_output(0) | show_output(1);
-        if (is_to_begin && state == WAITING && !asked) look_at_names();
-        turn(signals, token, more ? 0 : state == ENDED ? 1000 : is_to_begin && state == WAITING ? 50 : -1);
+        int apart = is_to_begin && wants_apart && state == WAITING ? look_apart() : 1;
+        if (apart < 0) give_up_exposed();
+        if (is_to_begin && state == WAITING && !asked && apart) look_at_names();
+        int is_watched = state == ENDED || (state == RUNNING && kill_at);
+        if (state == RUNNING && kill_at && now() > kill_at) kill(-1, SIGKILL);
+        turn(signals, token, more ? 0 : is_watched ? 1000 : is_to_begin && state == WAITING ? 50 : -1);
     }
-    return state == ENDED ? shell_status() : BROKEN;
+    return state == ENDED ? shell_status(status) : BROKEN;
 }

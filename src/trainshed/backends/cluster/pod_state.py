@@ -4,11 +4,15 @@ The backend calls it with objects of the API. It reads every field with care: ve
 leave out different ones.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from trainshed.backends.cluster.api import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER
+from trainshed.backends.cluster.pod_interruptions import interruption_of, over_disk
+from trainshed.backends.cluster.pod_reasons import PodEvent, obstacle_of
+from trainshed.core.obstacle import PATIENCE, Obstacle, Patience
 
 # What the kubelet says of a container that waits, and does so again and again.
 _NEVER = frozenset(
@@ -25,11 +29,17 @@ class PodState:
     is_over: bool = False  # its container has ended, or the pod failed without one
     record: str = ""  # what the init left
     out_of_memory: bool = False  # Kubernetes says that the kernel killed it for want of memory
-    is_evicted: bool = False
+    interruption: str = ""  # who else ended it and why, a sentence
+    over_disk: str = ""  # a sentence, where it was ended because it filled more disk than it may
     is_leaving: bool = False  # somebody has deleted it
     pull_failure: str = ""  # the registry's words
-    waits_for: str = ""  # why it does not run yet, a sentence
+    obstacle: Obstacle | None = None  # why it does not run yet
     ended_at: datetime | None = None
+
+    @property
+    def waits_for(self) -> str:
+        """Why it does not run yet, a sentence."""
+        return "" if self.obstacle is None else self.obstacle.message
 
     @property
     def has_not_begun(self) -> bool:
@@ -37,7 +47,19 @@ class PodState:
         return not self.is_running and not self.is_over
 
 
-def state_of(pod: Object) -> PodState:
+def slim_own_pod(pod: Object) -> Object:
+    """What is needed of a pod of ours: that of a large gang has the names of all the others in its spec."""
+    meta = part(pod, "metadata")
+    kept = ("name", "namespace", "labels", "resourceVersion", "deletionTimestamp")
+    return {
+        "metadata": {name: meta[name] for name in kept if name in meta},
+        "spec": {"nodeName": part(pod, "spec").get("nodeName")},
+        "status": part(pod, "status"),
+    }
+
+
+def state_of(pod: Object, events: Sequence[PodEvent] = (), patience: Patience = PATIENCE) -> PodState:
+    """`events` are those of the pod, the oldest first."""
     status, metadata = part(pod, "status"), part(pod, "metadata")
     ours = [item for item in parts(status, "containerStatuses") if item.get("name") == CONTAINER]
     state = part(ours[0], "state") if ours else {}
@@ -49,10 +71,11 @@ def state_of(pod: Object) -> PodState:
         is_over=bool(terminated) or status.get("phase") in ("Failed", "Succeeded"),
         record=str(terminated.get("message") or ""),
         out_of_memory=terminated.get("reason") == "OOMKilled",
-        is_evicted=status.get("reason") == "Evicted",
+        interruption=interruption_of(pod),
+        over_disk=over_disk(pod),
         is_leaving="deletionTimestamp" in metadata,
         pull_failure=_pull_failure(waiting),
-        waits_for=_waits_for(status, waiting),
+        obstacle=obstacle_of(pod, state, events, patience),
         ended_at=_moment(terminated.get("finishedAt")),
     )
 
@@ -61,19 +84,6 @@ def _pull_failure(waiting: Object) -> str:
     if waiting.get("reason") not in _PULLING | _NEVER:
         return ""
     return str(waiting.get("message") or waiting.get("reason"))
-
-
-def _waits_for(status: Object, waiting: Object) -> str:
-    for condition in parts(status, "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"Kubernetes cannot place it: {condition.get('message') or condition.get('reason')}"
-    match waiting.get("reason"):
-        case None:
-            return "" if status.get("phase") == "Running" else "Kubernetes has not placed it yet."
-        case "ContainerCreating" | "PodInitializing":
-            return "Its image is being pulled and its volumes are being mounted."
-        case reason:
-            return f"{reason}: {waiting.get('message') or 'Kubernetes says no more.'}"
 
 
 def _moment(text: object) -> datetime | None:

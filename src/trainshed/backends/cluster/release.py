@@ -15,7 +15,8 @@ from trainshed.backends.cluster import pod as pods
 from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config, part, parts
 from trainshed.core.errors import TrainshedError
 
-_KINDS = ("pods", "services", "secrets", "configmaps")
+_KINDS = ("pods", "services", "secrets", "configmaps", "networkpolicies")
+_GRACE = 30  # seconds for programs to end: without a server nobody takes their output
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,7 +39,7 @@ async def release(api: ClusterApi, *, everywhere: bool, delete: bool) -> list[Re
             elif not delete:
                 continue
             if delete:
-                await api.delete(kind, name)
+                await api.delete(kind, name, grace=_GRACE)
             released.append(Released(api.namespace, kind, name))
     return sorted(released)
 

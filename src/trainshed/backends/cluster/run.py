@@ -4,6 +4,8 @@
     record        what its init wrote so far; once that has the end, nobody needs the pod any more
     created       exists before its program can begin: without a pod it is then lost, and never launched again
     asked         exists once it was asked to end
+    interrupted   who else ended it, where somebody did
+    files.json    which files it is brought, and which are fetched (pod_places.py)
     lost          exists once nobody can know how it ended
 
 The backend and its parts call it from one event loop. It never talks to the cluster.
@@ -13,15 +15,19 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trainshed.backends.cluster.pod_places import PodPlaces, read_pod_places
 from trainshed.backends.cluster.pod_state import PodState
 from trainshed.backends.machine.init_record import MOST_RECORD, InitRecord, parse_record
-from trainshed.backends.machine.run import MOST_LAUNCH, KnownRun, as_limit, as_plain
+from trainshed.backends.machine.run import MOST_LAUNCH, KnownRun, as_limit, as_plain, note_of
+from trainshed.core.event import Reason
 from trainshed.core.names import RunKey
+from trainshed.core.obstacle import Obstacle
 from trainshed.core.ports import Sink
 from trainshed.core.replica import Exit, Handle, Sight
 from trainshed.regular_file import read_regular, write_regular
@@ -33,11 +39,25 @@ class PodRun(KnownRun):
     _: KW_ONLY
     base: tuple[int, int] = (0, 0)  # where its output begins in the replica's files
     gang: int = 1  # pods that begin together
+    gpus: int = 0
     record: InitRecord = field(default_factory=InitRecord)
     state: PodState | None = None  # as the cluster shows it; None: there is no such pod
     has_limits: bool = True
     killed: bool = False  # it was to be ended at once
+    reaches: bool = False  # its pod has ports that lead to the server
+    places: PodPlaces = field(default_factory=PodPlaces)  # of its files, here
+    bringing: str = ""  # how far its files are, a sentence, while they are on their way
+    has_spy: bool = False  # py-spy was brought there by this server
+    isolated: bool = False  # a network policy keeps its job apart
+    names: tuple[str, ...] = ()  # of other tools, by which its peers find it
+    has_hosts: bool = False  # its pod has a file of names of its own
+    aliases: tuple[tuple[str, str], ...] = ()  # addresses and names in it that are always the same
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def begins_alone(self) -> bool:
+        """Whether its program begins without a word of the server."""
+        return self.gang == 1 and not self.places.waits
 
     @property
     def handle(self) -> Handle:
@@ -48,6 +68,18 @@ class PodRun(KnownRun):
 
     def refused_processes(self) -> str:
         return ""
+
+    def host_orders(self, peers: "Iterable[PodRun]") -> str:
+        """What its init is to be told of its peers' names, as lines; empty where it has no file of them."""
+        if not self.has_hosts:
+            return ""
+        rows = list(self.aliases)
+        for peer in peers:
+            state = peer.state
+            if state is not None and state.is_running and state.address and not peer.gone.is_set():
+                names = (*peer.names, peer.key.name.task) if peer is self else peer.names
+                rows += [(state.address, name) for name in names]
+        return "".join(f"host {address} {name}\n" for address, name in rows)
 
     # The files
 
@@ -61,7 +93,13 @@ class PodRun(KnownRun):
             "pod": self.pod,
             "base": self.base,
             "gang": self.gang,
+            "gpus": self.gpus,
             "hold": self.holds,
+            "reaches": self.reaches,
+            "isolated": self.isolated,
+            "names": self.names,
+            "has_hosts": self.has_hosts,
+            "aliases": self.aliases,
             "memory": as_plain(self.memory),
             "created_at": self.created_at.timestamp(),
         }
@@ -88,23 +126,35 @@ class PodRun(KnownRun):
         with contextlib.suppress(OSError):  # on a full disk it is remembered as long as this server lives
             write_regular(f"{self.folder}/{name}", b"")
 
+    def note_interruption(self, sentence: str) -> None:
+        """Somebody else ends it: a later server is to know that too."""
+        self.interrupted = sentence
+        self.leave_note("interrupted", sentence)
+
     # How it is shown
 
     def show_alive(self) -> None:
         if self.gone.is_set():
             return
-        started_at = self.record.started_at
+        started_at, self.node = self.record.started_at, self.state.node if self.state else self.node
         if started_at is None:
-            self.show(Sight.STARTING, None, waits_for=self.state.waits_for if self.state else "")
+            self.show(Sight.STARTING, None, obstacle=self._obstacle())
         elif self.record.held is not None:
             ended_at, memory = self.record.ended_at, self.killed_for_memory if self.record.oom else ""
             self.show(Sight.HELD, started_at, exit=self.record.held, ended_at=ended_at, out_of_memory=memory)
         else:
             self.show(Sight.RUNNING, started_at)
 
+    def _obstacle(self) -> Obstacle | None:
+        """Why it has not begun: its files are on their way, or what its pod waits for."""
+        if self.bringing:
+            return Obstacle(reason=Reason.STARTING, message=self.bringing, remedy="It starts by itself.")
+        return self.state.obstacle if self.state else None
+
     def show_end(self, exit: Exit) -> None:
         record = self.record
         self.unstarted = self.unstarted or record.unstarted
+        self.node = self.state.node if self.state else self.node
         self.show(
             Sight.LOST if exit.lost else Sight.ENDED,
             record.started_at or self.created_at,
@@ -130,9 +180,17 @@ def reload_run(key: RunKey, path: Path) -> PodRun:
         str(launch.get("pod") or ""),
         base=(int(out), int(err)),
         gang=int(launch.get("gang") or 1),
+        gpus=int(launch.get("gpus") or 0),
         holds=bool(launch.get("hold")),
+        reaches=bool(launch.get("reaches")),
+        isolated=bool(launch.get("isolated")),
+        names=tuple(map(str, launch.get("names") or ())),
+        has_hosts=bool(launch.get("has_hosts")),
+        aliases=tuple((str(address), str(name)) for address, name in launch.get("aliases") or ()),
         memory=as_limit(launch.get("memory")),
         asked=(path / "asked").exists(),
+        interrupted=note_of(path, "interrupted"),
+        places=read_pod_places(str(path)),
     )
     run.created_at = datetime.fromtimestamp(float(launch.get("created_at") or 0), UTC)
     with contextlib.suppress(OSError):
