@@ -7,6 +7,7 @@ Nothing is made or opened here.
 from datetime import timedelta
 from pathlib import Path
 
+HERE = ("needed", "last", "first", "none")
 FITS = ("shrink", "strict")
 LEAST = 16  # processes and threads of a replica: with fewer not even a shell and what holds it run
 SUBNETS = "10.210.0.0/16"
@@ -31,6 +32,19 @@ _UNITS = {
     "TIB": 1 << 40,
     "TB": 10**12,
 }
+OBSTACLES = (
+    "STARTING",
+    "UNSCHEDULABLE",
+    "SCALING_UP",
+    "QUOTA_EXCEEDED",
+    "CREATION_REFUSED",
+    "IMAGE_UNAVAILABLE",
+    "CONFIG_MISSING",
+    "MOUNT_FAILED",
+    "LAUNCH_FAILED",
+)  # the reasons for which replicas do not start
+_LONGEST = 100 * 365 * 86400  # seconds
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -120,6 +134,12 @@ def engine(text: str) -> str:
     return path
 
 
+def here(text: str) -> str:
+    if text not in HERE:
+        raise SettingsError(f"{text!r} is none of {', '.join(HERE)}")
+    return text
+
+
 def namespace(text: str) -> str:
     letters = text.replace("-", "a")
     if not (letters.isascii() and letters.isalnum() and text == text.lower().strip("-")) or len(text) > 63:
@@ -127,6 +147,28 @@ def namespace(text: str) -> str:
             f"{text!r} is no namespace of Kubernetes: it takes small letters, digits and dashes"
         )
     return text
+
+
+def give_up(text: str) -> str:
+    """A reason for which replicas do not start, and how long that is borne."""
+    patience_of(text)
+    return text
+
+
+def patience_of(text: str) -> tuple[str, timedelta]:
+    """The word of the reason, and the time."""
+    reason, _, length = text.partition("=")
+    unit = _SECONDS.get(length[-1:])
+    try:
+        seconds = float(length[:-1]) * (unit or 0)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < _LONGEST or reason not in OBSTACLES:
+        known = ", ".join(OBSTACLES)
+        raise SettingsError(
+            f"{text!r} is no reason with a time such as UNSCHEDULABLE=2h (s, m, h or d); reasons: {known}"
+        )
+    return reason, timedelta(seconds=seconds)
 
 
 def run_as(text: str) -> str:

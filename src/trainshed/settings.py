@@ -137,17 +137,31 @@ class Settings:
     )
     engine: str = _setting("auto", values.engine, "SOCKET", "Docker's or Podman's; none: no containers.")
     kubernetes: bool = _setting(
-        False, values.switch, "", "Run jobs as pods of a Kubernetes cluster instead of on this machine."
+        False, values.switch, "", "Run container images as pods of a Kubernetes cluster."
+    )
+    here: str = _setting(
+        "needed",
+        values.here,
+        "USE",
+        "Beside a cluster this machine runs what only it can (needed), images too (first, last), or none.",
     )
     kubeconfig: Path | None = _setting(
         None,
         values.place,
         "FILE",
         "The cluster's address and credentials.",
-        told="the pod's own, $KUBECONFIG or ~/.kube/config",
+        told="$KUBECONFIG, the pod's own or ~/.kube/config",
     )
     context: str = _setting("", str, "NAME", "A context of the kubeconfig.", told="its current one")
     namespace: str = _setting("", values.namespace, "NAME", "Where its pods are made.", told="the context's")
+    give_up: tuple[str, ...] = _setting(
+        (),
+        values.give_up,
+        "REASON=TIME",
+        "Fail a job whose replicas do not start for so long, such as UNSCHEDULABLE=2h.",
+        told="10m or 1h",
+        many=True,
+    )
     image_retention: timedelta | None = _setting(
         None,
         values.days,

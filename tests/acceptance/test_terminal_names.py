@@ -80,7 +80,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "retry": [["retry", "{job}", "--detach"]],
     "delete": [["delete", "{other}", "--yes"]],
 }
-PRINT_NOTHING_OF_THE_SERVER = {"kube", "up", "completion", "docker-shim", "backup", "restore"}
+PRINT_NOTHING_OF_THE_SERVER = {"doctor", "kube", "up", "completion", "docker-shim", "backup", "restore"}
 
 
 class World:

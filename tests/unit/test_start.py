@@ -21,7 +21,7 @@ def test_of_containers_only_what_looks_for_an_engine_is_imported_at_the_start():
     found = imported()
     prefix = "trainshed.backends.container."
     own = {name.removeprefix(prefix) for name in found if name.startswith(prefix)}
-    assert own == {"loopback", "engine_finder"}
+    assert own == {"engine_finder"}
     assert "h11" not in found
 
 

@@ -63,6 +63,8 @@ from trainshed.service.sign_in import SignInService
 
 CONNECTION = "connection"  # in a request's state: what is remembered for all requests of its connection
 INIT = "init"  # in that: the pid of a container's init, where all who connect are in that container
+JOB = "job"  # ... the job of a pod, where the connection is from there
+_NOWHERE = ("", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,8 @@ def own_hosts(shared: SharedParts) -> frozenset[str]:
     """The names by which this server may be asked."""
     settings = shared.settings
     name = shared.address.removeprefix("http://").rpartition(":")[0]
-    inside = ("127.0.0.1",) if settings.engine != "none" else ()  # as containers know it
+    has_inside = settings.engine != "none" or settings.kubernetes
+    inside = ("127.0.0.1",) if has_inside else ()  # as containers and pods know it
     return frozenset({settings.host, name, *inside, *settings.allowed_hosts})
 
 
@@ -126,7 +129,12 @@ class JobOfConnection:
         """Of that job; empty where it is none. Asked once for a connection: the answer does not change."""
         known: dict[str, Any] = scope["state"][CONNECTION]
         if "token" not in known:
-            connection = CallerConnection(peer=scope["client"], here=scope["server"], init=known[INIT])
+            connection = CallerConnection(
+                peer=scope["client"] or _NOWHERE,
+                here=scope["server"] or _NOWHERE,
+                init=known.get(INIT, 0),
+                job=known.get(JOB, ""),
+            )
             job = await self.callers.job_of(connection)
             known["token"] = self.access.token_of(job) if job else ""
         return known["token"]

@@ -12,10 +12,11 @@ from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
 from trainshed.backends.cluster.finder import ClusterFinder
 from trainshed.backends.container.engine_finder import AnsweringEngine, EngineFinder
-from trainshed.backends.container.loopback import LoopbackPort
 from trainshed.backends.fleet import Fleet
-from trainshed.backends.fleet_member import LateMember, PresentMember
+from trainshed.backends.fleet_member import LateMember, Member, PresentMember
+from trainshed.backends.fleet_sites import Use
 from trainshed.backends.machine.google_redirect import GoogleRedirect
+from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.backends.machine.node import LocalNode
 from trainshed.backends.machine.process_group import ProcessCeiling
 from trainshed.backends.machine.run_storage import RunStorage
@@ -24,6 +25,7 @@ from trainshed.backends.process.interpreters import Interpreters
 from trainshed.buckets.view import DiskViewSource
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Reason
+from trainshed.core.obstacle import PATIENCE
 from trainshed.core.ports import Backend
 from trainshed.core.replica import Exit
 from trainshed.core.verdict import Evidence, Verdict, judge
@@ -32,9 +34,12 @@ from trainshed.runtimes.rows import load_rows
 from trainshed.runtimes.venvs import RuntimeLimits, VenvRuntimes
 from trainshed.service.source import BucketSource
 from trainshed.service.view_source import FetchingViewSource
+from trainshed.setting_values import patience_of
 from trainshed.settings import Settings
 from trainshed.store.sql import SqlStore
 from trainshed.verdict_rules import load_rules
+
+THIS_MACHINE, CLUSTER = "this machine", "the cluster"  # sites, as people read them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +47,9 @@ class Backends:
     fleet: Fleet
     processes: ProcessBackend
     containers: EngineFinder
-    cluster: ClusterFinder | None  # where all jobs run, if it is not None
+    cluster: ClusterFinder | None  # where images run, if it is not None
     runtimes: VenvRuntimes
-    loopback: LoopbackPort  # by which programs in containers reach the server
+    loopback: LoopbackPort  # by which programs in containers and pods reach the server
     google: GoogleRedirect
 
 
@@ -73,12 +78,14 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
 
     containers = EngineFinder(settings.home / "containers", settings.engine, os.environ, make, node=node)
     here = (
-        PresentMember(processes, runs_as="as a process of this machine", own_images="trainshed/"),
-        LateMember(containers, runs_as="in a container"),
+        PresentMember(
+            processes, runs_as="as a process of this machine", own_images="trainshed/", site=THIS_MACHINE
+        ),
+        LateMember(containers, runs_as="in a container", site=THIS_MACHINE),
     )
-    cluster = make_cluster(settings, runs) if settings.kubernetes else None
+    cluster = make_cluster(settings, runs, loopback) if settings.kubernetes else None
     return Backends(
-        fleet=Fleet(here if cluster is None else (LateMember(cluster, runs_as="in a pod"),)),
+        fleet=Fleet(here) if cluster is None else make_fleet(here, cluster, Use(settings.here)),
         processes=processes,
         containers=containers,
         cluster=cluster,
@@ -88,18 +95,37 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
     )
 
 
-def make_cluster(settings: Settings, storage: RunStorage) -> ClusterFinder:
+def make_fleet(here: tuple[Member, ...], cluster: ClusterFinder, use: Use) -> Fleet:
+    """This machine and a cluster under one queue; or the cluster alone."""
+    there = LateMember(cluster, runs_as="in a pod", site=CLUSTER)
+    if use is Use.NONE:
+        return Fleet((there,))
+    of_cluster = Use.LAST if use is Use.FIRST else Use.FIRST
+    return Fleet((*here, there), {THIS_MACHINE: use, CLUSTER: of_cluster})
+
+
+def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort) -> ClusterFinder:
     """What finds the cluster that runs all jobs. Its client is imported late: most servers have none."""
     home = settings.home / "kubernetes"
+    changed = {Reason(word): length for word, length in map(patience_of, settings.give_up)}
+    patience = {**PATIENCE, **changed}
 
     async def make() -> Backend:
         try:
             from trainshed.backends.cluster.api import ClusterApi, find_config
             from trainshed.backends.cluster.backend import ClusterBackend
+            from trainshed.backends.machine.registry_auth import RegistryAuth
         except ImportError as error:
             raise Unavailable(f"{error.name} is missing: install trainshed[kubernetes].") from error
         config = find_config(str(settings.kubeconfig or ""), settings.context)
-        backend = ClusterBackend(home, ClusterApi(config, settings.namespace), files=storage.files)
+        backend = ClusterBackend(
+            home,
+            ClusterApi(config, settings.namespace),
+            storage=storage,
+            auth=RegistryAuth(settings.registry_auth),
+            patience=patience,
+            loopback=loopback,
+        )
         try:
             await backend.start()
         except BaseException:
@@ -112,10 +138,10 @@ def make_cluster(settings: Settings, storage: RunStorage) -> ClusterFinder:
 
 def make_loopback(shared: SharedParts, storage: Storage, google: GoogleRedirect) -> LoopbackPort:
     settings, ports = shared.settings, storage.grants.ports
-    if settings.engine == "none":
+    if settings.engine == "none" and not settings.kubernetes:
         return LoopbackPort(google=google)
     return LoopbackPort(
-        folder=settings.home / "hatch",
+        folder=None if settings.engine == "none" else settings.home / "hatch",
         address=shared.address,
         beyond=ports,
         passed=set(ports),
@@ -131,11 +157,11 @@ async def start_containers(
     loopback: LoopbackPort,
 ) -> Backend:
     """What runs images, started. Imported here: most servers never need it."""
-    from trainshed.backends.container.auth import RegistryAuth
     from trainshed.backends.container.backend import ContainerBackend
     from trainshed.backends.container.engine import Engine
     from trainshed.backends.container.image_ledger import ImageLedger
     from trainshed.backends.container.images import EngineImages
+    from trainshed.backends.machine.registry_auth import RegistryAuth
 
     home = settings.home / "containers"
     engine = Engine(answering.socket, answering.api)

@@ -82,6 +82,7 @@ def make_services(
             offer.catalogue,
             landing=jobs.landing,
             unready=scheduler.unready,
+            sites=scheduler.sites,
         ),
         logs=LogService(
             store,
@@ -103,7 +104,13 @@ def make_services(
         images=ImageService(store, fleet.images, images.caches),
         nodes=NodeService(store, fleet, measuring.service.board.of),
         queue=QueueService(
-            store, fleet, clock, scheduler.fit, reason=scheduler.reason, unready=scheduler.unready
+            store,
+            fleet,
+            clock,
+            scheduler.fit,
+            reason=scheduler.reason,
+            unready=scheduler.unready,
+            sites=scheduler.sites,
         ),
         access=access,
     )

@@ -73,7 +73,7 @@ def make_buckets(settings: Settings, clock: SteadyClock) -> tuple[Buckets, Bucke
     own = DiskBuckets(settings.home / "buckets", clock)
     if settings.buckets is None and not settings.s3:
         return own, NO_GRANTS
-    from trainshed.backends.container.loopback import loopback_ports
+    from trainshed.backends.machine.loopback import loopback_ports
     from trainshed.buckets.remote.beside import with_store
     from trainshed.buckets.remote.rows import load_rows
     from trainshed.buckets.remote.store import RemoteBuckets

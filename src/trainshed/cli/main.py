@@ -35,6 +35,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Server": {
         "up": "Run the server in the foreground.",
+        "doctor": "Check what a server needs, here or in a cluster; say what mends it.",
         "console": "Open the console in your browser, signed in.",
         "backup": "Copy all that a server keeps into a file or folder, while it runs.",
         "restore": "Make a home of a backup, or the buckets' index of their files.",

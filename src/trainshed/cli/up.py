@@ -48,7 +48,7 @@ def command(print_settings: bool, as_json: bool, **given: Any) -> None:
     if as_json and not print_settings:
         raise Misuse("--json goes with --print-settings")
     try:
-        settings, sources = resolve(_flags(given))
+        settings, sources = resolve(as_flags(given))
     except SettingsError as error:
         raise Misuse(str(error)) from error
     if print_settings:
@@ -62,7 +62,7 @@ def command(print_settings: bool, as_json: bool, **given: Any) -> None:
     os.execv(sys.executable, program)
 
 
-def _flags(given: Mapping[str, Any]) -> list[str]:
+def as_flags(given: Mapping[str, Any]) -> list[str]:
     """What click read, as flags again: one place checks them, whoever starts the server."""
     args: list[str] = []
     for name, value in given.items():

@@ -35,6 +35,8 @@ s3_buckets = "cats"
 registry_auth = "/etc/auth.json"
 engine = "none"
 image_retention = 30
+give_up = ["UNSCHEDULABLE=2h"]
+here = "last"
 subnets = "192.168.0.0/18"
 inward_hosts = ["wheels.example"]
 kubernetes = true
