@@ -140,7 +140,8 @@ def _start_shared(folder: Path, users: Path) -> Cluster:
 def _see_to_image(cluster: Cluster) -> None:
     nodes = cluster.ask("GET", "/api/v1/nodes")["items"]
     names = [
-        [name for image in row["status"].get("images") or [] for name in image["names"]] for row in nodes
+        [name for image in row["status"].get("images") or [] for name in image.get("names") or ()]
+        for row in nodes
     ]
     if not all(BASE in images for images in names):
         cluster.command("load")

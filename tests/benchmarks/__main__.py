@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tests.benchmarks import (
     boxing,
+    clustering,
     commanding,
     disturbing,
     following,
@@ -22,6 +23,7 @@ from tests.benchmarks import (
     storing,
 )
 from tests.benchmarks.row import Row, table
+from tests.cluster import why_not as why_no_cluster
 from tests.engine import why_not
 
 BENCHES: dict[str, Callable[[], list[Row]]] = {
@@ -53,6 +55,12 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "box": lambda: [boxing.one_box()],
     "boxes": lambda: [boxing.many_boxes()],
     "box-flood": lambda: [boxing.flood(buffered=False), boxing.flood(buffered=True)],
+    "pod": lambda: [clustering.one_pod()],
+    "pod-follow": lambda: [clustering.follower()],
+    "pod-killed": lambda: [clustering.killed_replica()],
+    "pod-lost": lambda: [clustering.lost_node()],
+    "pod-gang": clustering.large_gang,
+    "pods-idle": lambda: [clustering.idle_pods()],
 }
 
 
@@ -67,6 +75,9 @@ def main(names: list[str]) -> int:
             print("  left out: needs PyTorch in .venv-train (make demo-env)", file=sys.stderr)
             continue
         if name.startswith("box") and (reason := why_not()):
+            print(f"  left out: {reason}", file=sys.stderr)
+            continue
+        if name.startswith("pod") and (reason := why_no_cluster()):
             print(f"  left out: {reason}", file=sys.stderr)
             continue
         rows += BENCHES[name]()

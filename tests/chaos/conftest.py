@@ -14,6 +14,7 @@ ROUNDS = 10  # kills in the everyday suite
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rounds", type=int, default=ROUNDS, help="how often the server is killed")
+    parser.addoption("--faults", type=int, default=None, help="how often a cluster is harmed")
     parser.addoption("--seed", type=int, default=None, help="repeats the choices of an earlier run")
 
 

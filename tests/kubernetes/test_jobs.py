@@ -132,11 +132,11 @@ def test_an_image_that_no_registry_has_fails_the_job_with_the_registrys_words(
     assert "not found" in json.dumps(done["error"]), done["error"]
 
 
-def test_a_job_that_needs_what_pods_do_not_have_fails_at_once_and_says_what(server: LiveServer):
-    job = submit(server, WAITS, baseOutputDirectory={"outputUriPrefix": "gs://models/one"})
+def test_an_isolated_job_fails_and_says_why_where_the_cluster_enforces_no_policies(server: LiveServer):
+    job = submit(server, WAITS, network="none")
     done = server.wait(job, 60)
     assert done["state"] == "JOB_STATE_FAILED"
-    assert "buckets are not mounted yet" in json.dumps(done["error"]), done["error"]
+    assert "not kept apart from the network" in json.dumps(done["error"]), done["error"]
 
 
 def test_what_a_server_that_is_gone_for_good_kept_can_be_released(cluster: Cluster):

@@ -42,6 +42,23 @@ def cordon(apart: Cluster, node: str, value: bool | None) -> None:
     assert apart.api.ask("PATCH", f"/api/v1/nodes/{node}", body, "application/merge-patch+json").ok
 
 
+def evict(apart: Cluster, pod: str) -> None:
+    """As kubectl drain does it."""
+    name = pod.rpartition("/")[2]
+    apart.ask(
+        "POST",
+        f"{pod}/eviction",
+        {"metadata": {"name": name}, "kind": "Eviction", "apiVersion": "policy/v1beta1"},
+    )
+
+
+def is_counted_elsewhere(server: LiveServer, job: str, node: str) -> None:
+    [replica] = server.get(f"/v1/{job}:status")["replicas"]
+    assert replica["node"] != node and replica["interruptions"] == 1, replica
+    events: list[Any] = server.get(f"/v1/{job}:events")["events"]
+    assert [event for event in events if event["reason"] == "REPLICA_MOVED"], events
+
+
 @pytest.mark.parametrize(("harm", "mend"), [("cut", "join"), ("off", "on")])
 def test_a_replica_of_a_node_that_is_lost_runs_on_another_node(
     server: LiveServer, apart: Cluster, harm: str, mend: str
@@ -51,6 +68,9 @@ def test_a_replica_of_a_node_that_is_lost_runs_on_another_node(
     try:
         assert server.wait(job, 240)["state"] == "JOB_STATE_SUCCEEDED"
         assert "was lost" in restarts(server, job)[0]
+        assert "does not answer any more" in restarts(server, job)[0]
+        assert "counts as none of its 5 restarts" in restarts(server, job)[0]
+        is_counted_elsewhere(server, job, node)
         is_gone(apart, job)
     finally:
         apart.command("node", node, mend)
@@ -61,9 +81,12 @@ def test_a_replica_of_a_node_that_is_drained_runs_on_another_node(server: LiveSe
     job, node = begun(server, apart)
     cordon(apart, node, True)
     try:
-        apart.ask("DELETE", pod_of(apart, job))
+        evict(apart, pod_of(apart, job))
         assert server.wait(job, 180)["state"] == "JOB_STATE_SUCCEEDED"
         assert "signal 15" in restarts(server, job)[0]
+        assert f"Node {node} is being drained." in restarts(server, job)[0]
+        assert "counts as none of its 5 restarts" in restarts(server, job)[0]
+        is_counted_elsewhere(server, job, node)
         is_gone(apart, job)
     finally:
         cordon(apart, node, None)
