@@ -50,7 +50,6 @@ def test_a_pod_is_told_all_names_that_have_an_address_and_its_own():
         "host 10.0.0.1 workerpool0-0",
         "host 10.0.0.2 tool-1",
     ]
-    assert a_run(0, "10.0.0.1", has_hosts=False).host_orders([second]) == ""
 
 
 def test_a_later_server_knows_the_names(tmp_path: Path):

@@ -112,9 +112,9 @@ def snapshot_of(
 def with_own_gpus(reservations: Sequence[Reservation], nodes: Iterable[Node]) -> Sequence[Reservation]:
     """Where a replica was moved, the GPUs it was given may be another's on its node: there it has others."""
     claims = [(place.node, gpu) for item in reservations for place in item.placements for gpu in place.gpus]
-    if len(claims) == len(set(claims)):
+    if len(claims) == len(claimed := set(claims)):
         return reservations
-    free = {node.name: [gpu for gpu in node.gpus if (node.name, gpu) not in set(claims)] for node in nodes}
+    free = {node.name: [gpu for gpu in node.gpus if (node.name, gpu) not in claimed] for node in nodes}
     used: set[tuple[str, str]] = set()
 
     def own(place: Placement) -> Placement:

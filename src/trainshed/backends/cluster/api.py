@@ -128,6 +128,15 @@ class ClusterApi:
     async def create(self, kind: str, body: Mapping[str, Any]) -> Object:
         return await self._call("POST", self.path(kind), body=body)
 
+    async def make(self, kind: str, body: Mapping[str, Any]) -> Object | None:
+        """Create it; None where it is there already."""
+        try:
+            return await self.create(kind, body)
+        except ApiFault as fault:
+            if not fault.is_there_already:
+                raise
+            return None
+
     async def patch(self, kind: str, name: str, body: Mapping[str, Any]) -> Object:
         return await self._call("PATCH", self.path(kind, name), body=body, content=_MERGE)
 

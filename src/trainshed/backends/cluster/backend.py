@@ -272,7 +272,7 @@ class ClusterBackend:
         run.mark("created")
         try:
             frame = replace(self._frame(run.places, image), reach=reach)
-            created = await self._objects.make("pods", pods.render_pod(launch, frame, anywhere=anywhere))
+            created = await self._api.make("pods", pods.render_pod(launch, frame, anywhere=anywhere))
         except ApiFault as fault:
             if not fault.passing:  # else it may have been created
                 run.unmark("created")
@@ -327,7 +327,7 @@ class ClusterBackend:
 
     async def _bring_init(self) -> None:
         body = pods.render_init(self._id, await asyncio.to_thread(self._init.read_bytes))
-        await self._objects.make("configmaps", body)
+        await self._api.make("configmaps", body)
         self._images.init = str(body["metadata"]["name"])
 
     def _find_again(self, run: PodRun, token: str) -> None:

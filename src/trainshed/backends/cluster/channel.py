@@ -10,11 +10,9 @@ import os
 from collections.abc import Callable
 
 from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor
+from trainshed.backends.cluster.pod_frames import read_frames
 from trainshed.core.ports import Sink
 from trainshed.regular_file import open_regular
-
-_HEAD = 5  # bytes: a letter, and the length in four
-_MOST_FRAME = 1 << 20
 
 
 class PodChannel:
@@ -54,16 +52,11 @@ class PodChannel:
 
 
 async def _take(reader: asyncio.StreamReader, files: list[int], record: Callable[[bytes], None]) -> None:
-    while True:
-        head = await reader.readexactly(_HEAD)
-        kind, size = head[:1], int.from_bytes(head[1:])
-        if size > _MOST_FRAME:
-            raise ChannelBroken(f"a frame of {size} bytes")
-        data = await reader.readexactly(size)
-        if kind == b"r":
+    async for letter, data in read_frames(reader):
+        if letter == b"r":
             record(data)
         else:
-            _append(files[kind == b"e"], data)
+            _append(files[letter == b"e"], data)
 
 
 def _opened(path: str) -> int:

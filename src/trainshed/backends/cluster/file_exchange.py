@@ -24,10 +24,8 @@ from trainshed.regular_file import read_regular, write_regular
 T = TypeVar("T")
 _LEAST_PAUSE, _MOST_PAUSE = 0.5, 60.0  # seconds between two looks at what a program wrote
 _DUTY = 5  # it pauses so many times as long as it fetched: large files that grow are not fetched for ever
-_AGAIN, _SOON = (
-    1.0,
-    0.05,
-)  # seconds after which a connection that broke is tried again: while the program runs, after its end
+# Seconds after which a connection that broke is tried again: while the program runs, and after its end.
+_AGAIN, _SOON = 1.0, 0.05
 _TOLD = 2.0  # seconds between two sentences on how much is there
 _MUCH = 32 << 20  # bytes that take long enough to be told
 _SMALL = 512  # what an entry counts for, in bytes

@@ -49,8 +49,6 @@ ADVICE = (
     "`kubectl create secret docker-registry`, and name it under imagePullSecrets of its service account "
     "`default`."
 )
-
-
 _SAY_COMMAND = "Name the program: `command` in the containerSpec. Then nobody has to ask the registry."
 
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from trainshed.backends.cluster import pod as pods
-from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi, Object
+from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
 from trainshed.backends.cluster.run import PodRun
 
 
@@ -18,26 +18,17 @@ class JobObjects:
         self.home = ""  # the server's id
         self._whole: set[str] = set()  # jobs that have all but their pods
 
-    async def make(self, kind: str, body: Object) -> Object | None:
-        """Create it; None where it is there already."""
-        try:
-            return await self._api.create(kind, body)
-        except ApiFault as fault:
-            if not fault.is_there_already:
-                raise
-            return None
-
     async def make_shared(self, run: PodRun, shared: Mapping[str, str], own: Mapping[str, str]) -> None:
         """What all its pods need. Somebody may have deleted it, so a later run looks again."""
         job = run.key.name.job
         is_new = job not in self._whole or run.key.run > 0
         secret = pods.render_secret(self.home, job, {**shared, **own})
-        if not (is_new and await self.make("secrets", secret)) and own:
+        if not (is_new and await self._api.make("secrets", secret)) and own:
             await self._api.patch("secrets", pods.job_object(self.home, job), {"stringData": own})
         if is_new:
-            await self.make("services", pods.render_service(self.home, job))
+            await self._api.make("services", pods.render_service(self.home, job))
             if run.isolated:
-                await self.make("networkpolicies", pods.render_policy(self.home, job))
+                await self._api.make("networkpolicies", pods.render_policy(self.home, job))
             self._whole.add(job)
 
     async def remove(self, job: str, names: Iterable[str], *, isolated: bool) -> None:

@@ -36,5 +36,5 @@ class PodDoors:
         """To be left by the task that entered it. ChannelBroken where it cannot be made, or breaks."""
         if run.state is None or not run.state.address:
             raise ChannelBroken("its pod has no address")
-        door = PodDoor(api=self._api, pod=run.pod, token=self._token(run.key.name.job))
+        door = PodDoor(api=self._api, pod=run.pod, token=self._token(run.key.name.job), route=run.route)
         return door.connect(run.state.address, purpose)

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from trainshed.backends.cluster.pod_connection import ChannelBroken, Streams
+from trainshed.backends.cluster.pod_frames import Frame, frame, read_frame
 
 T = TypeVar("T")
 PIECE = 1 << 20  # bytes that are read from a disk, or written to one, at once
 FILE, FOLDER, LINK = "f", "d", "l"
 _ENTRY = struct.Struct(">cIQQqqHH")
-_HEAD = struct.Struct(">cI")
-_MOST_FRAME = 1 << 20
 _ASKED = 256  # files asked for at once
 _UNANSWERED = 400  # orders after which it waits: an init that cannot send its answers reads no more
 _FOLDER_MODE = 0o755
@@ -82,10 +81,10 @@ class PodFiles:
         """
         self._say(b"L", known.to_bytes(8) + bytes((wait,)) + roots.encode())
         entries: list[PodEntry] = []
-        while (frame := await self._hear())[0] != b"=":
-            _expect(frame, b"l")
-            entries += _entries(frame[1])
-        number = int.from_bytes(frame[1])
+        while (answer := await self._hear())[0] != b"=":
+            _expect(answer, b"l")
+            entries += _entries(answer[1])
+        number = int.from_bytes(answer[1])
         while self._nudges:
             _expect(await self._hear(), b".")
             self._nudges -= 1
@@ -139,19 +138,16 @@ class PodFiles:
     async def _settle(self) -> list[Refused]:
         self._say(b"S")
         refused: list[Refused] = []
-        while (frame := await self._hear())[0] != b".":
-            _expect(frame, b"!")
-            refused.append(_refused(frame[1]))
+        while (answer := await self._hear())[0] != b".":
+            _expect(answer, b"!")
+            refused.append(_refused(answer[1]))
         return refused
 
-    def _say(self, kind: bytes, data: bytes = b"") -> None:
-        self._writer.write(_HEAD.pack(kind, len(data)) + data)
+    def _say(self, letter: bytes, data: bytes = b"") -> None:
+        self._writer.write(frame(letter, data))
 
-    async def _hear(self) -> tuple[bytes, bytes]:
-        kind, size = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
-        if size > _MOST_FRAME:
-            raise ChannelBroken(f"a frame of {size} bytes")
-        return kind, await self._reader.readexactly(size) if size else b""
+    async def _hear(self) -> Frame:
+        return await read_frame(self._reader)
 
 
 def _batches(items: Iterable[T], most: int) -> Iterator[list[T]]:
@@ -160,9 +156,9 @@ def _batches(items: Iterable[T], most: int) -> Iterator[list[T]]:
         yield some
 
 
-def _expect(frame: tuple[bytes, bytes], kind: bytes) -> None:
-    if frame[0] != kind:
-        raise ChannelBroken(f"a frame {frame[0]!r} instead of {kind!r}")
+def _expect(answer: Frame, letter: bytes) -> None:
+    if answer[0] != letter:
+        raise ChannelBroken(f"a frame {answer[0]!r} instead of {letter!r}")
 
 
 def _entries(data: bytes) -> Iterator[PodEntry]:
@@ -209,10 +205,9 @@ def _order(item: Brought) -> Iterator[bytes]:
     entry = item.entry
     path = os.fsencode(entry.path)
     if entry.kind == FOLDER:
-        yield _HEAD.pack(b"M", 4 + len(path)) + _FOLDER_MODE.to_bytes(4) + path
+        yield frame(b"M", _FOLDER_MODE.to_bytes(4) + path)
     elif entry.kind == LINK:
-        data = os.fsencode(entry.target) + b"\0" + path
-        yield _HEAD.pack(b"K", len(data)) + data
+        yield frame(b"K", os.fsencode(entry.target) + b"\0" + path)
     else:
         try:
             file = Path(item.source).open("rb", buffering=0)  # noqa: SIM115 - with no file there is no order
@@ -220,8 +215,7 @@ def _order(item: Brought) -> Iterator[bytes]:
             return  # removed since: whoever did that says so
         with file:
             status = os.fstat(file.fileno())
-            data = struct.pack(">Iqq", entry.mode, status.st_mtime_ns, status.st_size) + path
-            yield _HEAD.pack(b"P", len(data)) + data
+            yield frame(b"P", struct.pack(">Iqq", entry.mode, status.st_mtime_ns, status.st_size) + path)
             left = status.st_size
             while left:
                 piece = file.read(min(left, PIECE))

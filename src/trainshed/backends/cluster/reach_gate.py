@@ -9,16 +9,14 @@ import asyncio
 import logging
 from pathlib import Path
 
-from trainshed.backends.cluster.api import ApiFault, ClusterApi
+from trainshed.backends.cluster.api import ClusterApi
 from trainshed.backends.cluster.pod import PodReach
 from trainshed.backends.cluster.pod_reach import reached, render_roots
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.core.launch import Launch
 
-_LOW_PORTS: tuple[int, int] = (
-    1,
-    22,
-)  # the first version in which pods may ask that any user listens below 1024
+# The first version in which pods may ask that any user listens below 1024.
+_LOW_PORTS = (1, 22)
 log = logging.getLogger(__name__)
 
 
@@ -41,11 +39,7 @@ class ReachGate:
             self._version = self._version or await self._api.version()
             text = await asyncio.to_thread(Path(self.loopback.google.roots).read_text)
             body = render_roots(home, text)
-            try:
-                await self._api.create("configmaps", body)
-            except ApiFault as fault:
-                if not fault.is_there_already:
-                    raise
+            await self._api.make("configmaps", body)
             self._roots = str(body["metadata"]["name"])
         except OSError as error:
             log.warning("programs in pods will not trust this server under Google's names: %s", error)

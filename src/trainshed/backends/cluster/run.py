@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trainshed.backends.cluster.pod_connection import PodRoute
 from trainshed.backends.cluster.pod_places import PodPlaces, read_pod_places
 from trainshed.backends.cluster.pod_state import PodState
 from trainshed.backends.machine.init_record import MOST_RECORD, InitRecord, parse_record
@@ -52,6 +53,7 @@ class PodRun(KnownRun):
     names: tuple[str, ...] = ()  # of other tools, by which its peers find it
     has_hosts: bool = False  # its pod has a file of names of its own
     aliases: tuple[tuple[str, str], ...] = ()  # addresses and names in it that are always the same
+    route: PodRoute = field(default_factory=PodRoute)  # what is known of the way to its pod
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -70,9 +72,7 @@ class PodRun(KnownRun):
         return ""
 
     def host_orders(self, peers: "Iterable[PodRun]") -> str:
-        """What its init is to be told of its peers' names, as lines; empty where it has no file of them."""
-        if not self.has_hosts:
-            return ""
+        """What its init is to be told of its peers' names, as lines."""
         rows = list(self.aliases)
         for peer in peers:
             state = peer.state

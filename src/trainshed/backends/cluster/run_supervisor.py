@@ -88,7 +88,7 @@ class PodRunSupervisor:
         if run in self._supervised or run.gone.is_set():
             return
         output = self._files.output(run.key.name)
-        door = PodDoor(api=self._api, pod=run.pod, token=token)
+        door = PodDoor(api=self._api, pod=run.pod, token=token, route=run.route)
         channel = PodChannel(door, output, run.base)
         exchange = FileExchange(run, door, lambda: self._exchanged(run)) if run.places else None
         self._supervised[run] = _Supervision(channel, is_told=may_have_begun, exchange=exchange)
@@ -284,7 +284,8 @@ class PodRunSupervisor:
 
     def _tell_names(self, run: PodRun, supervision: _Supervision) -> None:
         """Where its peers are now, by their names of other tools; it may have missed that one has moved."""
-        if orders := run.host_orders(self._around.peers(run.key.name)):
+        if run.has_hosts:
+            orders = run.host_orders(self._around.peers(run.key.name))
             supervision.channel.order(f"{orders}hosts")
 
     def _may_begin(self, run: PodRun) -> bool:

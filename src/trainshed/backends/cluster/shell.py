@@ -13,14 +13,13 @@ from collections.abc import Sequence
 
 from trainshed.backends.cluster.pod_connection import ChannelBroken
 from trainshed.backends.cluster.pod_doors import PodDoors
+from trainshed.backends.cluster.pod_frames import frame, read_frames
 from trainshed.backends.cluster.run import PodRun
 from trainshed.core.errors import Invalid, NotFound, Unavailable, Violation
 from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
 from trainshed.core.shell_port import Screen
 
-_HEAD = 5  # bytes: a letter, and the length in four
-_MOST_FRAME = 1 << 20
 _PIECE = 16 * 1024  # bytes of input in one frame
 _MOST_WORDS = 250 * 1024  # bytes of a command: pod_shell.h takes no larger frame
 _MOST_WAITING = 8  # pieces of output that nobody has read yet
@@ -43,7 +42,7 @@ class PodTerminal:
         self._writer: asyncio.StreamWriter | None = None
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         words = b"".join(word.encode(errors="surrogateescape") + b"\0" for word in command)
-        self._task = asyncio.create_task(self._hold(doors, _frame("c", words)))
+        self._task = asyncio.create_task(self._hold(doors, frame(b"c", words)))
 
     @property
     def is_over(self) -> bool:
@@ -68,7 +67,7 @@ class PodTerminal:
 
     async def write(self, data: bytes) -> None:
         for begin in range(0, len(data), _PIECE):
-            if self._say("i", data[begin : begin + _PIECE]) and self._writer is not None:
+            if self._say(b"i", data[begin : begin + _PIECE]) and self._writer is not None:
                 with contextlib.suppress(OSError):  # it has ended: `read` tells that
                     await self._writer.drain()
 
@@ -76,10 +75,10 @@ class PodTerminal:
         if self._screen is not None:
             await self.write(_END_OF_INPUT)
         else:
-            self._say("f")
+            self._say(b"f")
 
     async def resize(self, screen: Screen) -> None:
-        self._say("s", f"{screen.rows} {screen.columns}".encode())
+        self._say(b"s", f"{screen.rows} {screen.columns}".encode())
 
     async def wait(self) -> int:
         waits = [asyncio.create_task(event.wait()) for event in (self._ended, self._run.gone)]
@@ -95,17 +94,17 @@ class PodTerminal:
             self._is_closed = True
             self._pieces.clear()
             self._room.set()
-            if self._say("h"):
+            if self._say(b"h"):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._ended.wait(), _HANGING_UP)
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    def _say(self, letter: str, data: bytes = b"") -> bool:
+    def _say(self, letter: bytes, data: bytes = b"") -> bool:
         """Whether there was somebody to hear it."""
         if self._writer is None or self._ended.is_set():
             return False
-        self._writer.write(_frame(letter, data))
+        self._writer.write(frame(letter, data))
         return True
 
     async def _hold(self, doors: PodDoors, command: bytes) -> None:
@@ -127,12 +126,8 @@ class PodTerminal:
             self._some.set()
 
     async def _take(self, reader: asyncio.StreamReader) -> None:
-        while True:
-            head = await reader.readexactly(_HEAD)
-            if (size := int.from_bytes(head[1:])) > _MOST_FRAME:
-                raise ChannelBroken(f"a frame of {size} bytes")
-            data = await reader.readexactly(size)
-            if head[:1] == b"x":
+        async for letter, data in read_frames(reader):
+            if letter == b"x":
                 self._code = int(data)
                 return
             if self._is_closed:
@@ -168,7 +163,3 @@ class PodShells:
 
     async def close(self) -> None:
         await asyncio.gather(*(terminal.close() for terminal in self._open))
-
-
-def _frame(letter: str, data: bytes = b"") -> bytes:
-    return letter.encode() + len(data).to_bytes(4) + data

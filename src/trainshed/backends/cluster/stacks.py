@@ -14,6 +14,7 @@ from pathlib import Path
 from trainshed.backends.cluster.pod import RUN_FOLDER
 from trainshed.backends.cluster.pod_connection import ChannelBroken
 from trainshed.backends.cluster.pod_doors import PodDoors
+from trainshed.backends.cluster.pod_frames import read_frames
 from trainshed.backends.cluster.run import PodRun
 from trainshed.backends.cluster.shell import PodTerminal
 from trainshed.backends.machine import spy
@@ -22,8 +23,6 @@ from trainshed.core.names import RunKey
 from trainshed.core.replica import Sight
 from trainshed.core.stacks import MOST_PROCESSES, ProcessStack, StackDump, ThreadStack
 
-_HEAD = 5  # bytes: a letter, and the length in four
-_MOST_FRAME = 64 * 1024
 _MOST_TEXT = 16 << 20  # bytes that py-spy may print
 _ONE = 8.0  # seconds for one process: py-spy has the CPUs of the pod, which may be few
 _AT_ONCE = 8  # pods that are looked at together
@@ -92,12 +91,10 @@ class PodStacks:
     async def _processes(self, run: PodRun) -> list[PodProcess]:
         result: list[PodProcess] = []
         async with self._doors.connect(run, "processes") as (reader, _):
-            while head := await reader.read(1):
-                head += await reader.readexactly(_HEAD - 1)
-                size = int.from_bytes(head[1:])
-                if head[:1] != b"p" or size > _MOST_FRAME:
+            async for letter, data in read_frames(reader):
+                if letter != b"p":
                     raise ChannelBroken("it does not tell its processes")
-                if (process := parse_process(await reader.readexactly(size))) is not None:
+                if (process := parse_process(data)) is not None:
                     result.append(process)
         return sorted(result, key=lambda process: process.stack.pid)
 
