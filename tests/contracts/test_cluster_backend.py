@@ -86,8 +86,21 @@ class ClusterBench(Bench):
     cpus = 0.1  # the nodes share a small machine
 
 
+class OnCluster:
+    """What a contract needs to run on the shared cluster."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path, cluster: Cluster) -> ClusterWorld:
+        return ClusterWorld(tmp_path / "home", cluster)
+
+    @pytest.fixture
+    async def bench(self, world: ClusterWorld, tmp_path: Path):
+        async with benched(world, tmp_path, ClusterBench) as bench:
+            yield bench
+
+
 @pytest.mark.cluster
-class TestCluster(BackendContract):
+class TestCluster(OnCluster, BackendContract):
     many = 12
 
     @pytest.fixture
@@ -96,8 +109,3 @@ class TestCluster(BackendContract):
         await world.registry.start()
         yield world
         await asyncio.wait_for(world.registry.close(), 10)
-
-    @pytest.fixture
-    async def bench(self, world: ClusterWorld, tmp_path: Path):
-        async with benched(world, tmp_path, ClusterBench) as bench:
-            yield bench

@@ -6,24 +6,15 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.contracts import shells as contract
-from tests.contracts.backend_bench import Bench, World, benched, until
+from tests.contracts.backend_bench import Bench, benched, until
 from tests.contracts.shells import MARKED, ShellsContract, all_of, sees
-from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld
+from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld, OnCluster
 from trainshed.backends.cluster import pod_connection
 
 pytestmark = pytest.mark.cluster
 
 
-class TestClusterShells(ShellsContract):
-    @pytest.fixture
-    def world(self, tmp_path: Path, cluster: Cluster) -> ClusterWorld:
-        return ClusterWorld(tmp_path / "home", cluster)
-
-    @pytest.fixture
-    async def bench(self, world: World, tmp_path: Path):
-        async with benched(world, tmp_path, ClusterBench) as bench:
-            yield bench
-
+class TestClusterShells(OnCluster, ShellsContract):
     async def test_a_shell_has_no_more_rights_than_the_program(self, opened):  # pyright: ignore
         terminal = await opened(("sh", "-c", "grep -E 'CapEff|NoNewPrivs' /proc/1/status /proc/self/status"))
         lines = [line.split(":", 1)[1].split() for line in (await all_of(terminal)).splitlines()]

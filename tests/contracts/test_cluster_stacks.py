@@ -1,13 +1,10 @@
 """The cluster backend keeps the promises of stacks, on a real Kubernetes."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.cluster import Cluster
-from tests.contracts.backend_bench import Bench, World, benched
+from tests.contracts.backend_bench import Bench
 from tests.contracts.stacks import StacksContract
-from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld
+from tests.contracts.test_cluster_backend import OnCluster
 from tests.contracts.test_container_stats import ASLEEP, python
 from trainshed.backends.machine import spy
 from trainshed.core.stats_port import Stacks
@@ -17,16 +14,7 @@ pytestmark = pytest.mark.cluster
 FAMILY = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]])\n"
 
 
-class TestClusterStacks(StacksContract):
-    @pytest.fixture
-    def world(self, tmp_path: Path, cluster: Cluster) -> ClusterWorld:
-        return ClusterWorld(tmp_path / "home", cluster)
-
-    @pytest.fixture
-    async def bench(self, world: World, tmp_path: Path):
-        async with benched(world, tmp_path, ClusterBench) as bench:
-            yield bench
-
+class TestClusterStacks(OnCluster, StacksContract):
     async def test_a_python_program_is_shown_by_its_stack(self, bench: Bench, stacks: Stacks):
         if spy.find_spy() is None:
             pytest.skip("needs py-spy")

@@ -1,14 +1,13 @@
 """The cluster backend keeps the promises of stats, on a real Kubernetes."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from tests.cluster import Cluster
-from tests.contracts.backend_bench import Bench, World, benched
+from tests.contracts.backend_bench import Bench
 from tests.contracts.stats import StatsContract
-from tests.contracts.test_cluster_backend import ClusterBench, ClusterWorld
+from tests.contracts.test_cluster_backend import ClusterWorld, OnCluster
 from tests.contracts.test_container_stats import BURN, HOLD, WRITE, python
 from trainshed.backends.cluster.node_stats import ClusterNodeStats
 from trainshed.core.metrics import Usage
@@ -28,16 +27,7 @@ async def sampled(stats: Stats, key: RunKey, enough: float = 0, least: int = 0) 
         await asyncio.sleep(0.02)
 
 
-class TestClusterStats(StatsContract):
-    @pytest.fixture
-    def world(self, tmp_path: Path, cluster: Cluster) -> ClusterWorld:
-        return ClusterWorld(tmp_path / "home", cluster)
-
-    @pytest.fixture
-    async def bench(self, world: World, tmp_path: Path):
-        async with benched(world, tmp_path, ClusterBench) as bench:
-            yield bench
-
+class TestClusterStats(OnCluster, StatsContract):
     async def test_cpu_is_counted(self, bench: Bench, stats: Stats):
         key = await bench.begin(python(BURN))
         usage = await sampled(stats, key, enough=0.3)

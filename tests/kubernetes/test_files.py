@@ -29,17 +29,10 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 ROOM = 512 << 20  # bytes of memory that a server may take at most
 
 
-@pytest.fixture(scope="module")
-def shared_server(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        yield server
-        assert "Traceback" not in server.said(), server.said()
-
-
-@pytest.fixture
-def server(shared_server: LiveServer) -> Iterator[LiveServer]:
-    with a_bucket(shared_server):
-        yield shared_server
+@pytest.fixture(autouse=True)
+def bucket(server: LiveServer) -> Iterator[None]:
+    with a_bucket(server):
+        yield
 
 
 def a_pool(program: str, count: int = 1, machine: str = "custom-1-256") -> dict[str, object]:

@@ -50,13 +50,6 @@ class TurnedRegistry:
             self._loop.close()
 
 
-@pytest.fixture(scope="module")
-def server(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        yield server
-        assert "Traceback" not in server.said(), server.said()
-
-
 @pytest.fixture
 def registry(cluster: Cluster) -> Iterator[TurnedRegistry]:
     with TurnedRegistry(cluster).serving() as registry:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.test_shell import on_a_terminal, shell, typed
-from tests.cluster import Cluster, wait_for
+from tests.cluster import wait_for
 from tests.kubernetes.test_jobs import lines, submit
 from tests.live import LiveServer
 
@@ -21,12 +21,6 @@ def wait_for_data():
 wait_for_data()
 """
 FAILS = "open('note', 'w').write('left'); raise SystemExit(3)"
-
-
-@pytest.fixture(scope="module")
-def server(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Jobs on a real cluster, through a real server: gangs, logs, cancelling, kill -9, deleted pods."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -24,12 +23,6 @@ import os, sys, time
 if int(os.environ["TRAINSHED_RUN"].rpartition(".")[2]): sys.exit(0)
 print("ready", flush=True); time.sleep(600)
 """
-
-
-@pytest.fixture(scope="module")
-def server(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        yield server
 
 
 def submit(server: LiveServer, program: str, *counts: int, **spec: object) -> str:

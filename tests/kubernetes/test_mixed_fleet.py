@@ -1,6 +1,5 @@
 """One server over this machine and a real cluster: one queue, and each job is told where it went and why."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def server(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        wait_for(lambda: len(server.get(f"{PARENT}/nodes")["nodes"]) == 3, "that all nodes are known")
-        yield server
+def server(server: LiveServer) -> LiveServer:
+    wait_for(lambda: len(server.get(f"{PARENT}/nodes")["nodes"]) == 3, "that all nodes are known")
+    return server
 
 
 def here(server: LiveServer, program: str) -> str:

@@ -1,6 +1,5 @@
 """Replicas of a JobSet find each other by the JobSet's names, from their first line, on a real cluster."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
@@ -17,12 +16,6 @@ import socket
 own = socket.gethostname()
 print("found", len({socket.gethostbyname(name) for name in (own, "pair-driver-0-0.meeting", "localhost")}))
 """
-
-
-@pytest.fixture(scope="module")
-def server(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        yield server
 
 
 def test_a_job_set_meets_by_its_own_names_in_pods(server: LiveServer, cluster: Cluster, tmp_path: Path):

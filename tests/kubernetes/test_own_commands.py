@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,6 @@ CONFIG = {
     "User": "1234:1234",
     "WorkingDir": "/srv",
 }
-
-
-@pytest.fixture(scope="module")
-def server(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

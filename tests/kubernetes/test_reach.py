@@ -39,17 +39,10 @@ print('answered', flush=True)
 )
 
 
-@pytest.fixture(scope="module")
-def live(cluster: Cluster) -> Iterator[LiveServer]:
-    with LiveServer("--kubernetes", "--kubeconfig", str(cluster.place.kubeconfig)) as server:
-        yield server
-        assert "Traceback" not in server.said(), server.said()
-
-
-@pytest.fixture
-def server(live: LiveServer) -> Iterator[LiveServer]:
-    with a_bucket(live):
-        yield live
+@pytest.fixture(autouse=True)
+def bucket(server: LiveServer) -> Iterator[None]:
+    with a_bucket(server):
+        yield
 
 
 def pooled(source: str, image: str = "localhost/python:3", replicas: int = 1) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from trainshed.backends.container.installer import groups
-from trainshed.backends.container.render_installer import InstallerFiles, body, changes, digest_of, title
+from trainshed.backends.container.render_installer import InstallerFiles, body, changes, title
+from trainshed.backends.machine.additions import digest_of
+from trainshed.backends.machine.installer import groups
 from trainshed.core.image import ImageConfig
 from trainshed.core.package import Package
 from trainshed.core.runtime import RuntimeNeed

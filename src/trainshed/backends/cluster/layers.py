@@ -20,19 +20,10 @@ from trainshed.backends.cluster.job_objects import take_away
 from trainshed.backends.cluster.pod import PodFrame, job_object, pod_name, render_secret
 from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_state import state_of
-from trainshed.backends.cluster.render_layer import (
-    LENT,
-    NOT_FOUND,
-    ONCE,
-    digest_of,
-    failed,
-    no_installer,
-    no_python,
-    render_installer,
-    title,
-)
+from trainshed.backends.cluster.render_layer import LENT, layer_digest, render_installer, title
 from trainshed.backends.cluster.run import PodRun
 from trainshed.backends.cluster.run_supervisor import PodRunSupervisor, Surroundings
+from trainshed.backends.machine.additions import INSTALLER, NOT_FOUND, ONCE, failed, no_installer, no_python
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.core.errors import NotYet, TrainshedError
 from trainshed.core.layer_port import InstallKit, NotInstallable, PipListener, Supplies
@@ -45,10 +36,9 @@ from trainshed.core.runtime import RuntimeNeed
 from trainshed.preparation import Preparation, Preparations
 from trainshed.regular_file import read_regular, write_regular
 
-_HERE = Path(__file__).parent
 _PROGRAMS = {  # what the pod runs, by its name there
-    "layer_installer.py": _HERE / "layer_installer.py",
-    "fit.py": _HERE.parent / "container" / "installer.py",  # the program, not a module of ours
+    "layer_installer.py": Path(__file__).with_name("layer_installer.py"),
+    "fit.py": INSTALLER,
 }
 _JOB = "layer-"  # and its digest: the job of a pod that installs
 _LOOK = 0.3  # seconds between two looks at what pip prints
@@ -143,11 +133,11 @@ class ClusterLayers:
         if not need.requirements and not need.packages:
             return READY
         if self._supplies is None:
-            return no_installer(need)
+            return no_installer(title(need))
         packages = self._supplies.of(need.packages, job) if need.packages else ()
         if packages is None:
             return self._supplies.readiness(need.packages, job)
-        digest = digest_of(need.image, packages, need.requirements)
+        digest = layer_digest(need.image, packages, need.requirements)
         if (outcome := self._builds.outcome(digest, job)) is not None:
             return outcome
         build = self._builds.going.get(digest)
@@ -173,7 +163,7 @@ class ClusterLayers:
             return ""
         supplies = self._supplies
         packages = supplies.of(need.packages, job) if supplies is not None and need.packages else ()
-        place = self._folder / digest_of(need.image, packages or (), need.requirements)
+        place = self._folder / layer_digest(need.image, packages or (), need.requirements)
         if packages is None or not place.exists():
             raise NotYet(f"It is installed first: {title(need)}.")
         return str(place)
@@ -188,14 +178,14 @@ class ClusterLayers:
             await asyncio.to_thread(_lay_out, draft, kit)
             end = await self._install(build, draft)
             if end == Exit(code=NOT_FOUND):
-                return no_python(build.need)
+                return failed(build.title, no_python(build.need.image))
             if end != Exit(code=0):
                 return self._failed(build, supplies, 128 + end.signal if end.signal else end.code or 1)
             (draft / "plain").rename(self._folder / build.digest)
             sentences = tuple(package.sentence for package in build.packages)
             return Readiness(installed=(*sentences, f"Installed {build.title} in {build.took:.1f} s."))
         except NotInstallable as error:
-            return failed(build.need, error.verdict)
+            return failed(build.title, error.verdict)
         except ApiFault as fault:
             if not fault.passing:
                 return self._failed(build, supplies, 1, fault.message)
@@ -211,7 +201,7 @@ class ClusterLayers:
         more = (f"ERROR: {why}",) if why else ()
         verdict = supplies.judge(code, (*build.listener.last_words(), *more))
         log.warning("%s could not be installed: %s", build.title, verdict.summary)
-        return failed(build.need, verdict)
+        return failed(build.title, verdict)
 
     async def _install(self, build: LayerBuild, draft: Path) -> Exit:
         """How the pod that installs ended; what it made is in the draft then."""

@@ -22,13 +22,12 @@ from trainshed.backends.container.engine import Engine
 from trainshed.backends.container.install import Installation, InstallFailed
 from trainshed.backends.container.render_installer import (
     LENT,
-    NOT_FOUND,
     container_name,
-    digest_of,
     image_name,
     repository,
     title,
 )
+from trainshed.backends.machine.additions import NOT_FOUND, ONCE, digest_of, failed, no_installer, no_python
 from trainshed.backends.machine.loopback import LoopbackPort
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import NotYet, TrainshedError, Unavailable
@@ -44,11 +43,10 @@ from trainshed.core.readiness import (
     ReadinessState,
 )
 from trainshed.core.runtime import RuntimeNeed
-from trainshed.core.verdict import Cause, Verdict
+from trainshed.core.verdict import Verdict
 from trainshed.preparation import Preparation, Preparations, remember
 
 _BEGUN = 10  # more than a pull reaches: its start is a line of the job's history
-_ONCE = "It is made once and kept; the job starts by itself then."
 log = logging.getLogger(__name__)
 
 PAUSE = 1.0  # seconds before an engine that did not answer is asked again
@@ -103,21 +101,12 @@ class ImageBuild(Preparation):
     def readiness(self) -> Readiness:
         message = f"Making {title(self.need)}: {self.progress}."
         mark = 0 if self.begun is None else _BEGUN
-        return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE, mark=mark)
+        return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=ONCE, mark=mark)
 
 
 def not_built_yet(need: RuntimeNeed) -> Readiness:
     message = f"Not here yet: {title(need)}; it is made first."
-    return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=_ONCE)
-
-
-def failed(need: RuntimeNeed, verdict: Verdict) -> Readiness:
-    return Readiness(
-        standing=ReadinessState.FAILED,
-        message=f"Packages could not be installed: {title(need)}.",
-        remedy=verdict.advice,
-        verdict=verdict,
-    )
+    return Readiness(standing=ReadinessState.PREPARING, message=message, remedy=ONCE)
 
 
 def verdict_of(
@@ -125,24 +114,9 @@ def verdict_of(
 ) -> Verdict:
     """Why it failed, by pip's last lines where pip ran."""
     if failure.code == NOT_FOUND:
-        return _verdict(
-            Cause.COMMAND_NOT_FOUND,
-            f"Image {need.image} has no Python: neither python3 nor python is on its PATH.",
-            "Packages and requirements are installed with the image's own interpreter: take an image that "
-            "has one, or build one with all it needs (`trainshed images build`).",
-        )
+        return no_python(need.image, " (`trainshed images build`)")
     more = (f"ERROR: {failure.why}",) if failure.why else ()
     return supplies.judge(failure.code, (*listener.last_words(), *more))
-
-
-def no_installer(need: RuntimeNeed) -> Readiness:
-    return failed(
-        need, _verdict(Cause.UNKNOWN, "This server installs no packages.", "Put them into the image itself.")
-    )
-
-
-def _verdict(cause: Cause, summary: str, advice: str) -> Verdict:
-    return Verdict(cause=cause, summary=summary, lines=(summary,), advice=advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +170,7 @@ class DerivedImages:
         if (result := self._outcomes.get((need, job))) is not None:
             return result
         if self._supplies is None:
-            return no_installer(need)
+            return no_installer(title(need))
         if need.packages and self._supplies.of(need.packages, job) is None:
             return self._supplies.readiness(need.packages, job)
         if job and (need, job) not in self._looking:
@@ -324,7 +298,7 @@ class DerivedImages:
 
 def _failed(build: ImageBuild, verdict: Verdict) -> Readiness:
     log.warning("%s could not be made: %s", title(build.need), verdict.summary)
-    return failed(build.need, verdict)
+    return failed(build.title, verdict)
 
 
 def _sentences(packages: tuple[Package, ...]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from trainshed.backends.container.engine_errors import EngineFault, FaultKind
 from trainshed.backends.container.render import LABEL
 from trainshed.backends.container.render_installer import InstallerFiles, body, changes
 from trainshed.backends.container.run import BLANK
+from trainshed.backends.machine.additions import INSTALLER
 from trainshed.backends.machine.init_record import InitRecord, parse_record
 from trainshed.backends.machine.loopback import LoopbackPort, loopback_ports
 from trainshed.core.errors import Unavailable
@@ -28,7 +29,6 @@ from trainshed.core.layer_port import InstallKit, PipListener
 from trainshed.core.replica import Exit
 from trainshed.regular_file import read_regular
 
-INSTALLER = Path(__file__).with_name("installer.py")
 LOOK = 0.1  # seconds between two reads of the record
 ASK = 5.0  # seconds between two checks of the container
 LONGEST = 7200.0  # seconds: an installation that hangs must not block others for ever

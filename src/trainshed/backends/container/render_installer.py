@@ -10,19 +10,15 @@ told of indexes is in a file that is shown to it, and so in no layer, name, labe
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from trainshed.backends.container.render import INSIDE, LABEL, Mount, mounted, security_options
+from trainshed.backends.machine.additions import counted
 from trainshed.backends.machine.image_config import PYTHON
 from trainshed.core.image import ImageConfig
 from trainshed.core.limits import PROCESSES
-from trainshed.core.package import Package
-from trainshed.core.requirements import normal
 from trainshed.core.runtime import RuntimeNeed
 
 LENT = f"{INSIDE}/lent"
-NOT_FOUND = 127
-_FORM = "1"  # change it to rebuild every derived image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +34,6 @@ class InstallerFiles:
     loopback: str = ""  # the folder in which the server waits for sockets
 
 
-def digest_of(base: str, packages: Sequence[Package], requirements: Sequence[str]) -> str:
-    """Packages in order, as a later one may replace files of an earlier one; requirements in any order."""
-    made_of = [_FORM, base, [(package.sha256, package.name) for package in packages], normal(requirements)]
-    return sha256(json.dumps(made_of).encode()).hexdigest()[:32]
-
-
 def repository(home: str) -> str:
     return f"localhost/{LABEL}-derived-{home}"
 
@@ -57,9 +47,7 @@ def container_name(home: str, digest: str) -> str:
 
 
 def title(need: RuntimeNeed) -> str:
-    counts = ((len(need.packages), "package"), (len(need.requirements), "requirement"))
-    more = " and ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts if count)
-    return f"image {need.image} with {more} on top"
+    return f"image {need.image} with {counted(need)} on top"
 
 
 def body(
