@@ -18,7 +18,6 @@ from trainshed.client.websocket import WebSocket
 
 PIECE = 1 << 15
 SILENCE = 90.0  # seconds: the server pings more often than this
-MOST_UNSENT = 1 << 20
 _ENDED = json.dumps({"end": True})
 
 

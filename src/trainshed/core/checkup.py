@@ -1,6 +1,5 @@
 """What `trainshed doctor` says of one thing that a server needs: well, worse than it could be, or missing."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,8 +16,3 @@ class Finding:
     grade: Grade
     sentence: str
     remedy: str = ""  # the command that mends it, or what to do
-
-
-def is_fit(findings: Iterable[Finding]) -> bool:
-    """Whether jobs can run."""
-    return all(finding.grade is not Grade.MISSING for finding in findings)

@@ -8,7 +8,7 @@ from trainshed.backends.cluster import check_words as words
 from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.check_words import RightsHolder
 from trainshed.backends.cluster.rights import RIGHTS, Reach, Right
-from trainshed.core.checkup import Finding, Grade, is_fit
+from trainshed.core.checkup import Grade
 
 WHO = RightsHolder("ml", "lab:trainshed")
 
@@ -103,9 +103,3 @@ def test_names_are_served_by_kube_dns_or_nobody_knows():
 def test_credentials_that_are_refused_are_no_network_that_is_down():
     assert "renew the credentials" in words.unreachable(ApiFault(401, "Unauthorized", "who?")).remedy
     assert "kubectl cluster-info" in words.unreachable(ApiFault(0, "", "no route")).remedy
-
-
-def test_jobs_can_run_where_nothing_is_missing():
-    fine = Finding(what="a", grade=Grade.WARNING, sentence="slow")
-    assert is_fit([fine])
-    assert not is_fit([fine, Finding(what="b", grade=Grade.MISSING, sentence="gone")])

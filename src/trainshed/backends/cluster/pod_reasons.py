@@ -103,9 +103,7 @@ def _unplaced(pod: Object, events: Sequence[PodEvent]) -> Obstacle | None:
             remedy="It is placed by itself, unless no scheduler runs.",
         )
     words, remedy = _unschedulable(message)
-    scaling = next(
-        (e for e in reversed(events) if e.reason in ("TriggeredScaleUp", "NotTriggerScaleUp")), None
-    )
+    scaling = next((event for event in reversed(events) if event.reason in _SCALING), None)
     if scaling is not None and scaling.reason == "TriggeredScaleUp":
         return Obstacle(
             reason=Reason.SCALING_UP,

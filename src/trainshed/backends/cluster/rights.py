@@ -4,7 +4,6 @@ The doctor asks the cluster for each of them, and deploy/helm grants exactly the
 not in it, and a row that no call needs, fail a test: so neither the table nor the chart grows by itself.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -78,7 +77,3 @@ RIGHTS = (
         without="what nodes do is not shown",
     ),
 )
-
-
-def each_verb() -> Iterator[tuple[Right, str]]:
-    return ((right, verb) for right in RIGHTS for verb in right.verbs)

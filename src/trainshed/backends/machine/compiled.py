@@ -38,10 +38,6 @@ def compiled(
     return path if _compile(source, path, compiler, kinds) and _runs(path) else None
 
 
-def is_prebuilt(source: Path) -> bool:
-    return _runs(PREBUILT / _name(source))
-
-
 def prebuild(folder: Path = PREBUILT) -> list[str]:
     """Compile all programs of the backends, static, into the folder; the names of those that cannot be."""
     folder.mkdir(exist_ok=True)
