@@ -163,7 +163,7 @@ async def test_the_collector_removes_what_was_pulled_and_nothing_else(
         )
         collector = ImageCollector(
             store=MemoryStore(),
-            inventory=lambda: again,
+            inventories=lambda: (again,),
             clock=RealClock(),
             caches=lambda: (cache,),
             retention=timedelta(),

@@ -391,7 +391,7 @@ async def test_capabilities_are_what_either_can_do(two: Two):
 
 
 async def test_images_of_a_member_that_is_not_there_are_unavailable_with_the_reason(two: Two):
-    assert two.fleet.image_inventory is None
+    assert two.fleet.image_inventories == ()
     with pytest.raises(Unavailable, match="There is no box"):
         await two.fleet.images.all()
     two.second.there = True

@@ -39,7 +39,7 @@ def make_images(shared: SharedParts, store: SqlStore, fleet: Fleet) -> ImagePart
     keeper = CacheKeeper(store, fleet.images, clock, filling)
     collector = ImageCollector(
         store=store,
-        inventory=lambda: fleet.image_inventory,
+        inventories=lambda: fleet.image_inventories,
         clock=clock,
         caches=lambda: keeper.caches,
         room=settings.keep_free,

@@ -71,10 +71,10 @@ class Fleet:
         )
 
     @property
-    def image_inventory(self) -> ImageInventory | None:
-        """None while no member with images is there."""
-        each = (backend.image_inventory for backend in backends_there(self._members))
-        return next((inventory for inventory in each if inventory is not None), None)
+    def image_inventories(self) -> tuple[ImageInventory, ...]:
+        """Of the members that are there."""
+        backends = backends_there(self._members)
+        return tuple(inventory for backend in backends for inventory in backend.image_inventories)
 
     async def start(self) -> None:
         for member in self._members:

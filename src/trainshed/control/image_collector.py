@@ -27,7 +27,7 @@ YOUNG = timedelta(minutes=10)  # a job may be about to ask for it
 @dataclass(slots=True, kw_only=True)
 class ImageCollector:
     store: Store
-    inventory: Callable[[], ImageInventory | None]  # None while there is no engine
+    inventories: Callable[[], Iterable[ImageInventory]]  # of the backends that are there
     clock: Clock
     caches: Callable[[], Iterable[ImageCache]]
     room: int | None = None  # bytes to keep free; None: the same as for runtimes
@@ -36,8 +36,7 @@ class ImageCollector:
 
     async def look(self, _key: str = "") -> datetime:
         """The work queue calls this, and backs off after failures."""
-        inventory = self.inventory()
-        if inventory is not None:
+        for inventory in self.inventories():
             try:
                 await self._collect(inventory)
             except Unavailable as error:

@@ -188,7 +188,8 @@ class FakeBackend:
         self.stats: Stats | None = FakeStats(self.machine, self.busy, self._fault)
         self.stacks: Stacks | None = FakeStacks(self.machine, self.places, self._fault)
         self.shells: Shells | None = None
-        self.views = self.images = self.image_inventory = self.callers = self.node_stats = None
+        self.views = self.images = self.callers = self.node_stats = None
+        self.image_inventories = ()
         self.mute = False  # hints are lost
         self._frozen: dict[RunKey, Observation] | None = None
         self._failures: list[tuple[str, bool]] = []

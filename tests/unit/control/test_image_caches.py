@@ -223,7 +223,7 @@ def kept(name: str, used_at: datetime) -> PulledImage:
 def collector(world: World, retention: timedelta | None = None) -> ImageCollector:
     return ImageCollector(
         store=world.store,
-        inventory=lambda: world.images,
+        inventories=lambda: (world.images,),
         clock=world.clock,
         caches=lambda: world.keeper.caches,
         retention=retention,
@@ -259,5 +259,5 @@ async def test_with_a_retention_they_go_by_age_and_without_one_they_stay_while_t
 
 
 async def test_without_an_engine_nothing_is_asked(world: World):
-    found = ImageCollector(store=world.store, inventory=lambda: None, clock=world.clock, caches=lambda: ())
-    assert await found.look() == world.clock.now() + EVERY
+    idle = ImageCollector(store=world.store, inventories=lambda: (), clock=world.clock, caches=lambda: ())
+    assert await idle.look() == world.clock.now() + EVERY

@@ -26,6 +26,7 @@ from trainshed.backends.cluster.finder import CAPABILITIES, refuse
 from trainshed.backends.cluster.image_store import ClusterImageStore
 from trainshed.backends.cluster.images import ClusterImages
 from trainshed.backends.cluster.job_objects import JobObjects
+from trainshed.backends.cluster.layer_inventory import LayerInventory
 from trainshed.backends.cluster.layers import ClusterLayers
 from trainshed.backends.cluster.node_stats import ClusterNodeStats
 from trainshed.backends.cluster.object_cache import ObjectCache
@@ -69,8 +70,6 @@ _INIT = Path(__file__).with_name("pod_init.c")
 
 
 class ClusterBackend:
-    image_inventory = None  # kubelets make room on their disks themselves
-
     def __init__(
         self,
         home: Path,
@@ -111,6 +110,8 @@ class ClusterBackend:
             self._gate.loopback,
         )
         doors = PodDoors(api, self._runs, self._token)
+        # Of layers alone: kubelets make room on their disks themselves.
+        self.image_inventories = (LayerInventory(home / "layers", self._layers_in_use),)
         self.shells, self.stats, self.stacks = PodShells(doors), PodStats(doors), PodStacks(doors)
         self._events = PodEvents(api, self._events_changed)
         self._parts = AsyncExitStack()  # what is to be closed, the API last
@@ -302,6 +303,10 @@ class ClusterBackend:
     def _attempt(self, name: ReplicaName) -> Iterable[PodRun]:
         runs = self._runs.get(name.job, {}).values()
         return [run for run in runs if run.key.name.attempt == name.attempt]
+
+    def _layers_in_use(self) -> set[str]:
+        runs = (run for runs in self._runs.values() for run in runs.values())
+        return {run.places.layer for run in runs if not run.gone.is_set()}
 
     def _is_node_silent(self, node: str) -> bool:
         return self._nodes.is_silent(node)

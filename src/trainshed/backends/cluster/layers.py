@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import secrets
 import shutil
 from collections.abc import Callable
@@ -163,10 +164,12 @@ class ClusterLayers:
             return ""
         supplies = self._supplies
         packages = supplies.of(need.packages, job) if supplies is not None and need.packages else ()
-        place = self._folder / layer_digest(need.image, packages or (), need.requirements)
-        if packages is None or not place.exists():
-            raise NotYet(f"It is installed first: {title(need)}.")
-        return str(place)
+        if packages is not None:
+            place = self._folder / layer_digest(need.image, packages, need.requirements)
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(place)  # unused ones are known by that, and removed (layer_inventory.py)
+                return str(place)
+        raise NotYet(f"It is installed first: {title(need)}.")
 
     # How it is made
 

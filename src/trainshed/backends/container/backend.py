@@ -71,7 +71,7 @@ class ContainerBackend:
             measures=MEASURES,
             private_network=True,
         )
-        self._engine, self.images, self.image_inventory = engine, images, images
+        self._engine, self.images, self.image_inventories = engine, images, (images,)
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
         self._node, self._subnets = node or LocalNode(), subnets
         self._files, loopback = storage.files, loopback or LoopbackPort()

@@ -105,7 +105,7 @@ class ProcessBackend:
         self.shells = ProcessShells(self._runs, self._groups)
         self.callers = ProcessCallers(self._runs)
         self.node_stats = LocalNodeStats(self._node, home)
-        self.images = self.image_inventory = None
+        self.images, self.image_inventories = None, ()
         self.capabilities = Capabilities(
             name="process", survives_server=True, kills_escapees=True, measures=self.stats.measures
         )
