@@ -160,4 +160,5 @@ def _after(job: Job) -> str:
 
 
 def _attempt(job: Job) -> str:
-    return f", in attempt {job.status.attempt + 1}" if job.status.attempt else ""
+    """By the number that `show` and `logs --attempt` have for it: the first is 0."""
+    return f", in attempt {job.status.attempt}" if job.status.attempt else ""

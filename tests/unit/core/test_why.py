@@ -213,8 +213,8 @@ def test_a_failed_job_says_why_who_was_first_and_where_its_output_is():
 @pytest.mark.parametrize(
     ("state", "reason", "message"),
     [
-        (JobState.SUCCEEDED, Reason.SUCCEEDED, "It succeeded after 1 min 30 s, in attempt 2."),
-        (JobState.CANCELLED, Reason.CANCELLED, "It was cancelled after 1 min 30 s, in attempt 2."),
+        (JobState.SUCCEEDED, Reason.SUCCEEDED, "It succeeded after 1 min 30 s, in attempt 1."),
+        (JobState.CANCELLED, Reason.CANCELLED, "It was cancelled after 1 min 30 s, in attempt 1."),
     ],
 )
 def test_an_ended_job_says_how_it_ended(state: JobState, reason: Reason, message: str):
