@@ -68,7 +68,8 @@ class Cluster:
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The answer's object; fails the test where it is refused."""
-        answer = self.api.ask(method, path, body)
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        answer = self.api.ask(method, path, body, kind)
         assert answer.ok, f"{method} {path}: {answer.status} {answer.text}"
         return answer.body
 

@@ -23,8 +23,9 @@ from typing import Any
 
 from scripts.cluster_parts.network import run as run_words
 from tests.cluster import ROOT, Cluster, started, wait_for
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, find_config
+from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod import CONTAINER, FINALIZER, PORT
 
 CPUS, MEMORY, PODS = 32, "128Gi", 250  # of each node

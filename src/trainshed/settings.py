@@ -154,6 +154,12 @@ class Settings:
     )
     context: str = _setting("", str, "NAME", "A context of the kubeconfig.", told="its current one")
     namespace: str = _setting("", values.namespace, "NAME", "Where its pods are made.", told="the context's")
+    pod_template: Path | None = _setting(
+        None,
+        values.place,
+        "FILE",
+        "What pods of jobs have besides: a YAML file with metadata and spec, such as tolerations.",
+    )
     give_up: tuple[str, ...] = _setting(
         (),
         values.give_up,

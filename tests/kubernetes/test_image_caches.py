@@ -127,8 +127,7 @@ def test_a_cache_whose_image_no_registry_has_fails_with_the_registrys_words(
 def test_the_printed_cache_is_applied_and_a_job_starts_from_it(
     server: LiveServer, cluster: Cluster, tmp_path: Path
 ):
-    cluster.command("load", str(_trainer(tmp_path)))
-    wait_for(lambda: all(TRAINER in names for names in images_of(cluster).values()), "all nodes list it")
+    load_trainer(cluster, tmp_path)
     for printed in PRINTED.iterdir():
         (tmp_path / printed.name).write_bytes(printed.read_bytes())
     shell = Shell(server, tmp_path, {"TRAINSHED_PROJECT": PROJECT})
@@ -147,8 +146,8 @@ def test_the_printed_cache_is_applied_and_a_job_starts_from_it(
     assert f"Image cache tensorflow has {TRAINER}." in [event["message"] for event in events]
 
 
-def _trainer(folder: Path) -> Path:
-    """An archive of the image that the printed files name, with the script that they run."""
+def load_trainer(cluster: Cluster, folder: Path) -> None:
+    """Give all nodes the image that the printed files name, with the script that they run."""
     base = pack_base(folder)
     with tarfile.open(base) as tar:
         tar.extract("layer.tar", folder, filter="data")
@@ -157,4 +156,5 @@ def _trainer(folder: Path) -> Path:
     with tarfile.open(folder / "layer.tar", "a") as layer:
         layer.add(script, SCRIPT)
     pack(folder / "layer.tar", folder / "trainer.tar", TRAINER, {"Env": [BASE_PATH]})
-    return folder / "trainer.tar"
+    cluster.command("load", str(folder / "trainer.tar"))
+    wait_for(lambda: all(TRAINER in names for names in images_of(cluster).values()), "all nodes list it")

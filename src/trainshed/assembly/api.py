@@ -175,6 +175,6 @@ def make_handlers(
         vizier=VizierHandlers(AskedStudies(studies.service), studies.trials, study_views, clock),
         tokens=GoogleTokens(access),
         images=ImageHandlers(services.images),
-        nodes=NodeHandlers(services.nodes, offer.catalogue),
+        nodes=NodeHandlers(services.nodes),
         queue=QueueHandlers(services.queue),
     )

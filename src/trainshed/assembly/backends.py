@@ -7,6 +7,7 @@ import functools
 import os
 from dataclasses import dataclass
 
+from trainshed.assembly.pod_template import find_pod_template
 from trainshed.assembly.run_as import find_users
 from trainshed.assembly.shared import SharedParts
 from trainshed.assembly.storage import Storage
@@ -23,6 +24,7 @@ from trainshed.backends.machine.run_storage import RunStorage
 from trainshed.backends.process.backend import ProcessBackend
 from trainshed.backends.process.interpreters import Interpreters
 from trainshed.buckets.view import DiskViewSource
+from trainshed.catalogue import load_catalogue
 from trainshed.core.errors import NotFound, Unavailable
 from trainshed.core.event import Reason
 from trainshed.core.obstacle import PATIENCE
@@ -85,7 +87,7 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
     )
     cluster = make_cluster(settings, runs, loopback) if settings.kubernetes else None
     return Backends(
-        fleet=Fleet(here) if cluster is None else make_fleet(here, cluster, Use(settings.here)),
+        fleet=make_fleet(here, cluster, Use(settings.here)),
         processes=processes,
         containers=containers,
         cluster=cluster,
@@ -95,13 +97,16 @@ def make_backends(shared: SharedParts, storage: Storage) -> Backends:
     )
 
 
-def make_fleet(here: tuple[Member, ...], cluster: ClusterFinder, use: Use) -> Fleet:
-    """This machine and a cluster under one queue; or the cluster alone."""
+def make_fleet(here: tuple[Member, ...], cluster: ClusterFinder | None, use: Use) -> Fleet:
+    """This machine and a cluster under one queue; or one of them alone."""
+    accelerator_of = functools.cache(load_catalogue().accelerator_of)
+    if cluster is None:
+        return Fleet(here, accelerator_of=accelerator_of)
     there = LateMember(cluster, runs_as="in a pod", site=CLUSTER)
     if use is Use.NONE:
-        return Fleet((there,))
+        return Fleet((there,), accelerator_of=accelerator_of)
     of_cluster = Use.LAST if use is Use.FIRST else Use.FIRST
-    return Fleet((*here, there), {THIS_MACHINE: use, CLUSTER: of_cluster})
+    return Fleet((*here, there), {THIS_MACHINE: use, CLUSTER: of_cluster}, accelerator_of)
 
 
 def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort) -> ClusterFinder:
@@ -109,6 +114,7 @@ def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort
     home = settings.home / "kubernetes"
     changed = {Reason(word): length for word, length in map(patience_of, settings.give_up)}
     patience = {**PATIENCE, **changed}
+    template = find_pod_template(settings.pod_template)
 
     async def make() -> Backend:
         try:
@@ -125,6 +131,7 @@ def make_cluster(settings: Settings, storage: RunStorage, loopback: LoopbackPort
             auth=RegistryAuth(settings.registry_auth),
             patience=patience,
             loopback=loopback,
+            template=template,
         )
         try:
             await backend.start()

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from trainshed.assembly.machine_checks import check_keeping, check_machine
+from trainshed.assembly.pod_template import find_pod_template
 from trainshed.core.checkup import Finding, Grade
 from trainshed.core.errors import TrainshedError
 from trainshed.settings import Settings, SettingsError
@@ -55,7 +56,13 @@ async def _cluster(settings: Settings, folder: Path, asked: argparse.Namespace) 
         return
     api = ClusterApi(config, settings.namespace)
     try:
-        checks = check_cluster(api, folder, image=asked.image, storage_class=asked.storage_class)
+        checks = check_cluster(
+            api,
+            folder,
+            image=asked.image,
+            storage_class=asked.storage_class,
+            template=find_pod_template(settings.pod_template),
+        )
         async for finding in checks:
             yield finding
     finally:

@@ -34,13 +34,19 @@ from trainshed.core.replica import Handle, Observation
 
 
 class Fleet:
-    def __init__(self, members: Sequence[Member], uses: Mapping[str, Use] | None = None) -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        uses: Mapping[str, Use] | None = None,
+        accelerator_of: Callable[[str], str] = lambda device: "",
+    ) -> None:
         """Of members that run the same image on the same node, the one that is named first runs it.
 
-        Where members are at several sites, `uses` says what for each of these is used.
+        Where members are at several sites, `uses` says what for each of these is used. `accelerator_of` gives
+        the type by which jobs ask for a device.
         """
         self._members = members = tuple(members)
-        self._uses = uses or {}
+        self._uses, self._accelerator_of = uses or {}, accelerator_of
         self._sites = {
             site: tuple(member for member in members if member.site == site) for site in in_order(self._uses)
         }
@@ -96,7 +102,12 @@ class Fleet:
         self._formerly |= members
         site_of = {name: those[0].site if self._sites else "" for name, those in members.items()}
         offered = tuple(
-            replace(node, backends=_names(members[node.name]), site=site_of[node.name])
+            replace(
+                node,
+                backends=_names(members[node.name]),
+                site=site_of[node.name],
+                accelerator=self._accelerator_of(node.gpu_kind) if node.gpus else "",
+            )
             for node in nodes.values()
         )
         self._site_nodes = {site: tuple(n for n in offered if n.site == site) for site in self._sites}

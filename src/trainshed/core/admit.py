@@ -263,16 +263,17 @@ class Cycle:
     def _too_large(self, job: Job, sites: Sites) -> Refusal:
         nodes = eligible(self.snapshot.nodes, sites)
         reason = Reason.TOO_LARGE if nodes else Reason.NO_NODES
-        return Refusal(reason=reason, needs=total(needs(job.spec)), there=capacity(nodes))
+        wanted = total(needs(job.spec, nodes))
+        return Refusal(reason=reason, needs=wanted, there=capacity(nodes, wanted.kind))
 
     def _no_room(self, ways: tuple[Way, ...], starts: datetime | None) -> Refusal:
-        within = _nodes(ways)
-        nodes = self.snapshot.nodes
+        within, wanted = _nodes(ways), total(ways[0].wanted)
+        nodes = [node for node in self.snapshot.nodes if within is None or node.name in within]
         return Refusal(
             reason=Reason.WAITS_FOR_CAPACITY,
-            needs=total(ways[0].wanted),
-            free=self.room.free(within),
-            there=capacity(nodes if within is None else [node for node in nodes if node.name in within]),
+            needs=wanted,
+            free=self.room.free(within, wanted.kind),
+            there=capacity(nodes, wanted.kind),
             holders=tuple((h.job, h.display_name) for h in self.held[:NAMED]),
             more_holders=max(0, len(self.held) - NAMED),
             starts_by=starts,
@@ -285,10 +286,11 @@ class Cycle:
         return self.far
 
     def _behind(self, ways: tuple[Way, ...], head: Head) -> Refusal:
+        wanted = total(ways[0].wanted)
         return Refusal(
             reason=Reason.WAITS_BEHIND_OTHERS,
-            needs=total(ways[0].wanted),
-            free=self.room.free(_nodes(ways)),
+            needs=wanted,
+            free=self.room.free(_nodes(ways), wanted.kind),
             head=(head.job.id, head.job.display_name),
             head_needs=total(head.ways[0].wanted),
         )

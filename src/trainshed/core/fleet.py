@@ -20,7 +20,9 @@ class Node:
     cpus: float
     memory: int
     gpus: tuple[str, ...] = ()  # device ids, in order
-    gpu_kind: str = ""
+    gpu_kind: str = ""  # what its driver or its label calls them
+    accelerator: str = ""  # the type by which jobs ask for them; empty where none fits
+    only_gpus: bool = False  # it takes only replicas with GPUs
     site: str = ""  # the nodes among which a job is placed; empty: there is only one such group
     backends: tuple[str, ...] = field(default=(), compare=False)  # that run on it now, by name
 

@@ -21,6 +21,7 @@ class ReplicaNeed:
     cpus: float
     memory: int
     gpus: int
+    kind: str = ""  # the only type of GPU it takes, where a machine has that type
     node: str = ""  # the only node it may use, where it was cut to fit there
 
 
@@ -32,17 +33,28 @@ class Amount:
     memory: int = 0
     gpus: int = 0
     names_gpus: bool = field(default=False, compare=False)  # say "0 GPUs" too: there are some
+    kind: str = field(default="", compare=False)  # the type of GPU that alone is counted
 
     def __str__(self) -> str:
         named = self.gpus or self.names_gpus
-        gpus = f", {self.gpus} GPU{'s' if self.gpus != 1 else ''}" if named else ""
+        what = self.kind or f"GPU{'s' if self.gpus != 1 else ''}"
+        gpus = f", {self.gpus} {what}" if named else ""
         cpus = in_cpus(self.cpus)
         return f"{cpus} CPU{'s' if cpus != '1' else ''}, {self.memory / GIB:.1f} GiB{gpus}"
 
 
-def needs(spec: JobSpec) -> tuple[ReplicaNeed, ...]:
+def needs(spec: JobSpec, nodes: Iterable[Node] = ()) -> tuple[ReplicaNeed, ...]:
+    """A type of GPU counts where one of the nodes has it. Else any GPU will do: it is what there is."""
+    kinds = {node.accelerator for node in nodes if node.gpus}
     return tuple(
-        ReplicaNeed(pool=number, index=index, cpus=pool.cpus, memory=pool.memory, gpus=pool.accelerators)
+        ReplicaNeed(
+            pool=number,
+            index=index,
+            cpus=pool.cpus,
+            memory=pool.memory,
+            gpus=pool.accelerators,
+            kind=pool.accelerator if pool.accelerators and pool.accelerator in kinds else "",
+        )
         for number, pool in enumerate(spec.pools)
         for index in range(pool.replicas)
     )
@@ -50,16 +62,21 @@ def needs(spec: JobSpec) -> tuple[ReplicaNeed, ...]:
 
 def total(parts: Iterable[ReplicaNeed]) -> Amount:
     cpus, memory, gpus = 0.0, 0, 0
+    kinds: set[str] = set()
     for part in parts:
         cpus, memory, gpus = cpus + part.cpus, memory + part.memory, gpus + part.gpus
-    return Amount(cpus, memory, gpus)
+        if part.gpus:
+            kinds.add(part.kind)
+    return Amount(cpus, memory, gpus, kind=kinds.pop() if len(kinds) == 1 else "")
 
 
-def capacity(nodes: Iterable[Node]) -> Amount:
+def capacity(nodes: Iterable[Node], kind: str = "") -> Amount:
+    """With a type of GPU, of GPUs those of that type."""
     cpus, memory, gpus = 0.0, 0, 0
     for node in nodes:
-        cpus, memory, gpus = cpus + node.cpus, memory + node.memory, gpus + len(node.gpus)
-    return Amount(cpus, memory, gpus)
+        cpus, memory = cpus + node.cpus, memory + node.memory
+        gpus += len(node.gpus) if kind in ("", node.accelerator) else 0
+    return Amount(cpus, memory, gpus, kind=kind)
 
 
 EPSILON = 1e-9  # shares of a CPU are floats
@@ -81,14 +98,19 @@ class Room:
         twin.gpus = {name: list(ids) for name, ids in self.gpus.items()}
         return twin
 
-    def free(self, within: frozenset[str] | None = None) -> Amount:
-        """What is free in all. A node that was made smaller than what it runs counts as full."""
+    def free(self, within: frozenset[str] | None = None, kind: str = "") -> Amount:
+        """What is free in all. A node that was made smaller than what it runs counts as full.
+
+        With a type of GPU, of GPUs those of that type.
+        """
         names = [name for name in self.nodes if within is None or name in within]
+        with_gpus = [name for name in names if kind in ("", self.nodes[name].accelerator)]
         return Amount(
             sum(max(0.0, self.cpus[name]) for name in names),
             sum(max(0, self.memory[name]) for name in names),
-            sum(len(self.gpus[name]) for name in names),
-            names_gpus=any(self.nodes[name].gpus for name in names),
+            sum(len(self.gpus[name]) for name in with_gpus),
+            names_gpus=any(self.nodes[name].gpus for name in with_gpus),
+            kind=kind,
         )
 
     def free_on(self, node: str) -> Amount:
@@ -137,6 +159,8 @@ class Room:
                 and need.cpus <= self.cpus[name] + EPSILON
                 and need.memory <= self.memory[name]
                 and need.gpus <= len(self.gpus[name])
+                and need.kind in ("", node.accelerator)
+                and (need.gpus or not node.only_gpus)
             ):
                 return Placement(
                     pool=need.pool,
@@ -155,7 +179,7 @@ Fitted: TypeAlias = tuple[tuple[ReplicaNeed, ...], tuple[str, ...]] | None
 
 def fitted(spec: JobSpec, nodes: Sequence[Node], fit: Fit) -> Fitted:
     """The job's needs cut to fit the empty fleet, and what was cut; None where it may not shrink."""
-    wanted = needs(spec)
+    wanted = needs(spec, nodes)
     if Room(nodes).place(wanted) is not None:
         return wanted, ()
     if fit is Fit.STRICT or not nodes:
@@ -196,6 +220,9 @@ def _shrink(
     spec: JobSpec, wanted: tuple[ReplicaNeed, ...], nodes: Sequence[Node]
 ) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
     """Deal the replicas over the nodes; give each its share of the node, for each resource."""
+    kinds = {need.kind for need in wanted if need.kind}
+    with_kind = [node for node in nodes if node.accelerator in kinds] if kinds else []
+    nodes = with_kind or [node for node in nodes if not node.only_gpus] or nodes
     dealt: list[list[ReplicaNeed]] = [list(wanted[i :: len(nodes)]) for i in range(len(nodes))]
     given: dict[tuple[int, int], ReplicaNeed] = {}
     for node, group in zip(nodes, dealt, strict=True):

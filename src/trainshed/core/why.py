@@ -92,7 +92,7 @@ def _too_large(verdict: AdmissionResult) -> bool:
 def _wanted(world: World, job: Job) -> tuple[tuple[ReplicaNeed, ...], tuple[str, ...]]:
     """What the job would get at most, and what is cut from its request."""
     way = _way(world, job)
-    return (needs(job.spec), ()) if way is None else (way.wanted, way.cuts)
+    return (needs(job.spec, _nodes(world, job)), ()) if way is None else (way.wanted, way.cuts)
 
 
 def _way(world: World, job: Job) -> Way | None:
@@ -132,7 +132,7 @@ def _free(nodes: tuple[Node, ...], room: Room) -> Ground:
     each = [
         Ground(
             reason=Fact.FREE,
-            message=f"{node.name}: {room.free_on(node.name)} of {capacity((node,))}.",
+            message=f"{node.name}: {room.free_on(node.name)} of {capacity((node,), node.accelerator)}.",
         )
         for node in nodes
     ]
@@ -141,7 +141,10 @@ def _free(nodes: tuple[Node, ...], room: Room) -> Ground:
 
 
 def _all(nodes: tuple[Node, ...]) -> Ground:
-    each = [Ground(reason=Fact.FREE, message=f"{node.name}: {capacity((node,))}.") for node in nodes]
+    each = [
+        Ground(reason=Fact.FREE, message=f"{node.name}: {capacity((node,), node.accelerator)}.")
+        for node in nodes
+    ]
     message = f"All machines together have {capacity(nodes)}." if nodes else "No machine is connected."
     return Ground(reason=Fact.FREE, message=message, grounds=_first(each) if len(each) > 1 else ())
 

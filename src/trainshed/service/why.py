@@ -47,7 +47,7 @@ class WhyService:
         machine = self.catalogue.machine(machine_type)
         if machine is not None and machine.accelerator:
             return machine.accelerator
-        kinds = [self.catalogue.accelerator_of(node.gpu_kind) for node in await self.backend.nodes()]
+        kinds = [node.accelerator for node in await self.backend.nodes()]
         return next(filter(None, kinds), "")
 
     async def _explained(self, job: Job) -> Explanation:

@@ -7,8 +7,7 @@ from trainshed.core.place import Amount
 from trainshed.wire import enums
 
 
-def render_node(state: NodeState, accelerator: str) -> dict[str, Any]:
-    """`accelerator` is the type by which jobs ask for the GPUs of the node; "" where there is none."""
+def render_node(state: NodeState) -> dict[str, Any]:
     node = state.node
     answer: dict[str, Any] = {
         "name": node.name,
@@ -20,7 +19,7 @@ def render_node(state: NodeState, accelerator: str) -> dict[str, Any]:
     }
     if node.gpus:
         answer |= {"gpuName": node.gpu_kind, "gpus": _gpus(state)}
-    return answer | ({"acceleratorType": accelerator} if node.gpus and accelerator else {})
+    return answer | ({"acceleratorType": node.accelerator} if node.gpus and node.accelerator else {})
 
 
 def render_amount(amount: Amount) -> dict[str, Any]:

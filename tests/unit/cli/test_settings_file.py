@@ -41,6 +41,7 @@ subnets = "192.168.0.0/18"
 inward_hosts = ["wheels.example"]
 kubernetes = true
 kubeconfig = "/etc/kubeconfig"
+pod_template = "/etc/pods.yaml"
 context = "lab"
 namespace = "ml"
 """

@@ -19,9 +19,9 @@ from lightkube.config.client_adapter import ConnectionParams
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
+from trainshed.backends.cluster.objects import Object
 from trainshed.core.errors import Unavailable
 
-Object = dict[str, Any]  # as Kubernetes writes it in JSON
 FORBIDDEN = 403
 OPENED = "OPENED"  # the type of an event of ours: the watch has begun
 
@@ -38,16 +38,6 @@ _GROUPS = {  # all others are in /api/v1
 _NAMES = {"metrics": "nodes"}  # of kinds that another group calls the same
 _NAMESPACES = {"leases": "kube-node-lease"}  # all others are in the namespace of the settings
 _CLUSTER_WIDE = frozenset({"nodes", "metrics"})
-
-
-def part(item: Mapping[str, Any], name: str) -> Object:
-    """An object inside another; empty where it is not there."""
-    return item.get(name) or {}
-
-
-def parts(item: Mapping[str, Any], name: str) -> list[Object]:
-    """A list of objects inside another; empty where it is not there."""
-    return item.get(name) or []
 
 
 class ApiFault(Exception):

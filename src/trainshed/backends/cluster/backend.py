@@ -18,7 +18,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from trainshed.backends.cluster import pod as pods
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, part
+from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.callers import PodCallers
 from trainshed.backends.cluster.cluster_nodes import ClusterNodes
 from trainshed.backends.cluster.file_preparer import FilePreparer
@@ -30,6 +30,7 @@ from trainshed.backends.cluster.layer_inventory import LayerInventory
 from trainshed.backends.cluster.layers import ClusterLayers
 from trainshed.backends.cluster.node_stats import ClusterNodeStats
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod import UNKNOWN, PodFrame
 from trainshed.backends.cluster.pod_doors import PodDoors
 from trainshed.backends.cluster.pod_events import PodEvents
@@ -37,6 +38,7 @@ from trainshed.backends.cluster.pod_hosts import has_file, own_names
 from trainshed.backends.cluster.pod_places import PodPlaces
 from trainshed.backends.cluster.pod_reasons import hindered
 from trainshed.backends.cluster.pod_state import PodState, slim_own_pod, state_of
+from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.pull_secrets import PullSecrets
 from trainshed.backends.cluster.reach_gate import ReachGate
 from trainshed.backends.cluster.registry import RegistryClient
@@ -79,13 +81,15 @@ class ClusterBackend:
         auth: RegistryAuth | None = None,
         patience: Patience = PATIENCE,
         loopback: LoopbackPort | None = None,
+        template: PodTemplate = NOTHING_MORE,
     ) -> None:
         """`patience` is for how long a run that makes no progress is borne, by the reason of that."""
         home = home.absolute()
         self.capabilities = CAPABILITIES
         self._home, self._jobs_folder, self._trash = home, home / "jobs", home / "trash"
         self._api, self._files, self._patience = api, storage.files, patience
-        self._registry = RegistryClient(PullSecrets(api, auth or RegistryAuth()).credentials)
+        self._template = template
+        self._registry = RegistryClient(PullSecrets(api, auth or RegistryAuth(), template).credentials)
         self._layers = ClusterLayers(home / "layers", api, self._hint, storage.packages)
         self._preparer = FilePreparer(self._jobs_folder, self._trash, storage, self._layers, self._hint)
         self.views = self._preparer.views
@@ -129,10 +133,10 @@ class ClusterBackend:
     async def start(self) -> None:
         """Raise Unavailable, with the reason, where the cluster cannot be used."""
         earlier = await asyncio.to_thread(self._open)
-        self._images = ClusterImages(self._api, self._id, self._hint, self._registry)
+        self._images = ClusterImages(self._api, self._id, self._hint, self._registry, self._template)
         ours = f"{pods.HOME}={self._id}"
         self._pods = ObjectCache(self._api, "pods", ours, changed=self._pod_changed, slim=slim_own_pod)
-        self._nodes = ClusterNodes(self._api, self._id, self._images.node_changed)
+        self._nodes = ClusterNodes(self._api, self._id, self._template, self._images.node_changed)
         self.node_stats = ClusterNodeStats(self._api, self._nodes.cache)
         self.images = ClusterImageStore(self._images, self._nodes.cache)
         for job, runs in earlier:
@@ -298,6 +302,7 @@ class ClusterBackend:
             namespace=self._api.namespace,
             image=image,
             files=files,
+            template=self._template,
         )
 
     def _attempt(self, name: ReplicaName) -> Iterable[PodRun]:

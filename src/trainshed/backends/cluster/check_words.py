@@ -8,9 +8,10 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trainshed.backends.cluster.api import ApiFault, Object, part
-from trainshed.backends.cluster.nodes import quantity, takes_pods
-from trainshed.backends.cluster.pod import GPU
+from trainshed.backends.cluster.api import ApiFault
+from trainshed.backends.cluster.nodes import quantity
+from trainshed.backends.cluster.objects import Object, part
+from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.rights import LEASES, Reach, Right
 from trainshed.core.checkup import Finding, Grade
 
@@ -115,10 +116,10 @@ def admission(fault: ApiFault | None, namespace: str) -> Finding:
     )
 
 
-def nodes(items: Sequence[Object], machine: str) -> Finding:
+def nodes(items: Sequence[Object], machine: str, template: PodTemplate = NOTHING_MORE) -> Finding:
     """`machine` is the processor of the server, as the kernel calls it."""
     own = ARCHITECTURES.get(machine, machine)
-    ready = [item for item in items if takes_pods(item)]
+    ready = [item for item in items if template.is_taken_by(item)]
     fitting = [item for item in ready if _architecture(item) == own]
     if fitting:
         others = len(items) - len(fitting)

@@ -17,10 +17,12 @@ from pathlib import Path
 from lightkube.config.kubeconfig import SERVICE_ACCOUNT
 
 from trainshed.backends.cluster import check_words as words
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, part, parts
+from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.images import PULLED
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER, PORT
 from trainshed.backends.cluster.pod_state import PodState, state_of
+from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.rights import LEASES, RIGHTS, Reach, Right
 from trainshed.backends.machine.compiled import compiled
 from trainshed.core.checkup import Finding, Grade
@@ -32,7 +34,12 @@ _CONNECT = 2.0  # seconds
 
 
 async def check_cluster(
-    api: ClusterApi, tools: Path, *, image: str = "", storage_class: str = ""
+    api: ClusterApi,
+    tools: Path,
+    *,
+    image: str = "",
+    storage_class: str = "",
+    template: PodTemplate = NOTHING_MORE,
 ) -> AsyncGenerator[Finding]:
     """Each finding as soon as it is known. `tools` is where the init is compiled."""
     try:
@@ -48,7 +55,7 @@ async def check_cluster(
     items: Sequence[Object] = ()
     try:
         items = parts(await api.list("nodes"), "items")
-        yield words.nodes(items, platform.machine())
+        yield words.nodes(items, platform.machine(), template)
         yield words.gpus(items)
     except ApiFault as fault:
         yield words.unseen("nodes", fault)

@@ -7,20 +7,24 @@ and something has changed since.
 import logging
 from collections.abc import Callable
 
-from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi, Object, part
+from trainshed.backends.cluster.api import FORBIDDEN, ApiFault, ClusterApi
 from trainshed.backends.cluster.node_watch import NodeWatch
-from trainshed.backends.cluster.nodes import nodes_of, slim_pod, takes_pods
+from trainshed.backends.cluster.nodes import nodes_of, slim_pod
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod import HOME
+from trainshed.backends.cluster.pod_template import PodTemplate
 from trainshed.core.fleet import Node
 
 log = logging.getLogger(__name__)
 
 
 class ClusterNodes:
-    def __init__(self, api: ClusterApi, home: str, changed: Callable[[Object, bool], None]) -> None:
+    def __init__(
+        self, api: ClusterApi, home: str, template: PodTemplate, changed: Callable[[Object, bool], None]
+    ) -> None:
         """`home` is the server's id: its own pods take no room from its jobs. `changed` is told of nodes."""
-        self._home, self._changed = home, changed
+        self._home, self._template, self._changed = home, template, changed
         self.cache = ObjectCache(api, "nodes", changed=self._node_changed)
         self._others = ObjectCache(
             api, "pods", f"{HOME}!={home}", everywhere=True, changed=self._pod_changed, slim=slim_pod
@@ -48,7 +52,7 @@ class ClusterNodes:
     def offered(self) -> tuple[Node, ...]:
         if self._offered is None:
             nodes, pods = self.cache.objects.values(), self._others.objects.values()
-            self._offered = nodes_of(nodes, pods, self._home)
+            self._offered = nodes_of(nodes, pods, self._home, self._template)
         return self._offered
 
     def is_silent(self, name: str) -> bool:
@@ -58,7 +62,7 @@ class ClusterNodes:
         return bool(part(self.cache.objects.get(name) or {}, "spec").get("unschedulable"))
 
     def takes_pods(self, name: str) -> bool:
-        return takes_pods(self.cache.objects.get(name) or {}) and not self.is_silent(name)
+        return self._template.is_taken_by(self.cache.objects.get(name) or {}) and not self.is_silent(name)
 
     def _node_changed(self, item: Object, is_gone: bool) -> None:
         self._offered = None

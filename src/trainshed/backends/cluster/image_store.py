@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from trainshed.backends.cluster.api import ApiFault, Object, part, parts
+from trainshed.backends.cluster.api import ApiFault
 from trainshed.backends.cluster.images import ADVICE, ClusterImages
-from trainshed.backends.cluster.nodes import takes_pods
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.background_tasks import BackgroundTasks
 from trainshed.core.errors import Forbidden, Invalid, NotFound, TrainshedError, Unavailable, Violation
 from trainshed.core.image import (
@@ -190,7 +190,9 @@ class ClusterImageStore:
             await asyncio.sleep(0.2)
 
     def _open_nodes(self) -> list[str]:
-        return sorted(name for name, node in self._nodes.objects.items() if takes_pods(node))
+        return sorted(
+            name for name, node in self._nodes.objects.items() if self._images.template.is_taken_by(node)
+        )
 
     def _has(self, node: str, reference: Reference) -> bool:
         proven = self._proven.get((reference.canonical, node), float("-inf"))

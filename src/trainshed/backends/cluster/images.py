@@ -13,10 +13,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, part, parts
+from trainshed.backends.cluster.api import ApiFault, ClusterApi
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER, HOME, INIT_MOUNT, init_volume, on_node
 from trainshed.backends.cluster.pod_reasons import hindered
 from trainshed.backends.cluster.pod_state import PodState, state_of
+from trainshed.backends.cluster.pod_template import NOTHING_MORE, PodTemplate
 from trainshed.backends.cluster.registry import RegistryClient, RegistryFault, RegistryImage
 from trainshed.core.errors import Hindered, Unavailable
 from trainshed.core.event import Reason
@@ -67,9 +69,14 @@ class ImagePull(Preparation):
 
 class ClusterImages:
     def __init__(
-        self, api: ClusterApi, home: str, hint: Callable[[str], None], registry: RegistryClient
+        self,
+        api: ClusterApi,
+        home: str,
+        hint: Callable[[str], None],
+        registry: RegistryClient,
+        template: PodTemplate = NOTHING_MORE,
     ) -> None:
-        self._api, self._home, self._registry = api, home, registry
+        self._api, self._home, self._registry, self.template = api, home, registry, template
         self._architectures: dict[str, str] = {}  # by node
         self._read: dict[str, tuple[float, RegistryImage]] = {}  # when, and what, by canonical name
         self._pinned: dict[tuple[str, str], RegistryImage] = {}  # by canonical name and job
@@ -237,7 +244,7 @@ class ClusterImages:
             return None
 
     def _pod(self, name: str, image: str, node: str) -> Object:
-        return {
+        pod: Object = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name, "labels": {HOME: self._home, PULLED: "pull"}},
@@ -259,6 +266,7 @@ class ClusterImages:
                 "volumes": [init_volume(self.init)],
             },
         }
+        return self.template.added_to(pod, uses_gpus=True)  # the job may: the image is to be there too
 
 
 def is_final(words: str) -> bool:

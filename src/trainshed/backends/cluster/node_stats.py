@@ -8,9 +8,10 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, part, parts
+from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.nodes import quantity
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.core.node_use import NodeUse, PartInUse
 
 _FRESH = 5.0  # seconds for which an answer is good enough: metrics-server looks every 15

@@ -8,8 +8,9 @@ cannot be reached, no node is called silent: then nobody knows.
 import asyncio
 import logging
 
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, part, parts
+from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object, part, parts
 
 _SILENT = 13.0  # seconds without a lease: the next one was due three seconds ago
 log = logging.getLogger(__name__)

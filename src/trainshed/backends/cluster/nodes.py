@@ -5,8 +5,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from trainshed.backends.cluster.api import Object, part, parts
-from trainshed.backends.cluster.pod import GPU, HOME
+from trainshed.backends.cluster.objects import Object, part, parts
+from trainshed.backends.cluster.pod import HOME
+from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.core.fleet import Node
 
 _FACTORS = {
@@ -54,7 +55,9 @@ def requested(spec: Object) -> dict[str, float]:
     return together
 
 
-def nodes_of(nodes: Iterable[Object], pods: Iterable[Object], home: str) -> tuple[Node, ...]:
+def nodes_of(
+    nodes: Iterable[Object], pods: Iterable[Object], home: str, template: PodTemplate = NOTHING_MORE
+) -> tuple[Node, ...]:
     """`pods` are slim. Those of this home are not counted: our own scheduler knows them."""
     taken: dict[str, dict[str, float]] = {}
     for pod in pods:
@@ -62,18 +65,15 @@ def nodes_of(nodes: Iterable[Object], pods: Iterable[Object], home: str) -> tupl
             sums = taken.setdefault(pod["node"], {})
             for name, value in pod["takes"].items():
                 sums[name] = sums.get(name, 0.0) + value
-    offered = (_node(item, taken.get(item["metadata"]["name"], {})) for item in nodes if takes_pods(item))
+    offered = [
+        _node(item, taken.get(item["metadata"]["name"], {}), only_gpus=template.is_kept_for_gpus(item))
+        for item in nodes
+        if template.is_taken_by(item)
+    ]
     return tuple(sorted(offered, key=lambda node: node.name))
 
 
-def takes_pods(node: Object) -> bool:
-    spec, status = part(node, "spec"), part(node, "status")
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in parts(status, "conditions"))
-    shut = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in parts(spec, "taints"))
-    return ready and not shut and not spec.get("unschedulable")
-
-
-def _node(item: Object, taken: Mapping[str, float]) -> Node:
+def _node(item: Object, taken: Mapping[str, float], *, only_gpus: bool) -> Node:
     meta, status = part(item, "metadata"), part(item, "status")
     offers, labels = part(status, "allocatable"), part(meta, "labels")
     free = {
@@ -88,4 +88,5 @@ def _node(item: Object, taken: Mapping[str, float]) -> Node:
         memory=int(free["memory"]),
         gpus=tuple(map(str, range(gpus))),
         gpu_kind=next((str(labels[name]) for name in _KINDS if name in labels), "") if gpus else "",
+        only_gpus=only_gpus,
     )

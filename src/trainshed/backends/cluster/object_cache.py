@@ -11,7 +11,8 @@ import logging
 import random
 from collections.abc import Callable
 
-from trainshed.backends.cluster.api import OPENED, ApiFault, ClusterApi, Object, parts
+from trainshed.backends.cluster.api import OPENED, ApiFault, ClusterApi
+from trainshed.backends.cluster.objects import Object, parts
 from trainshed.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainshed.backends.cluster.api import Object
+from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod_hosts import has_file, hosts_maker, hosts_mount, hosts_volume, own_names
 from trainshed.backends.cluster.pod_mounts import FILES_VOLUME, env_of, files_mounts
 from trainshed.backends.cluster.pod_places import PodPlaces
+from trainshed.backends.cluster.pod_template import GPU, NOTHING_MORE, PodTemplate
 from trainshed.backends.machine.image_config import command_line
 from trainshed.core.image import ImageConfig
 from trainshed.core.launch import Launch
@@ -29,7 +30,6 @@ TOKEN, NAMES = "TRAINSHED_POD_TOKEN", "TRAINSHED_POD_NAMES"  # for the init; pro
 MOST_NAMES = 64  # of which a pod waits for the addresses
 HOLD_SECONDS = 600  # for which an ended pod waits for a server that takes its output
 CONTAINER = "replica"
-GPU = "nvidia.com/gpu"
 _BIN, RUN_FOLDER = "/.trainshed/bin", "/.trainshed/run"
 INIT_MOUNT: Object = {"name": "init", "mountPath": _BIN, "readOnly": True}
 _SAFE = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
@@ -80,6 +80,7 @@ class PodFrame:
     image: ImageConfig = UNKNOWN  # where the job leaves the command to it
     reach: PodReach = NOWHERE
     files: PodPlaces = field(default_factory=PodPlaces)  # that it is brought or that are fetched
+    template: PodTemplate = NOTHING_MORE
 
 
 def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Object:
@@ -102,7 +103,7 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
         "terminationMessagePolicy": "File",
         "securityContext": {"allowPrivilegeEscalation": False},
     }
-    return {
+    pod: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -128,6 +129,7 @@ def render_pod(launch: Launch, frame: PodFrame, *, anywhere: bool = False) -> Ob
             "volumes": volumes,
         },
     }
+    return frame.template.added_to(pod, uses_gpus=bool(place.gpus))
 
 
 def _grace(launch: Launch) -> int:

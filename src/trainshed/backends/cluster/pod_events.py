@@ -10,8 +10,9 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object, part
+from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.object_cache import ObjectCache
+from trainshed.backends.cluster.objects import Object, part
 from trainshed.backends.cluster.pod_reasons import PodEvent
 from trainshed.background_tasks import BackgroundTasks
 

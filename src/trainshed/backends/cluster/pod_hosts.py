@@ -5,7 +5,7 @@ names from Kubernetes (`hostAliases`). With peers nobody knows addresses before 
 with the word to begin (pod_hosts.h), and again when a replica has moved.
 """
 
-from trainshed.backends.cluster.api import Object
+from trainshed.backends.cluster.objects import Object
 from trainshed.core.launch import Launch
 
 _VOLUME, _FOLDER = "hosts", "/.trainshed/hosts"

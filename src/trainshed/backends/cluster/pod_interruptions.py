@@ -4,7 +4,7 @@
 that the pod itself has exceeded is no interruption. Wordings of Kubernetes from 1.20 to today are known here.
 """
 
-from trainshed.backends.cluster.api import Object, part, parts
+from trainshed.backends.cluster.objects import Object, part, parts
 
 # By the reason of the condition DisruptionTarget, which newer versions set before they end a pod.
 _DISRUPTIONS = {

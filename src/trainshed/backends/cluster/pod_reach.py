@@ -9,7 +9,7 @@ Values with the job's token are in the job's secret, not in the pod.
 import hashlib
 from dataclasses import replace
 
-from trainshed.backends.cluster.api import Object
+from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod import HOME, PodReach
 from trainshed.backends.machine.loopback import INSIDE, LoopbackPort, with_inside_address
 from trainshed.core.google import HOSTS, past_proxies

@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainshed.backends.cluster.api import ApiFault, Object, part, parts
+from trainshed.backends.cluster.api import ApiFault
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.core.errors import Hindered, Unavailable
 from trainshed.core.event import Reason
 from trainshed.core.obstacle import PATIENCE, Obstacle, Patience

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainshed.backends.cluster.api import Object, part, parts
+from trainshed.backends.cluster.objects import Object, part, parts
 from trainshed.backends.cluster.pod import CONTAINER
 from trainshed.backends.cluster.pod_interruptions import interruption_of, over_disk
 from trainshed.backends.cluster.pod_reasons import PodEvent, obstacle_of

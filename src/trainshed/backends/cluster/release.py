@@ -12,7 +12,8 @@ import sys
 from dataclasses import dataclass
 
 from trainshed.backends.cluster import pod as pods
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config, part, parts
+from trainshed.backends.cluster.api import ApiFault, ClusterApi, find_config
+from trainshed.backends.cluster.objects import part, parts
 from trainshed.core.errors import TrainshedError
 
 _KINDS = ("pods", "services", "secrets", "configmaps", "networkpolicies")

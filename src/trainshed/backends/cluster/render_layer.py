@@ -9,7 +9,7 @@ ask. layers.py calls it.
 
 from collections.abc import Sequence
 
-from trainshed.backends.cluster.api import Object
+from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod import PodFrame, render_pod
 from trainshed.backends.machine.additions import counted, digest_of
 from trainshed.core.fleet import Placement

@@ -11,11 +11,12 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from trainshed.backends.cluster.api import ApiFault, ClusterApi, Object
+from trainshed.backends.cluster.api import ApiFault, ClusterApi
 from trainshed.backends.cluster.channel import PodChannel
 from trainshed.backends.cluster.file_exchange import FileExchange
 from trainshed.backends.cluster.gang_start import GangStart
 from trainshed.backends.cluster.job_objects import take_away
+from trainshed.backends.cluster.objects import Object
 from trainshed.backends.cluster.pod_connection import ChannelBroken, PodDoor
 from trainshed.backends.cluster.pod_reach import unheard_note
 from trainshed.backends.cluster.pod_state import PodState
